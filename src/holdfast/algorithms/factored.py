@@ -1,0 +1,85 @@
+"""SGD on a factored matrix, U U^T or U U^T - V V^T."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from holdfast.algorithms.base import Algorithm
+
+Gradient = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+class Factors(NamedTuple):
+    """The fitted matrix P = positive positive^T - negative negative^T.
+
+    The symmetric parameterisation has a negative factor without columns.
+    """
+
+    positive: jax.Array
+    negative: jax.Array
+
+    @property
+    def fitted(self) -> jax.Array:
+        """P."""
+        # float32 products are float32: on a GPU the default rounds the factors to 10 bits.
+        product = lambda u: jnp.matmul(u, u.T, precision="highest")  # noqa: E731
+        return product(self.positive) - product(self.negative)
+
+
+class GradientInfo(NamedTuple):
+    """The gradient matrix G that a step used."""
+
+    gradient: jax.Array
+
+
+def sampled(batching: Callable, oracle: Callable) -> Gradient:
+    """The stochastic gradient (key, fitted) -> G of an oracle on batches drawn by a batching."""
+
+    def gradient(key: jax.Array, fitted: jax.Array) -> jax.Array:
+        batch_key, oracle_key = jax.random.split(key)
+        return oracle(oracle_key, fitted, batching(batch_key))
+
+    return gradient
+
+
+def factored(
+    gradient: Gradient, dimension: int, step_size: ArrayLike, init_scale: ArrayLike, *, signed: bool = False, dtype=None
+) -> Algorithm:
+    """Gradient descent on the factors, with whatever gradient it is given.
+
+        U <- (I - eta G) U,    V <- (I + eta G) V,    U_0 = V_0 = alpha I
+
+    This is eq. 3 of Xu, Gu and Fang (NeurIPS 2024); the gradient of their eq. 2 would have a factor 2, which
+    they absorb into the step size, and so do we. HeteroSGD, PooledSGD and gradient descent differ in `gradient` only.
+
+    Args:
+        gradient: (key, P) -> G; see `sampled`.
+        dimension: d.
+        step_size: eta.
+        init_scale: alpha.
+        signed: fit U U^T - V V^T instead of U U^T.
+        dtype: of the factors.
+
+    Example, one step of gradient descent towards the identity:
+        >>> algorithm = factored(lambda key, fitted: fitted - jnp.eye(2), 2, step_size=0.1, init_scale=0.5)
+        >>> state, info = algorithm.step(jax.random.key(0), algorithm.init())
+        >>> state.positive
+        Array([[0.5375, 0.    ],
+               [0.    , 0.5375]], dtype=float32)
+    """
+
+    def init() -> Factors:
+        start = init_scale * jnp.eye(dimension, dtype=dtype)
+        return Factors(start, start if signed else start[:, :0])
+
+    def step(key: jax.Array, state: Factors) -> tuple[Factors, GradientInfo]:
+        g = gradient(key, state.fitted)
+        identity = jnp.eye(dimension, dtype=g.dtype)
+        positive = jnp.matmul(identity - step_size * g, state.positive, precision="highest")
+        negative = jnp.matmul(identity + step_size * g, state.negative, precision="highest")
+        return Factors(positive, negative), GradientInfo(g)
+
+    return Algorithm(init, step)

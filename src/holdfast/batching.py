@@ -1,0 +1,136 @@
+"""Who is in a batch: one environment (hetero), one per sample (pooled), or all of them (full).
+
+HeteroSGD and PooledSGD are one algorithm with two batchings. A batch of fresh measurements is a `Batch`: groups
+of samples with a common strength matrix. A batch of a fixed data set is one weight per row.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.measurements import DataSet
+
+
+class Batch(NamedTuple):
+    """Groups of fresh samples that share a strength matrix.
+
+    Attributes:
+        strengths: (groups, r2, r2), S(e) of each group.
+        counts: (groups,), samples in each group (an infinite batch counts as one sample); None: one each.
+    """
+
+    strengths: jax.Array
+    counts: jax.Array | None
+
+    @property
+    def size(self) -> ArrayLike:
+        """Samples in the batch."""
+        return len(self.strengths) if self.counts is None else jnp.sum(self.counts)
+
+    @property
+    def mean_strength(self) -> jax.Array:
+        """The mean of S(e) over the samples."""
+        if self.counts is None:
+            return jnp.mean(self.strengths, 0)
+        return jnp.einsum("g,gij->ij", self.counts / self.size, self.strengths)
+
+
+Batching = Callable[[jax.Array], Batch]
+RowBatching = Callable[[jax.Array], jax.Array]
+
+
+def hetero(environments: Environments, batch_size: ArrayLike | None) -> Batching:
+    """All `batch_size` samples come from one environment e ~ D (HeteroSGD); None: infinitely many."""
+
+    def draw(key: jax.Array) -> Batch:
+        strength = environments.draw(key)[None]
+        return Batch(strength, jnp.full(1, 1 if batch_size is None else batch_size, strength.dtype))
+
+    return draw
+
+
+def pooled(environments: Environments, batch_size: ArrayLike | None) -> Batching:
+    """Each of `batch_size` samples has its own environment e_i ~ D (PooledSGD); None: infinitely many.
+
+    A continuum gives groups of one sample each, so there `batch_size` must be a Python integer.
+    """
+    if batch_size is None:
+        return full(environments, None)
+
+    def draw(key: jax.Array) -> Batch:
+        if isinstance(environments, FiniteEnvironments):
+            size, probabilities = (jnp.asarray(x, jnp.float32) for x in (batch_size, environments.probabilities))
+            counts = jax.random.multinomial(key, size, probabilities)
+            return Batch(environments.strengths, counts.astype(environments.strengths.dtype))
+        strengths = jax.vmap(environments.draw)(jax.random.split(key, batch_size))
+        return Batch(strengths, None)
+
+    return draw
+
+
+def full(environments: Environments, batch_size: ArrayLike | None) -> Batching:
+    """Every environment in proportion to its probability, in every batch; None: infinitely many samples.
+
+    The shares are rounded to whole samples that sum to `batch_size`. Over an infinite batch only the mean of
+    S(e) is seen, so a continuum is one group.
+    """
+    if batch_size is None:
+        return lambda key: Batch(environments.mean[None], jnp.ones(1, environments.mean.dtype))
+    if not isinstance(environments, FiniteEnvironments):
+        raise ValueError("full batching needs finitely many environments, got a continuum of them")
+
+    def draw(key: jax.Array) -> Batch:
+        boundaries = jnp.round(jnp.cumsum(environments.probabilities) * batch_size).at[-1].set(batch_size)
+        counts = jnp.diff(boundaries, prepend=0)
+        return Batch(environments.strengths, counts.astype(environments.strengths.dtype))
+
+    return draw
+
+
+def _choose(key: jax.Array, eligible: jax.Array, batch_size: int | None, replacement: bool) -> jax.Array:
+    """Weights of `batch_size` rows drawn among the eligible ones; None: all of them."""
+    if batch_size is None:
+        return eligible / jnp.sum(eligible)
+    if replacement:
+        cumulated = jnp.cumsum(eligible)
+        picks = jax.random.randint(key, (batch_size,), 0, cumulated[-1])
+        rows = jnp.searchsorted(cumulated, picks, side="right")
+    else:
+        scores = jnp.where(eligible, jax.random.uniform(key, eligible.shape, jnp.float32), -1.0)
+        rows = jnp.argsort(-scores)[:batch_size]
+    return jnp.zeros(len(eligible)).at[rows].add(1 / batch_size)
+
+
+def hetero_rows(data: DataSet, batch_size: int | None = None, *, replacement: bool = False) -> RowBatching:
+    """`batch_size` rows of one environment, each environment equally likely; None: all its rows."""
+    _enough(batch_size, min(data.counts), replacement, "the smallest environment")
+
+    def draw(key: jax.Array) -> jax.Array:
+        environment_key, row_key = jax.random.split(key)
+        chosen = jax.random.randint(environment_key, (), 0, len(data.counts))
+        return _choose(row_key, data.environment == chosen, batch_size, replacement)
+
+    return draw
+
+
+def pooled_rows(data: DataSet, batch_size: int, *, replacement: bool = False) -> RowBatching:
+    """`batch_size` rows of the whole data set, whatever their environment."""
+    _enough(batch_size, data.count, replacement, "the data set")
+    return lambda key: _choose(key, data.environment >= 0, batch_size, replacement)
+
+
+def full_rows(data: DataSet) -> RowBatching:
+    """All rows of all environments (PooledGD, Theorem 6)."""
+    return lambda key: _choose(key, data.environment >= 0, None, False)
+
+
+def _enough(batch_size: int | None, available: int, replacement: bool, where: str) -> None:
+    if batch_size is not None and not replacement and batch_size > available:
+        raise ValueError(
+            f"batch_size must be at most {available}, the number of measurements of {where}, when drawn without "
+            f"replacement, got {batch_size}"
+        )

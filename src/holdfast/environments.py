@@ -1,0 +1,163 @@
+"""Environments: the law of the symmetric strength matrix S(e) of the spurious signal A(e) = V S(e) V^T."""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from holdfast.randomness import standard_normals
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["strengths", "probabilities"], meta_fields=[])
+@dataclass(frozen=True)
+class FiniteEnvironments:
+    """Finitely many environments: S(e) is `strengths[e]` with probability `probabilities[e]`."""
+
+    strengths: jax.Array
+    probabilities: jax.Array
+
+    @property
+    def rank(self) -> int:
+        return self.strengths.shape[-1]
+
+    @property
+    def count(self) -> int:
+        return self.strengths.shape[0]
+
+    @property
+    def mean(self) -> jax.Array:
+        """E S(e)."""
+        return jnp.einsum("e,eij->ij", self.probabilities, self.strengths)
+
+    def draw(self, key: jax.Array) -> jax.Array:
+        """One strength matrix, S(e) with e ~ D."""
+        return self.strengths[self.draw_index(key)]
+
+    def draw_index(self, key: jax.Array) -> jax.Array:
+        """The number of one environment, e ~ D."""
+        return jnp.searchsorted(jnp.cumsum(self.probabilities)[:-1], jax.random.uniform(key, dtype=jnp.float32), side="right")
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["family", "shared"])
+@dataclass(frozen=True)
+class ContinuousEnvironments:
+    """A continuum of environments: S(e) = location + scale * N, entry by entry, N symmetric.
+
+    The entries of N are uniform on (-1, 1) or standard normal. With `shared` one number moves the whole
+    diagonal; otherwise each spurious direction has its own. Off-diagonal entries are always their own.
+    """
+
+    location: jax.Array
+    scale: jax.Array
+    family: Literal["uniform", "gaussian"]
+    shared: bool
+
+    @property
+    def rank(self) -> int:
+        return self.location.shape[-1]
+
+    @property
+    def mean(self) -> jax.Array:
+        """E S(e)."""
+        return self.location
+
+    def draw(self, key: jax.Array) -> jax.Array:
+        """One strength matrix, S(e) with e ~ D."""
+        dtype, rank = self.location.dtype, self.rank
+        draw = {
+            "uniform": lambda key, shape: jax.random.uniform(key, shape, jnp.float32, minval=-1, maxval=1),
+            "gaussian": lambda key, shape: standard_normals(key, shape, dtype),
+        }[self.family]
+        diagonal_key, other_key = jax.random.split(key)
+        diagonal = jnp.broadcast_to(draw(diagonal_key, (1 if self.shared else rank,)), (rank,))
+        below = jnp.tril(draw(other_key, (rank, rank)), -1)
+        return self.location + self.scale * (jnp.diag(diagonal) + below + below.T)
+
+
+Environments = FiniteEnvironments | ContinuousEnvironments
+
+
+def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> FiniteEnvironments:
+    """Environments given one by one.
+
+    Args:
+        strengths: (E,) one strength for all of a rank-one spurious signal, (E, r2) one per spurious direction,
+            or (E, r2, r2) symmetric matrices S(e).
+        probabilities: (E,), how often each is met; equal if left out.
+
+    Example:
+        >>> table([-5.0, 7.0]).mean
+        Array([[1.]], dtype=float32)
+    """
+    values = np.asarray(strengths, float)
+    if values.size == 0:
+        raise ValueError("environments must not be empty: strengths has no entry, at least one is needed")
+    if not np.isfinite(values).all():
+        raise ValueError(f"strengths must be finite numbers, got {values.tolist()}")
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim == 2:
+        values = np.stack([np.diag(row) for row in values])
+    if values.ndim != 3 or values.shape[1] != values.shape[2] or not np.allclose(values, np.swapaxes(values, 1, 2)):
+        raise ValueError(
+            f"strengths must have shape (E,), (E, r2) or (E, r2, r2) with symmetric matrices, got shape {values.shape}"
+        )
+    count = len(values)
+    weights = np.full(count, 1 / count) if probabilities is None else np.asarray(probabilities, float)
+    if weights.shape != (count,) or not (weights >= 0).all() or not math.isclose(weights.sum(), 1, rel_tol=1e-6):
+        raise ValueError(
+            f"probabilities must be {count} non-negative numbers that sum to 1, got {np.asarray(weights).tolist()}"
+        )
+    return FiniteEnvironments(jnp.asarray(values), jnp.asarray(weights))
+
+
+def two_point(
+    bias: ArrayLike, heterogeneity: ArrayLike, *, rank: int = 1, off_diagonal: ArrayLike = 0.0, shared: bool = True
+) -> FiniteEnvironments:
+    """Two strengths, bias - heterogeneity and bias + heterogeneity, with equal probability.
+
+    With `shared` all spurious directions move together (two environments); otherwise each has its own sign
+    (2^rank environments). `off_diagonal` is the size of the entries S_ij, i != j, which carry the product of
+    the signs of i and j when the directions are independent, and the common sign when they are shared.
+    """
+    if shared:
+        signs = np.array([[-1.0], [1.0]]) * np.ones(rank)
+        couplings = signs[:, :, None] * np.ones((rank, rank))
+    else:
+        if rank > 10:
+            raise ValueError(f"spurious_rank must be at most 10 for independent two-point directions, got {rank}")
+        signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * rank, indexing="ij"), -1).reshape(-1, rank)
+        couplings = signs[:, :, None] * signs[:, None, :]
+    identity = np.eye(rank)
+    strengths = (
+        bias * identity
+        + heterogeneity * jnp.asarray(signs[:, :, None] * identity)
+        + off_diagonal * jnp.asarray(couplings * (1 - identity))
+    )
+    return FiniteEnvironments(strengths, jnp.full(len(signs), 1 / len(signs), strengths.dtype))
+
+
+def _continuous(
+    family: Literal["uniform", "gaussian"],
+    bias: ArrayLike,
+    heterogeneity: ArrayLike,
+    *,
+    rank: int = 1,
+    off_diagonal: ArrayLike = 0.0,
+    shared: bool = True,
+) -> ContinuousEnvironments:
+    identity = jnp.eye(rank)
+    scale = heterogeneity * identity + off_diagonal * (1 - identity)
+    return ContinuousEnvironments(bias * identity, scale, family, shared)
+
+
+uniform = partial(_continuous, "uniform")
+"""A continuum: each strength uniform on (bias - heterogeneity, bias + heterogeneity)."""
+
+gaussian = partial(_continuous, "gaussian")
+"""A continuum: each strength normal with mean `bias` and standard deviation `heterogeneity`."""

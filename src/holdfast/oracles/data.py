@@ -1,0 +1,109 @@
+"""Explicit measurements, streamed in blocks: drawn anew at each step (`online`) or read from a data set (`fixed`)."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from holdfast.batching import Batch
+from holdfast.ensembles import Ensemble, symmetric_gaussian
+from holdfast.measurements import DataSet, block_rows
+from holdfast.oracles.population import Oracle
+from holdfast.problems import MatrixSensing
+from holdfast.randomness import standard_normals
+
+
+def _stream(blocks: int, contribution: Callable[[jax.Array], jax.Array], like: jax.Array) -> jax.Array:
+    """Sum of the contributions of all blocks, one block in memory at a time."""
+    total, _ = jax.lax.scan(
+        lambda total, block: (total + contribution(block), None), jnp.zeros_like(like), jnp.arange(blocks)
+    )
+    return total
+
+
+def online(
+    problem: MatrixSensing, ensemble: Ensemble, batch_size: int, noise_variance: ArrayLike | None = None
+) -> Oracle:
+    """The gradient over `batch_size` fresh measurements, each of them drawn: O(m d^2) random numbers.
+
+    This is the slow, obvious oracle that `law` is proven against.
+
+    Args:
+        problem: A*, the spurious subspace and the law of S(e).
+        ensemble: the measurement ensemble.
+        batch_size: m, the sum of the counts of the batches that will come.
+        noise_variance: variance of the label noise; None: no noise.
+    """
+    coordinates = ensemble.size(problem.dimension)
+
+    def gradient(key: jax.Array, fitted: jax.Array, batch: Batch) -> jax.Array:
+        dtype = fitted.dtype
+        rows = min(block_rows(coordinates, dtype.itemsize), batch_size)
+        residual = fitted - problem.invariant_matrix
+        ends = jnp.arange(1, len(batch.strengths) + 1) if batch.counts is None else jnp.cumsum(batch.counts)
+
+        if len(batch.strengths) == 1:
+            target = ensemble.pack(residual - problem.spurious_matrix(batch.strengths[0]))
+            errors = lambda x, index: x @ target  # noqa: E731
+        else:
+            # <X, V* S V*^T> is linear in the coordinates of S: one product with a few columns serves all groups.
+            directions = _spurious_directions(problem, ensemble)
+            columns = jnp.column_stack([ensemble.pack(residual), directions])
+            strengths = jax.vmap(symmetric_gaussian.pack)(batch.strengths)
+
+            def errors(x: jax.Array, index: jax.Array) -> jax.Array:
+                inner = x @ columns
+                group = jnp.minimum(jnp.searchsorted(ends, index, side="right"), len(strengths) - 1)
+                return inner[:, 0] - jnp.sum(inner[:, 1:] * strengths[group], 1)
+
+        def contribution(block: jax.Array) -> jax.Array:
+            x_key, noise_key = jax.random.split(jax.random.fold_in(key, block))
+            x = standard_normals(x_key, (rows, coordinates), dtype)
+            index = block * rows + jnp.arange(rows)
+            error = errors(x, index)
+            if noise_variance is not None:
+                error -= jnp.sqrt(jnp.asarray(noise_variance, dtype)) * standard_normals(noise_key, (rows,), dtype)
+            return jnp.where(index < batch_size, error, 0) @ x
+
+        total = _stream(-(-batch_size // rows), contribution, jnp.empty(coordinates, dtype))
+        return ensemble.unpack(total, problem.dimension) / batch_size
+
+    return gradient
+
+
+def _spurious_directions(problem: MatrixSensing, ensemble: Ensemble) -> jax.Array:
+    """Packed V* B_k V*^T for the orthonormal basis B_k of symmetric matrices, one a column."""
+    rank = problem.spurious_rank
+
+    def direction(unit: jax.Array) -> jax.Array:
+        return ensemble.pack(problem.spurious_matrix(symmetric_gaussian.unpack(unit, rank)))
+
+    units = jnp.eye(symmetric_gaussian.size(rank), dtype=problem.spurious_basis.dtype)
+    return jax.vmap(direction, out_axes=1)(units)
+
+
+def fixed(data: DataSet, ensemble: Ensemble) -> Callable[[jax.Array, jax.Array, jax.Array], jax.Array]:
+    """The gradient over a data set: G = sum_i weight_i (<X_i, fitted> - y_i) X_i, the batch being the weights.
+
+    Each block is read once a step, and not at all if none of its rows is in the batch. Vectorised over runs it is
+    still read once, for all of them.
+    """
+    blocks, rows, width = data.measurements.shape
+    coordinates = ensemble.size(data.dimension)
+
+    def gradient(key: jax.Array, fitted: jax.Array, batch: jax.Array) -> jax.Array:
+        target = jnp.pad(ensemble.pack(fitted), (0, width - coordinates))
+        weights = batch.astype(fitted.dtype).reshape(blocks, rows)
+        responses = data.responses.reshape(blocks, rows)
+
+        def contribution(block: jax.Array) -> jax.Array:
+            def read() -> jax.Array:
+                x = data.measurements[block]
+                return (weights[block] * (x @ target - responses[block])) @ x
+
+            return jax.lax.cond(jnp.any(weights[block] != 0), read, lambda: jnp.zeros_like(target))
+
+        return ensemble.unpack(_stream(blocks, contribution, target)[:coordinates], data.dimension)
+
+    return gradient

@@ -1,0 +1,123 @@
+"""The exact law of the gradient over fresh Gaussian measurements, in O(d^2) random numbers at any batch size.
+
+Let the residuals of all groups of a batch lie in a space K of matrices with orthonormal basis B_1 ... B_k, the residual of
+group g being W_g = sum_j w_gj B_j. A measurement is X_i = sum_j g_ij B_j + X_i', where the g_ij are standard normal and X_i' is
+independent of them. With c_i = <X_i, W_g(i)> - sigma eps_i,
+
+    m G = sum_i c_i X_i = sum_j (sum_i c_i g_ij) B_j + sum_i c_i X_i'.
+
+Given the c_i the last sum is equal in law to sqrt(sum_i c_i^2) (Z - P_K Z), Z one more draw of the ensemble. What remains,
+sum_i c_i g_i and sum_i c_i^2, are functions of the Gram matrices sum_{i in g} (g_i, eps_i)(g_i, eps_i)^T, which are
+Wishart with as many degrees of freedom as the group has samples. docs/exact_law.md has the proof.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from holdfast.batching import Batch
+from holdfast.ensembles import Ensemble, symmetric_gaussian
+from holdfast.oracles.population import Oracle
+from holdfast.problems import MatrixSensing
+from holdfast.randomness import standard_normals
+
+
+class _Frame(NamedTuple):
+    """A space of matrices that holds every residual of a batch, with an orthonormal basis."""
+
+    coefficients: jax.Array  # (groups, k): the residual of each group in the basis
+    project: Callable[[jax.Array], jax.Array]  # matrix -> (k,)
+    expand: Callable[[jax.Array], jax.Array]  # (k,) -> matrix
+
+
+def _norm_and_direction(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    norm = jnp.sqrt(jnp.sum(jnp.square(matrix)))
+    return norm, matrix / jnp.where(norm > 0, norm, 1)
+
+
+def _line(residual: jax.Array) -> _Frame:
+    """The line through the only residual of the batch."""
+    norm, direction = _norm_and_direction(residual)
+    return _Frame(norm[None, None], lambda z: jnp.sum(z * direction)[None], lambda c: c[0] * direction)
+
+
+def _signal_space(residual: jax.Array, basis: jax.Array, strengths: jax.Array) -> _Frame:
+    """All V* B V*^T with symmetric B, and the part of fitted - A* that is orthogonal to them."""
+    rank = basis.shape[1]
+    seen = basis.T @ residual @ basis
+    norm, direction = _norm_and_direction(residual - basis @ seen @ basis.T)
+    inside = jax.vmap(lambda strength: symmetric_gaussian.pack(seen - strength))(strengths)
+
+    def project(z: jax.Array) -> jax.Array:
+        block = basis.T @ z @ basis
+        return jnp.append(symmetric_gaussian.pack((block + block.T) / 2), jnp.sum(z * direction))
+
+    def expand(c: jax.Array) -> jax.Array:
+        return basis @ symmetric_gaussian.unpack(c[:-1], rank) @ basis.T + c[-1] * direction
+
+    return _Frame(jnp.column_stack([inside, jnp.full(len(inside), norm)]), project, expand)
+
+
+def _wishart_sums(key: jax.Array, coefficients: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """sum_g Omega_g w_g and sum_g w_g^T Omega_g w_g for Omega_g ~ Wishart(counts_g, I), by Bartlett's factor.
+
+    A group with fewer samples than dimensions has a factor with as many columns as samples, so any count is exact.
+    """
+    size, dtype = coefficients.shape[1], coefficients.dtype
+    freedom = counts[:, None] - np.arange(size)
+    diagonal_key, below_key = jax.random.split(key)
+    squares = 2 * jax.random.gamma(diagonal_key, jnp.maximum(freedom, 1) / 2, dtype=jnp.float32).astype(dtype)
+    below = standard_normals(below_key, (len(counts), size, size), dtype)
+    factor = jnp.where(np.eye(size, dtype=bool), jnp.sqrt(squares)[:, None, :], jnp.tril(below, -1))
+    return _sums(jnp.where(freedom[:, None, :] > 0, factor, 0), coefficients)
+
+
+def _single_sums(key: jax.Array, coefficients: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The same sums when each group is one sample: Omega_g = g g^T."""
+    return _sums(standard_normals(key, (*coefficients.shape, 1), coefficients.dtype), coefficients)
+
+
+def _sums(factor: jax.Array, coefficients: jax.Array) -> tuple[jax.Array, jax.Array]:
+    inner = jnp.einsum("gji,gj->gi", factor, coefficients)
+    return jnp.einsum("gji,gi->j", factor, inner), jnp.sum(jnp.square(inner))
+
+
+def law(problem: MatrixSensing, ensemble: Ensemble, noise_variance: ArrayLike | None = None) -> Oracle:
+    """The gradient over fresh measurements, drawn from its exact law. For one group of m samples with residual W it is
+
+        G = (S/m) W + (||W|| sqrt(S) / m) (Z - <Z, W'> W'),    S ~ chi^2_m,  W' = W / ||W||
+
+    Args:
+        problem: A* and the spurious subspace.
+        ensemble: the measurement ensemble Z is drawn from.
+        noise_variance: variance of the label noise; None: no noise, and no random numbers spent on it.
+    """
+
+    def gradient(key: jax.Array, fitted: jax.Array, batch: Batch) -> jax.Array:
+        dimension, dtype = problem.dimension, fitted.dtype
+        z_key, sums_key = jax.random.split(key)
+        residual = fitted - problem.invariant_matrix
+        groups = len(batch.strengths)
+        frame = (
+            _line(residual - problem.spurious_matrix(batch.strengths[0]))
+            if groups == 1
+            else _signal_space(residual, problem.spurious_basis, batch.strengths)
+        )
+        coefficients = frame.coefficients
+        if noise_variance is not None:
+            noise = jnp.full((groups, 1), -jnp.sqrt(jnp.asarray(noise_variance, dtype)))
+            coefficients = jnp.concatenate([coefficients, noise], 1)
+        sums, squares = (
+            _single_sums(sums_key, coefficients)
+            if batch.counts is None
+            else _wishart_sums(sums_key, coefficients, batch.counts)
+        )
+        z = ensemble.unpack(standard_normals(z_key, (ensemble.size(dimension),), dtype), dimension)
+        inside = sums[: frame.coefficients.shape[1]] - jnp.sqrt(squares) * frame.project(z)
+        return (frame.expand(inside) + jnp.sqrt(squares) * z) / batch.size
+
+    return gradient

@@ -1,0 +1,187 @@
+"""The one loop of the library: any algorithm, over many runs at once, recorded every few steps.
+
+Runs are cut into slabs of equal shape. A slab is one compiled program, vectorised over its runs; the slabs are
+dealt to workers (threads, one per core, or one per accelerator), so memory is bounded by the slabs in work. Within a slab
+the host advances from record to record, which is where progress is reported.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from holdfast.algorithms import Algorithm
+
+# A run whose squared state norm passes this has left every region the theory speaks of; float32 still holds the
+# square of what the next step makes of it.
+DIVERGENCE_LIMIT = 1e8
+
+
+class Experiment(NamedTuple):
+    """What one run does and what is recorded of it.
+
+    Attributes:
+        algorithm: the pair (init, step).
+        observe: state -> dictionary of arrays.
+    """
+
+    algorithm: Algorithm
+    observe: Callable[[Any], dict[str, jax.Array]]
+
+
+class Records(NamedTuple):
+    """What was recorded of every run.
+
+    Attributes:
+        steps: (records,), the number of steps done at each record; the first is 0, the last the end of the run.
+        values: name -> (runs, records, ...).
+        diverged_at: (runs,), the step that would have left the finite region, -1 where there was none. The state
+            stays at the last finite one from there on.
+    """
+
+    steps: np.ndarray
+    values: dict[str, np.ndarray]
+    diverged_at: np.ndarray
+
+
+Build = Callable[[Any, Any], Experiment]
+
+
+def run(
+    build: Build,
+    shared: Any,
+    parameters: Any,
+    seeds: Sequence[int],
+    *,
+    steps: int,
+    every: int = 1,
+    slab: int = 16,
+    workers: int | None = None,
+    double: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Records:
+    """Run `build(shared, parameters[i])` from seed `seeds[i]`, for all i.
+
+    The random numbers of a run depend on its seed and nothing else: not on the runs beside it, the slab, the
+    number of workers or of devices. Results are equal to the bit for slabs of equal size, and up to rounding otherwise.
+
+    Args:
+        build: (shared, parameters of one run) -> Experiment; pure, hashable, and the key of the compile cache, so
+            equal builds and equal shapes compile once.
+        shared: pytree of arrays that all runs see.
+        parameters: pytree of arrays with a leading axis of runs.
+        seeds: one for each run.
+        steps: T.
+        every: steps between records.
+        slab: runs in one compiled program; 1 leaves out the vectorisation.
+        workers: threads; by default the number of accelerators, or of cores.
+        double: compute in float64.
+        progress: called with (steps done, steps in all), summed over runs.
+    """
+    records = np.unique(np.append(np.arange(0, steps, every), steps))
+    seeds = np.asarray(seeds, np.uint32)
+    count = len(seeds)
+    slab = min(slab, count)
+    devices = jax.local_devices()
+    on_host = devices[0].platform == "cpu"
+    workers = workers or (os.cpu_count() or 1 if on_host else len(devices))
+    tally = _Tally(progress, count * steps)
+
+    def advance_slab(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        # The last slab is filled up with copies of its last run, so that all slabs have one shape.
+        rows = np.minimum(np.arange(number * slab, (number + 1) * slab), count - 1)
+        kept = min(slab, count - number * slab)
+        with _precision(double), jax.default_device(devices[number % len(devices)]):
+            chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
+            seed = seeds[rows] if slab > 1 else seeds[rows[0]]
+            history = []
+            with _compiling:
+                carry, record = _start(build, slab > 1, shared, chosen, seed)
+            for begin, end in zip(records[:-1], records[1:], strict=True):
+                history.append(record)
+                with _compiling:
+                    carry, record = _advance(build, slab > 1, shared, chosen, seed, carry, begin, end)
+                # Waiting for the record before this one keeps the device busy while the host reports.
+                jax.block_until_ready(history[-1])
+                tally.add(kept * int(end - begin))
+            history.append(record)
+            values = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves], -1), *history)
+            diverged = np.atleast_1d(np.asarray(carry.diverged_at))
+        if slab == 1:
+            values = jax.tree.map(lambda leaf: leaf[None], values)
+        return jax.tree.map(lambda leaf: np.moveaxis(leaf, -1, 1)[:kept], values), diverged[:kept]
+
+    slabs = range(-(-count // slab))
+    with ThreadPoolExecutor(min(workers, len(slabs))) as pool:
+        finished = list(pool.map(advance_slab, slabs))
+    values = jax.tree.map(lambda *parts: np.concatenate(parts), *[values for values, _ in finished])
+    return Records(records, values, np.concatenate([diverged for _, diverged in finished]))
+
+
+class _Carry(NamedTuple):
+    state: Any
+    diverged_at: jax.Array
+
+
+# One thread at a time may look up or compile a program: otherwise two workers would compile the same one twice.
+# Execution is asynchronous and takes place outside of the lock.
+_compiling = threading.Lock()
+
+
+def _precision(double: bool):
+    return jax.enable_x64(True) if double else nullcontext()
+
+
+def _over_runs(vectorised: bool, function: Callable, axes: tuple) -> Callable:
+    return jax.vmap(function, in_axes=axes) if vectorised else function
+
+
+@partial(jax.jit, static_argnames=("build", "vectorised"))
+def _start(build: Build, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array):
+    def start(parameters: Any, seed: jax.Array):
+        experiment = build(shared, parameters)
+        state = experiment.algorithm.init()
+        return _Carry(state, jnp.asarray(-1)), experiment.observe(state)
+
+    return _over_runs(vectorised, start, (0, 0))(parameters, seed)
+
+
+@partial(jax.jit, static_argnames=("build", "vectorised"))
+def _advance(build: Build, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array, carry: _Carry, begin, end):
+    # begin and end are traced, so every stretch of every run, whatever its length, is the same program.
+    def advance(parameters: Any, seed: jax.Array, carry: _Carry):
+        experiment = build(shared, parameters)
+        key = jax.random.key(seed)
+
+        def body(step: jax.Array, carry: _Carry) -> _Carry:
+            proposed, _ = experiment.algorithm.step(jax.random.fold_in(key, step), carry.state)
+            size = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(proposed))
+            alive = (carry.diverged_at < 0) & (size < DIVERGENCE_LIMIT)
+            state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), proposed, carry.state)
+            return _Carry(state, jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1))
+
+        carry = jax.lax.fori_loop(begin, end, body, carry)
+        return carry, experiment.observe(carry.state)
+
+    return _over_runs(vectorised, advance, (0, 0, 0))(parameters, seed, carry)
+
+
+class _Tally:
+    """Adds up the steps of all workers and reports them."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None, total: int):
+        self._progress, self._total, self._done = progress, total, 0
+        self._lock = threading.Lock()
+
+    def add(self, steps: int) -> None:
+        if self._progress is not None:
+            with self._lock:
+                self._done += steps
+                self._progress(self._done, self._total)

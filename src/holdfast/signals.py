@@ -1,0 +1,64 @@
+"""What a fitted matrix has learned: the invariant part, the spurious part and the rest."""
+
+import jax
+import jax.numpy as jnp
+
+from holdfast.algorithms import Factors
+from holdfast.problems import MatrixSensing
+
+# Phase 1 ends when the slowest invariant direction passes this size (Lemma 5 and Theorem 4 of the paper).
+PHASE_BOUNDARY = 1 / 3
+
+
+def parts(problem: MatrixSensing, factor: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """R = U^T U*, Q = U^T V* and E = (I - U* U*^T - V* V*^T) U of a factor U (eq. 17 and 18)."""
+    invariant = factor.T @ problem.invariant_basis
+    spurious = factor.T @ problem.spurious_basis
+    return (
+        invariant,
+        spurious,
+        factor - problem.invariant_basis @ invariant.T - problem.spurious_basis @ spurious.T,
+    )
+
+
+def signals(problem: MatrixSensing, state: Factors) -> dict[str, jax.Array]:
+    """The signals of a state, with P = U U^T - V V^T the fitted matrix.
+
+    Returns:
+        invariant: tr(U*^T P U*) / r1, 1 when an A* of unit spectrum has been learned.
+        spurious: tr(V*^T P V*) / r2, tr E S(e) / r2 when the mean spurious signal has been learned.
+        residual: ||E||_F^2, summed over both factors.
+        distance: ||P - A*||_F.
+        pooled_distance: ||P - A* - E A(e)||_F.
+        invariant_norm, spurious_norm, residual_norm: operator norms of R, Q and E of the positive factor (of E:
+            Frobenius).
+        singular_values: of R, largest first, (r1,).
+        phase: 1 while the smallest singular value of R, relative to its goal, is below 1/3, then 2.
+    """
+    r, q, e = parts(problem, state.positive)
+    r_negative, q_negative, e_negative = parts(problem, state.negative)
+    square = lambda x: jnp.sum(jnp.square(x))  # noqa: E731
+    residual = square(e) + square(e_negative)
+    error = state.fitted - problem.invariant_matrix
+    singular_values = _singular_values(r)
+    slowest = _singular_values(r / jnp.sqrt(problem.invariant_spectrum))[-1]
+    return {
+        "invariant": (square(r) - square(r_negative)) / problem.invariant_rank,
+        "spurious": (square(q) - square(q_negative)) / problem.spurious_rank,
+        "residual": residual,
+        "distance": jnp.linalg.norm(error),
+        "pooled_distance": jnp.linalg.norm(error - problem.mean_spurious_matrix),
+        "invariant_norm": singular_values[0],
+        "spurious_norm": _singular_values(q)[0],
+        "residual_norm": jnp.linalg.norm(e),
+        "singular_values": singular_values,
+        "phase": jnp.where(slowest < PHASE_BOUNDARY, 1, 2),
+    }
+
+
+def _singular_values(tall: jax.Array) -> jax.Array:
+    """Singular values of a tall matrix, largest first, from its small Gram matrix.
+
+    Values below the square root of the rounding error of the largest one are not resolved.
+    """
+    return jnp.sqrt(jnp.maximum(jnp.linalg.eigvalsh(tall.T @ tall), 0))[::-1]

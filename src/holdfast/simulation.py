@@ -1,0 +1,203 @@
+"""From settings to results: choose the parts by name, compose them, run them."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from holdfast import batching, ensembles, environments, oracles
+from holdfast.algorithms import factored, sampled
+from holdfast.environments import Environments
+from holdfast.measurements import DataSet, collect
+from holdfast.problems import MatrixSensing, matrix_sensing, orthonormal_frame
+from holdfast.run import Experiment, Records, run
+from holdfast.settings import SWEPT, Settings
+from holdfast.signals import signals
+
+if TYPE_CHECKING:
+    from holdfast.trajectory import Trajectory
+
+ENSEMBLES = {"gaussian": ensembles.gaussian, "symmetric": ensembles.symmetric_gaussian}
+ENVIRONMENTS = {
+    "two-point": environments.two_point,
+    "uniform": environments.uniform,
+    "gaussian": environments.gaussian,
+}
+BATCHINGS = {"hetero": batching.hetero, "pooled": batching.pooled, "full": batching.full}
+
+# Runs in one compiled program. On a CPU 16 matrices of 100 x 100 and their temporaries stay in the second-level cache of a
+# core; explicit measurements fill a core with a single run; an accelerator wants to be filled.
+SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 16, 2048, 1
+
+
+def simulate(
+    settings: Settings,
+    *,
+    environments: Environments | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> "Trajectory":
+    """Simulate SGD on multi-environment matrix sensing.
+
+    Args:
+        settings: what to simulate.
+        environments: a law of S(e) of your own (see `holdfast.environments.table`) in place of the one that the
+            settings describe by bias and heterogeneity.
+        progress: called with (steps done, steps in all), summed over runs.
+
+    Example:
+        >>> from holdfast import Settings, simulate
+        >>> result = simulate(Settings(dimension=10, steps=200, seeds=4, oracle="population"))
+        >>> bool((result.final["invariant"] > 0.9).all())
+        True
+    """
+    from holdfast.trajectory import Trajectory
+
+    return Trajectory.of(settings, execute(settings, environments=environments, progress=progress))
+
+
+def execute(
+    settings: Settings,
+    *,
+    environments: Environments | None = None,
+    slab: int | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Records:
+    """As `simulate`, but with plain arrays as the result, one row for each run: needs jax and numpy only.
+
+    Runs are ordered by the swept settings (first axis slowest) and then by seed.
+    """
+    if environments is not None and environments.rank != settings.spurious_rank:
+        raise ValueError(
+            f"spurious_rank must be {environments.rank}, the rank of the environments, got {settings.spurious_rank}"
+        )
+    cells = list(itertools.product(*settings.axes.values()))
+    seeds = np.arange(settings.seed, settings.seed + settings.seeds)
+    parameters = {
+        name: np.repeat(np.asarray([dict(zip(settings.axes, cell, strict=True)).get(name, getattr(settings, name))
+                                    for cell in cells], settings.dtype), len(seeds))
+        for name in SWEPT
+    }  # fmt: skip
+    frame = orthonormal_frame(
+        settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
+    )
+    build = Build.of(settings)
+    with jax.enable_x64(settings.dtype == "float64"):
+        cast = lambda leaf: jnp.asarray(leaf, settings.dtype)  # noqa: E731
+        shared = Shared(cast(frame), jax.tree.map(cast, environments), None)
+        if settings.samples_per_environment is not None:
+            first = {name: float(values[0]) for name, values in parameters.items()}
+            data = collect(
+                build.problem(shared, first),
+                ENSEMBLES[settings.ensemble],
+                settings.samples_per_environment,
+                noise_variance=first["noise_variance"],
+                seed=settings.problem_seed,
+            )
+            shared = shared._replace(data=data)
+    return run(
+        build,
+        shared,
+        parameters,
+        np.tile(seeds, len(cells)),
+        steps=settings.steps,
+        every=settings.every,
+        slab=slab or _slab(settings),
+        workers=workers,
+        double=settings.dtype == "float64",
+        progress=progress,
+    )
+
+
+def _slab(settings: Settings) -> int:
+    if settings.oracle == "data" and settings.samples_per_environment is None:
+        return SLAB_OF_MEASUREMENTS
+    return SLAB_ON_CPU if jax.default_backend() == "cpu" else SLAB_ON_ACCELERATOR
+
+
+class Shared(NamedTuple):
+    """What all runs of a simulation see."""
+
+    frame: jax.Array
+    environments: Environments | None
+    data: DataSet | None
+
+
+@dataclass(frozen=True)
+class Build:
+    """Makes the experiment of one run. Equal structures are equal builds, so they are compiled once."""
+
+    structure: Settings
+    noisy: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Build":
+        """The build of some settings, without the numbers that do not shape the program."""
+        plain = {field: getattr(Settings, field) for field in ("seeds", "seed", "problem_seed", "steps", "every")}
+        numbers = {name: getattr(Settings, name) for name in SWEPT}
+        if not isinstance(settings.batch_size, tuple):
+            numbers["batch_size"] = settings.batch_size
+        noise = settings.noise_variance
+        return cls(replace(settings, **plain, **numbers), any(noise) if isinstance(noise, tuple) else noise > 0)
+
+    def problem(self, shared: Shared, parameters: dict[str, jax.Array]) -> MatrixSensing:
+        """The problem of one run."""
+        law = shared.environments
+        if law is None:
+            law = ENVIRONMENTS[self.structure.environments](
+                parameters["bias"],
+                parameters["heterogeneity"],
+                rank=self.structure.spurious_rank,
+                off_diagonal=parameters["off_diagonal"],
+                shared=not self.structure.independent,
+            )
+        return matrix_sensing(
+            shared.frame,
+            self.structure.invariant_rank,
+            law,
+            overlap=parameters["overlap"],
+            condition_number=parameters["condition_number"],
+        )
+
+    def __call__(self, shared: Shared, parameters: dict[str, jax.Array]) -> Experiment:
+        structure = self.structure
+        problem = self.problem(shared, parameters)
+        algorithm = factored(
+            self._gradient(shared, problem, parameters),
+            structure.dimension,
+            parameters["step_size"],
+            parameters["init_scale"],
+            signed=structure.parameterisation == "signed",
+            dtype=structure.dtype,
+        )
+        return Experiment(algorithm, lambda state: signals(problem, state))
+
+    def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: dict[str, jax.Array]):
+        structure, ensemble = self.structure, ENSEMBLES[self.structure.ensemble]
+        batches = BATCHINGS[structure.batching]
+        if structure.oracle == "population":
+            return sampled(batches(problem.environments, None), oracles.population(problem))
+        noise = parameters["noise_variance"] if self.noisy else None
+        if shared.data is not None:
+            return sampled(self._rows(shared.data), oracles.fixed(shared.data, ensemble))
+        if structure.oracle == "data":
+            batch = batches(problem.environments, structure.batch_size)
+            return sampled(batch, oracles.online(problem, ensemble, structure.batch_size, noise))
+        counted = isinstance(problem.environments, environments.FiniteEnvironments) or structure.batching == "hetero"
+        size = parameters["batch_size"] if counted else structure.batch_size
+        return sampled(batches(problem.environments, size), oracles.law(problem, ensemble, noise))
+
+    def _rows(self, data: DataSet) -> batching.RowBatching:
+        structure = self.structure
+        everything = structure.batch_size == structure.samples_per_environment and not structure.replacement
+        return {
+            "hetero": lambda: batching.hetero_rows(
+                data, None if everything else structure.batch_size, replacement=structure.replacement
+            ),
+            "pooled": lambda: batching.pooled_rows(data, structure.batch_size, replacement=structure.replacement),
+            "full": lambda: batching.full_rows(data),
+        }[structure.batching]()

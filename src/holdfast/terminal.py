@@ -1,0 +1,92 @@
+"""What people see in a terminal: progress, tables and small plots."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from holdfast.outcome import Code
+from holdfast.trajectory import Trajectory
+
+SHOWN = ("invariant", "spurious", "residual", "distance", "pooled_distance")
+PATIENCE = 1.0  # seconds of work before a progress bar appears
+LEVELS = " ▁▂▃▄▅▆▇█"
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr that appears when the work takes more than a second."""
+    columns = (TextColumn(label), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(label)
+    begin = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        if bar.console.is_terminal and not bar.live.is_started and time.monotonic() - begin > PATIENCE:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        bar.stop()
+
+
+def show(trajectory: Trajectory) -> None:
+    """Print the final signals of a trajectory, how they came about, and how the runs ended."""
+    console = Console()
+    axes = list(trajectory.settings.axes)
+    final = trajectory.final
+    if axes:
+        final = final.stack(cell=axes)
+        for cell in range(final.sizes["cell"]):
+            label = ", ".join(f"{axis} {float(final[axis][cell]):g}" for axis in axes)
+            console.print(_table(f"{label}: signals after {_steps(trajectory)} steps", final.isel(cell=cell)))
+    else:
+        console.print(_table(f"Signals after {_steps(trajectory)} steps", final))
+        console.print(_paths(trajectory.data))
+    ends = [outcome.code for outcome in trajectory.outcomes]
+    console.print(", ".join(f"{ends.count(code)} {code.name.lower()}" for code in Code if code in ends))
+    for outcome in sorted({outcome.sentence for outcome in trajectory.outcomes if outcome.code is Code.DIVERGED})[:5]:
+        console.print(f"  {outcome}", highlight=False)
+
+
+def _steps(trajectory: Trajectory) -> int:
+    return int(trajectory.data["step"][-1])
+
+
+def _table(title: str, final: xr.Dataset) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in ("signal", "median", "10 %", "90 %", "mean"):
+        table.add_column(column, justify="left" if column == "signal" else "right")
+    for name in SHOWN:
+        values = final[name].values
+        numbers = (*np.quantile(values, [0.5, 0.1, 0.9]), values.mean())
+        table.add_row(name.replace("_", " "), *(f"{number:.4g}" for number in numbers))
+    table.caption = f"over {final.sizes['seed']} seeds"
+    table.caption_justify = "left"
+    return table
+
+
+def _paths(data: xr.Dataset) -> Table:
+    steps = data["step"].values
+    table = Table(title=f"Median over seeds, step 0 to {steps[-1]}", title_justify="left")
+    for column in ("signal", "path", "highest"):
+        table.add_column(column, justify="right" if column == "highest" else "left")
+    for name in ("invariant", "spurious", "residual"):
+        median = data[name].median("seed").values
+        table.add_row(name, sparkline(median), f"{median.max():.4g}")
+    return table
+
+
+def sparkline(values: np.ndarray, width: int = 60) -> str:
+    """A line of block characters, from 0 to the larger of 1 and the highest value."""
+    chosen = values[np.linspace(0, len(values) - 1, min(width, len(values))).round().astype(int)]
+    top = max(1.0, float(chosen.max()))
+    return "".join(LEVELS[min(8, max(0, math.ceil(8 * value / top - 0.25)))] for value in chosen)

@@ -1,0 +1,119 @@
+"""Results as a labelled data set, with the settings, versions and outcomes that belong to them."""
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from holdfast.outcome import Code, Outcome, outcomes
+from holdfast.run import Records
+from holdfast.settings import Settings
+
+UNITS = {
+    "invariant": "share of the invariant signal learned, tr(U*'PU*)/r1",
+    "spurious": "mean spurious signal learned, tr(V*'PV*)/r2",
+    "residual": "signal outside both subspaces, ||E||_F^2",
+    "distance": "distance to the invariant solution, ||P - A*||_F",
+    "pooled_distance": "distance to the pooled solution, ||P - A* - E A(e)||_F",
+    "invariant_norm": "||R||, largest singular value of U'U*",
+    "spurious_norm": "||Q||, largest singular value of U'V*",
+    "residual_norm": "||E||_F of the positive factor",
+    "singular_values": "singular values of R = U'U*",
+    "phase": "1: invariant signal growing, 2: invariant signal of order one",
+}
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """What a simulation recorded.
+
+    Attributes:
+        data: the signals over (swept settings ..., seed, step), the outcome code and the step of divergence over
+            (swept settings ..., seed).
+        settings: what was simulated.
+        versions: of the packages that computed it.
+    """
+
+    data: xr.Dataset
+    settings: Settings
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, settings: Settings, records: Records) -> "Trajectory":
+        """Label the records of `holdfast.simulation.execute`."""
+        axes = settings.axes
+        seeds = np.arange(settings.seed, settings.seed + settings.seeds)
+        shape = (*map(len, axes.values()), len(seeds))
+        dimensions = (*axes, "seed")
+        variables: dict[str, Any] = {}
+        for name, values in records.values.items():
+            extra = ("step", "direction")[: values.ndim - 1]
+            labelled = values.reshape(*shape, *values.shape[1:])
+            variables[name] = ((*dimensions, *extra), labelled, {"long_name": UNITS[name]})
+        ends = outcomes(records)
+        codes = np.array([end.code for end in ends], np.int8).reshape(shape)
+        variables["outcome"] = (dimensions, codes, {"codes": ", ".join(f"{c.value}: {c.name.lower()}" for c in Code)})
+        variables["sentence"] = (dimensions, np.array([end.sentence for end in ends], object).reshape(shape))
+        variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
+        coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
+        return cls(xr.Dataset(variables, coordinates), settings, _versions())
+
+    @property
+    def final(self) -> xr.Dataset:
+        """The last record of every run."""
+        return self.data.isel(step=-1)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The outcome of every run, in the order of `data`."""
+        codes, sentences = self.data["outcome"].values.ravel(), self.data["sentence"].values.ravel()
+        return [Outcome(Code(code), str(sentence)) for code, sentence in zip(codes, sentences, strict=True)]
+
+    def summary(self) -> dict[str, Any]:
+        """Settings, outcomes and final signals as plain values, one entry a seed (nested for swept settings)."""
+        final = self.final
+        names = ("invariant", "spurious", "residual", "distance", "pooled_distance")
+        return {
+            "settings": self.settings.asdict(),
+            "versions": dict(self.versions),
+            "outcome": final["sentence"].values.tolist(),
+            "final": {name: final[name].values.tolist() for name in names},
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write to a zarr directory (name ending in .zarr) or as a long table (.csv)."""
+        path = Path(path)
+        check_path(path)
+        if path.suffix == ".csv":
+            self.data.drop_vars("singular_values").to_dataframe().to_csv(path)
+            return
+        attributes = {"settings": json.dumps(self.settings.asdict()), "versions": json.dumps(dict(self.versions))}
+        strings = self.data.assign(sentence=self.data["sentence"].astype("U"))
+        strings.assign_attrs(attributes).to_zarr(path, mode="w", consolidated=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trajectory":
+        """Read what `save` wrote to a zarr directory."""
+        data = xr.open_zarr(path, consolidated=False).load()
+        settings = json.loads(data.attrs.pop("settings"))
+        return cls(data, Settings(**settings), json.loads(data.attrs.pop("versions")))
+
+
+def check_path(path: Path) -> None:
+    """Refuse a path that `Trajectory.save` could not write to, before the work is done."""
+    if path.suffix not in (".zarr", ".csv"):
+        raise ValueError(f"out must end in .zarr or .csv, got {str(path)!r}")
+    if not path.parent.is_dir():
+        raise ValueError(f"out must lie in a folder that exists, got {str(path)!r}")
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: version(name) for name in ("holdfast", "jax", "jaxlib", "numpy")}
+    return {**packages, "python": platform.python_version(), "platform": jax.default_backend()}

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def _sentence(box: str) -> str:
         if not text.strip("─"):
             break
         lines.append(text)
-    return " ".join(lines).removeprefix("Error parsing settings: ")
+    return re.sub(r"^Error parsing \S*settings: ", "", " ".join(lines))
 
 
 def _refuse(sentence: str) -> int:

@@ -11,16 +11,11 @@ from holdfast.ensembles import Ensemble
 from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
-# A block is what one iteration of a streaming loop holds: large enough to use the matrix units of all cores,
-# small enough to stay in the last-level cache between its two products.
+# A block is what one iteration of a streaming loop holds: large enough for all cores to share its two products, small
+# enough to stay in the last-level cache between them.
 BLOCK_BYTES = 4 * 2**20
 # Rows start on a cache line: the products over unaligned rows are a fifth slower.
 ROW_MULTIPLE = 64
-
-
-def block_rows(coordinates: int, itemsize: int) -> int:
-    """How many measurements of so many coordinates make a block."""
-    return max(1, BLOCK_BYTES // (coordinates * itemsize))
 
 
 @partial(
@@ -66,7 +61,7 @@ def data_set(measurements: np.ndarray, responses: np.ndarray, environment: np.nd
     order = np.argsort(environment, kind="stable")
     count, coordinates = measurements.shape
     width = -(-coordinates // ROW_MULTIPLE) * ROW_MULTIPLE
-    rows = min(block_rows(width, measurements.dtype.itemsize), count)
+    rows = min(max(1, BLOCK_BYTES // (width * measurements.dtype.itemsize)), count)
     blocks = -(-count // rows)
     packed = np.zeros((blocks * rows, width), measurements.dtype)
     packed[:count, :coordinates] = measurements if (order == np.arange(count)).all() else measurements[order]

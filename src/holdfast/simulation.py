@@ -114,7 +114,7 @@ def execute(
 
 
 def _slab(settings: Settings) -> int:
-    if settings.oracle == "data" and settings.samples_per_environment is None:
+    if settings.oracle == "data":
         return SLAB_OF_MEASUREMENTS
     return SLAB_ON_CPU if jax.default_backend() == "cpu" else SLAB_ON_ACCELERATOR
 

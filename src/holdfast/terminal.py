@@ -65,11 +65,12 @@ def _table(title: str, final: xr.Dataset) -> Table:
     table = Table(title=title, title_justify="left")
     for column in ("signal", "median", "10 %", "90 %", "mean"):
         table.add_column(column, justify="left" if column == "signal" else "right")
-    for name in SHOWN:
-        values = final[name].values
+    finite = final.where(final["outcome"] != Code.DIVERGED, drop=True)
+    for name in SHOWN if finite.sizes["seed"] else ():
+        values = finite[name].values
         numbers = (*np.quantile(values, [0.5, 0.1, 0.9]), values.mean())
         table.add_row(name.replace("_", " "), *(f"{number:.4g}" for number in numbers))
-    table.caption = f"over {final.sizes['seed']} seeds"
+    table.caption = f"over the {finite.sizes['seed']} of {final.sizes['seed']} runs that did not diverge"
     table.caption_justify = "left"
     return table
 

@@ -8,18 +8,13 @@ from jax.typing import ArrayLike
 
 from holdfast.batching import Batch
 from holdfast.ensembles import Ensemble, symmetric_gaussian
-from holdfast.measurements import DataSet, block_rows
+from holdfast.measurements import DataSet
 from holdfast.oracles.population import Oracle
 from holdfast.problems import MatrixSensing
 from holdfast.randomness import standard_normals
 
-
-def _stream(blocks: int, contribution: Callable[[jax.Array], jax.Array], like: jax.Array) -> jax.Array:
-    """Sum of the contributions of all blocks, one block in memory at a time."""
-    total, _ = jax.lax.scan(
-        lambda total, block: (total + contribution(block), None), jnp.zeros_like(like), jnp.arange(blocks)
-    )
-    return total
+# Fresh measurements are made, used twice and forgotten: a block of them should stay in the second-level cache of a core.
+BLOCK_BYTES = 2**20
 
 
 def online(
@@ -36,10 +31,11 @@ def online(
         noise_variance: variance of the label noise; None: no noise.
     """
     coordinates = ensemble.size(problem.dimension)
+    noisy = noise_variance is not None
 
     def gradient(key: jax.Array, fitted: jax.Array, batch: Batch) -> jax.Array:
         dtype = fitted.dtype
-        rows = min(block_rows(coordinates, dtype.itemsize), batch_size)
+        rows = min(max(1, BLOCK_BYTES // (coordinates * dtype.itemsize)), batch_size)
         residual = fitted - problem.invariant_matrix
         ends = jnp.arange(1, len(batch.strengths) + 1) if batch.counts is None else jnp.cumsum(batch.counts)
 
@@ -57,16 +53,18 @@ def online(
                 group = jnp.minimum(jnp.searchsorted(ends, index, side="right"), len(strengths) - 1)
                 return inner[:, 0] - jnp.sum(inner[:, 1:] * strengths[group], 1)
 
-        def contribution(block: jax.Array) -> jax.Array:
-            x_key, noise_key = jax.random.split(jax.random.fold_in(key, block))
-            x = standard_normals(x_key, (rows, coordinates), dtype)
+        def add_block(block: jax.Array, total: jax.Array) -> jax.Array:
+            # A key for each measurement: what is drawn does not depend on the size of a block.
             index = block * rows + jnp.arange(rows)
+            keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(index)
+            drawn = jax.vmap(lambda key: standard_normals(key, (coordinates + noisy,), dtype))(keys)
+            x = drawn[:, :coordinates]
             error = errors(x, index)
-            if noise_variance is not None:
-                error -= jnp.sqrt(jnp.asarray(noise_variance, dtype)) * standard_normals(noise_key, (rows,), dtype)
-            return jnp.where(index < batch_size, error, 0) @ x
+            if noisy:
+                error -= jnp.sqrt(jnp.asarray(noise_variance, dtype)) * drawn[:, -1]
+            return total + jnp.where(index < batch_size, error, 0) @ x
 
-        total = _stream(-(-batch_size // rows), contribution, jnp.empty(coordinates, dtype))
+        total = jax.lax.fori_loop(0, -(-batch_size // rows), add_block, jnp.zeros(coordinates, dtype))
         return ensemble.unpack(total, problem.dimension) / batch_size
 
     return gradient
@@ -86,8 +84,7 @@ def _spurious_directions(problem: MatrixSensing, ensemble: Ensemble) -> jax.Arra
 def fixed(data: DataSet, ensemble: Ensemble) -> Callable[[jax.Array, jax.Array, jax.Array], jax.Array]:
     """The gradient over a data set: G = sum_i weight_i (<X_i, fitted> - y_i) X_i, the batch being the weights.
 
-    Each block is read once a step, and not at all if none of its rows is in the batch. Vectorised over runs it is
-    still read once, for all of them.
+    Each block is read from memory once a step, and not at all if none of its rows is in the batch.
     """
     blocks, rows, width = data.measurements.shape
     coordinates = ensemble.size(data.dimension)
@@ -97,13 +94,14 @@ def fixed(data: DataSet, ensemble: Ensemble) -> Callable[[jax.Array, jax.Array, 
         weights = batch.astype(fitted.dtype).reshape(blocks, rows)
         responses = data.responses.reshape(blocks, rows)
 
-        def contribution(block: jax.Array) -> jax.Array:
-            def read() -> jax.Array:
-                x = data.measurements[block]
-                return (weights[block] * (x @ target - responses[block])) @ x
+        def add_block(block: jax.Array, total: jax.Array) -> jax.Array:
+            def add() -> jax.Array:
+                x = jax.lax.dynamic_index_in_dim(data.measurements, block, keepdims=False)
+                return total + (weights[block] * (x @ target - responses[block])) @ x
 
-            return jax.lax.cond(jnp.any(weights[block] != 0), read, lambda: jnp.zeros_like(target))
+            return jax.lax.cond(jnp.any(weights[block] != 0), add, lambda: total)
 
-        return ensemble.unpack(_stream(blocks, contribution, target)[:coordinates], data.dimension)
+        total = jax.lax.fori_loop(0, blocks, add_block, jnp.zeros_like(target))
+        return ensemble.unpack(total[:coordinates], data.dimension)
 
     return gradient

@@ -1,0 +1,120 @@
+"""Matrix sensing: the exact law against explicit measurements, and both against the machine."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from holdfast import oracles
+from holdfast.bench.timing import best, cores, on_all_cores, product_rate, read_rate
+from holdfast.ensembles import symmetric_gaussian
+from holdfast.environments import two_point
+from holdfast.measurements import collect
+from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.settings import Settings
+from holdfast.simulation import ENSEMBLES, SLAB_ON_CPU, execute
+
+PAPER = Settings(every=200)
+
+
+def seconds_per_trajectory(settings: Settings, repeats: int = 3) -> float:
+    """Seconds of one trajectory when as many as `settings.seeds` are asked for at once."""
+    return best(lambda: execute(settings), repeats) / settings.seeds
+
+
+def law_against_data(quick: bool) -> dict:
+    """Seconds per trajectory of both oracles, for both ensembles, at d=100, m=8000.
+
+    The explicit oracle is timed over a few steps and scaled to the whole run: each of its steps costs the same. Two numbers
+    are given for it: one trajectory alone, and as many as there are cores side by side. The third is a plain NumPy
+    program: draw the batch, multiply it by the residual and by the errors.
+    """
+    seeds, data_steps = (64, 2) if quick else (256, 20)
+    rows = {}
+    for ensemble in ("symmetric", "gaussian"):
+        law = seconds_per_trajectory(replace(PAPER, ensemble=ensemble, seeds=seeds))
+        explicit = replace(PAPER, ensemble=ensemble, oracle="data", steps=data_steps, seeds=1)
+        scale = PAPER.steps / data_steps
+        alone = scale * seconds_per_trajectory(explicit, 2)
+        together = scale * seconds_per_trajectory(replace(explicit, seeds=cores()), 2)
+        plain = PAPER.steps * numpy_step_seconds(ensemble)
+        rate = product_rate(PAPER.dimension, SLAB_ON_CPU)
+        flops = 4 * PAPER.dimension**3 * PAPER.steps
+        rows[ensemble] = {
+            "law_seconds": law,
+            "data_seconds_alone": alone,
+            "data_seconds_all_cores": together,
+            "numpy_seconds": plain,
+            "data_alone_over_law": alone / law,
+            "data_all_cores_over_law": together / law,
+            "numpy_over_law": plain / law,
+            "product_rate_gflops": rate / 1e9,
+            "share_of_product_limit": flops / law / rate,
+        }
+    return rows
+
+
+def numpy_step_seconds(ensemble: str) -> float:
+    """Seconds of one explicit gradient as one would write it in NumPy, without blocks."""
+    random = np.random.default_rng(0)
+    coordinates = ENSEMBLES[ensemble].size(PAPER.dimension)
+    residual = random.standard_normal(coordinates, np.float32)
+
+    def step() -> np.ndarray:
+        measurements = random.standard_normal((PAPER.batch_size, coordinates), np.float32)
+        return (measurements @ residual) @ measurements / PAPER.batch_size
+
+    return best(step, 2)
+
+
+def cost_against_batch_size(quick: bool) -> dict[str, float]:
+    """Seconds per trajectory of the law for growing m: it must not matter."""
+    seeds = 64 if quick else 256
+    sizes = (80, 8_000, 800_000, 8_000_000)
+    # Rounds over all sizes, so that a slow moment of the machine does not fall on one of them.
+    work: dict[int, Callable] = {m: _law_run(replace(PAPER, batch_size=m, seeds=seeds)) for m in sizes}
+    rounds = [{m: best(run, 1) / seeds for m, run in work.items()} for _ in range(2 if quick else 4)]
+    return {str(m): min(times[m] for times in rounds) for m in sizes}
+
+
+def _law_run(settings: Settings) -> Callable[[], object]:
+    return lambda: execute(settings)
+
+
+def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
+    """Seconds per trajectory of the law for growing d, beside the matrix-product limit."""
+    table = {}
+    for dimension in (25, 50, 100) if quick else (25, 50, 100, 200, 400):
+        seeds = max(2 * SLAB_ON_CPU, 256 * 100**2 // dimension**2 // (4 if quick else 1) // 32 * 32)
+        seconds = seconds_per_trajectory(replace(PAPER, dimension=dimension, seeds=seeds), 2)
+        limit = 4 * dimension**3 * PAPER.steps / product_rate(dimension, SLAB_ON_CPU)
+        table[str(dimension)] = {"law_seconds": seconds, "share_of_product_limit": limit / seconds}
+    return table
+
+
+def fixed_data(quick: bool) -> dict[str, float]:
+    """One gradient over a kept data set, against the memory bandwidth and a loop of two NumPy products."""
+    count = 2000 if quick else 8000
+    problem = matrix_sensing(orthonormal_frame(100, 2).astype(np.float32), 1, two_point(1.0, 6.0))
+    data = collect(problem, symmetric_gaussian, count)
+    gradient = jax.jit(
+        lambda data, fitted, weights: oracles.fixed(data, symmetric_gaussian)(jax.random.key(0), fitted, weights)
+    )
+    one = np.asarray(data.environment == 0, np.float32) / count
+    fitted = np.asarray(problem.invariant_matrix)
+    plain = np.asarray(data.measurements.reshape(-1, data.measurements.shape[-1])[:count])
+    target = np.asarray(np.pad(symmetric_gaussian.pack(fitted), (0, plain.shape[1] - 5050)))
+    responses = np.asarray(data.responses[:count])
+    both = on_all_cores(lambda: jax.block_until_ready(gradient(data, fitted, one)))
+    seconds = {
+        "alone": best(lambda: jax.block_until_ready(gradient(data, fitted, one))),
+        "all_cores": best(both) / cores(),
+        "numpy": best(lambda: plain.T @ (plain @ target - responses)),
+    }
+    limit = plain.nbytes / read_rate()
+    return {
+        **{f"{name}_seconds": value for name, value in seconds.items()},
+        "bandwidth_limit_seconds": limit,
+        **{f"{name}_over_limit": value / limit for name, value in seconds.items()},
+    }

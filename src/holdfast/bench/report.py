@@ -1,0 +1,54 @@
+"""Runs the benchmarks, prints tables and writes JSON."""
+
+import json
+import platform
+from pathlib import Path
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.bench import matrix_sensing
+from holdfast.bench.timing import cores
+
+BENCHMARKS = {
+    "law_against_data": ("Exact law against explicit measurements, d=100, m=8000, 200 steps", matrix_sensing.law_against_data),
+    "cost_against_batch_size": ("Exact law: seconds per trajectory against m", matrix_sensing.cost_against_batch_size),
+    "cost_against_dimension": ("Exact law: seconds per trajectory against d", matrix_sensing.cost_against_dimension),
+    "fixed_data": ("One gradient over 8000 kept measurements, d=100", matrix_sensing.fixed_data),
+}
+
+
+def report(out: Path | None = None, quick: bool = False) -> int:
+    """Run all benchmarks one after the other; returns the exit code 0."""
+    console = Console()
+    machine = {
+        "backend": jax.default_backend(),
+        "device": jax.local_devices()[0].device_kind,
+        "workers": cores(),
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "quick": quick,
+    }
+    console.print(f"{machine['backend']} ({machine['device']}), {machine['workers']} workers, jax {machine['jax']}")
+    results: dict = {"machine": machine}
+    for name, (title, measure) in BENCHMARKS.items():
+        with console.status(title):
+            results[name] = measure(quick)
+        console.print(_table(title, results[name]))
+    if out is not None:
+        out.write_text(json.dumps(results, indent=1) + "\n")
+        console.print(f"wrote {out}", highlight=False)
+    return 0
+
+
+def _table(title: str, result: dict) -> Table:
+    """One column of numbers, or one for each entry that is a group of numbers."""
+    groups = result if isinstance(next(iter(result.values())), dict) else {"": result}
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for name in groups:
+        table.add_column(name or "measured", justify="right")
+    for row in next(iter(groups.values())):
+        table.add_row(row.replace("_", " "), *(f"{group[row]:.4g}" for group in groups.values()))
+    return table

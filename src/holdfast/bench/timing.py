@@ -1,0 +1,65 @@
+"""Timing on a shared machine, and the limits that times are held against."""
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def best(work: Callable[[], object], repeats: int = 5) -> float:
+    """Seconds of the fastest of several calls, after one to compile: other users only ever add time."""
+    work()
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def on_all_cores(work: Callable[[], object]) -> Callable[[], object]:
+    """The same work, once on every core at the same time."""
+
+    def together() -> None:
+        with ThreadPoolExecutor(cores()) as pool:
+            for future in [pool.submit(work) for _ in range(cores())]:
+                future.result()
+
+    return together
+
+
+def cores() -> int:
+    """Workers that `holdfast.run` uses: one an accelerator, or one a core."""
+    return (os.cpu_count() or 1) if jax.default_backend() == "cpu" else jax.local_device_count()
+
+
+def product_rate(dimension: int, slab: int, products: int = 200) -> float:
+    """Floating-point operations per second in products of d x d float32 matrices, a slab at a time on every core."""
+    matrices = jnp.asarray(np.random.default_rng(0).standard_normal((slab, dimension, dimension), np.float32))
+    # Dividing by the norm keeps the powers finite and the numbers random.
+    matrices /= jnp.linalg.norm(matrices, 2, axis=(1, 2), keepdims=True)
+
+    @jax.jit
+    def chain(factor: jax.Array) -> jax.Array:
+        def times(_, power: jax.Array) -> jax.Array:
+            return jnp.matmul(power, factor, precision="highest")
+
+        return jax.lax.fori_loop(0, products, times, factor)
+
+    seconds = best(on_all_cores(lambda: jax.block_until_ready(chain(matrices))))
+    return cores() * products * slab * 2 * dimension**3 / seconds
+
+
+def read_rate(megabytes: int = 256) -> float:
+    """Bytes per second that all cores together read from memory."""
+    arrays = [np.ones(megabytes * 2**18, np.float32) for _ in range(cores())]
+
+    def read() -> None:
+        with ThreadPoolExecutor(cores()) as pool:
+            list(pool.map(np.sum, arrays))
+
+    return sum(array.nbytes for array in arrays) / best(read)

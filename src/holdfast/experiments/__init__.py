@@ -1,0 +1,1 @@
+"""One module per figure or theorem, each with TITLE, SEEDS, simulate, draw, numbers and claims."""

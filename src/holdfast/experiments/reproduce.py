@@ -1,0 +1,68 @@
+"""Runs experiments: progress, figures, numbers, and the table of claims."""
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+from rich.console import Console
+from rich.table import Table
+
+from holdfast import terminal
+from holdfast.claims import HOLDING, Claim
+from holdfast.experiments import figure_3
+from holdfast.plots import save, style
+
+EXPERIMENTS: dict[str, ModuleType] = {"figure_3": figure_3}
+
+
+def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, seeds: int | None = None) -> int:
+    """Run experiments by name (all if none is given) and write what they show to a folder.
+
+    Returns:
+        0, or 1 if a claim that is recorded as holding does not.
+    """
+    unknown = [name for name in names if name not in EXPERIMENTS]
+    if unknown:
+        raise ValueError(f"names must be among {', '.join(EXPERIMENTS)}, got {unknown[0]!r}")
+    if seeds is not None and seeds < 6:
+        raise ValueError(f"seeds must be at least 6, the fewest that give an interval for a median, got {seeds}")
+    out.mkdir(parents=True, exist_ok=True)
+    console = Console()
+    ledger: list[Claim] = []
+    for name in names or EXPERIMENTS:
+        experiment = EXPERIMENTS[name]
+        count = seeds or (experiment.QUICK_SEEDS if quick else experiment.SEEDS)
+        with terminal.progress(name) as progress:
+            data = experiment.simulate(count, progress)
+        with style():
+            written = save(experiment.draw(data), out, name)
+        table = out / f"{name}.csv"
+        experiment.numbers(data).to_csv(table, index=False)
+        console.print(f"[bold]{name}[/bold] {experiment.TITLE} ({count} seeds)", highlight=False)
+        for path in (*written, table):
+            console.print(f"  wrote {path}", highlight=False)
+        ledger += experiment.claims(data)
+    path = out / "claims.json"
+    path.write_text(json.dumps([claim.asdict() for claim in ledger], indent=1) + "\n")
+    console.print(f"  wrote {path}", highlight=False)
+    console.print(_table(ledger))
+    broken = [claim.id for claim in ledger if claim.broken]
+    if broken:
+        console.print(f"[red]recorded as holding, but not this time: {', '.join(broken)}[/red]")
+    return 1 if broken else 0
+
+
+def _table(ledger: list[Claim]) -> Table:
+    table = Table(title="Claims", title_justify="left", show_lines=True)
+    table.add_column("claim", ratio=1)
+    table.add_column("measured, 95 % interval")
+    table.add_column("verdict")
+    for claim in ledger:
+        value, low, high = claim.measured
+        colour = "green" if claim.verdict in HOLDING else "red"
+        table.add_row(
+            f"{claim.source}: {claim.statement}\n[dim]{claim.why}[/dim]",
+            f"{value:.3g}\n[dim]{low:.3g} to {high:.3g}[/dim]",
+            f"[{colour}]{claim.verdict}[/{colour}]",
+        )
+    return table

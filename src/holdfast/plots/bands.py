@@ -1,0 +1,48 @@
+"""Curves with quantile bands over seeds."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# The band shows where four in five seeds lie.
+BAND = (0.1, 0.5, 0.9)
+STYLE = Path(__file__).with_name("holdfast.mplstyle")
+COLOURS = {"invariant": "#1b6ca8", "spurious": "#c8553d", "residual": "#7a7a7a"}
+
+
+def style() -> AbstractContextManager[None]:
+    """The look of all figures, while the context lasts."""
+    return matplotlib.rc_context(fname=STYLE)
+
+
+def new_figure(columns: int, title: str) -> tuple[Figure, np.ndarray]:
+    """A figure with panels side by side."""
+    figure = Figure(figsize=(4.6 * columns, 4.2))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    return figure, figure.subplots(1, columns, squeeze=False)[0]
+
+
+def legend_below(axes: Axes, columns: int = 2) -> None:
+    """A legend under the panel, where it hides nothing."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
+
+
+def band(axes: Axes, values: xr.DataArray, along: str, label: str, **line) -> None:
+    """Draw the median over seeds along a dimension, with the band from the 10 % to the 90 % quantile."""
+    low, middle, high = values.quantile(list(BAND), "seed").transpose("quantile", along).values
+    x = values[along].values
+    (drawn,) = axes.plot(x, middle, label=label, **line)
+    axes.fill_between(x, low, high, color=drawn.get_color(), alpha=0.15, linewidth=0)
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write PNG and SVG; returns the paths."""
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+    for path in paths:
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return paths

@@ -1,0 +1,48 @@
+"""Intervals for what is measured over seeds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Estimate(NamedTuple):
+    """A number with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+# The share of the sampling distribution that an interval covers.
+CONFIDENCE = 0.95
+
+
+def median(values: np.ndarray, confidence: float = CONFIDENCE) -> Estimate:
+    """The median with its order-statistic interval, which assumes nothing about the distribution.
+
+    The number of values below the true median is binomial(n, 1/2), so the interval between two order statistics
+    has an exact coverage; the narrowest symmetric pair with at least `confidence` is taken.
+
+    Example:
+        >>> median(np.arange(101.0))
+        Estimate(value=50.0, low=40.0, high=60.0)
+    """
+    ordered = np.sort(np.asarray(values, float).ravel())
+    count = len(ordered)
+    # log of the binomial probabilities, summed from the left until the tail is used up
+    terms = np.arange(count + 1)
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
+    probabilities = np.exp(log_factorial[-1] - log_factorial[terms] - log_factorial[count - terms] - count * np.log(2))
+    below = int(np.searchsorted(np.cumsum(probabilities), (1 - confidence) / 2, side="right"))
+    if below == 0:
+        raise ValueError(f"an interval of {confidence:.0%} for a median needs at least 6 values, got {count}")
+    return Estimate(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[count - below]))
+
+
+def bootstrap(values: np.ndarray, statistic, *, samples: int = 1000, confidence: float = CONFIDENCE) -> Estimate:
+    """A statistic of rows (one per seed) with its percentile bootstrap interval; the resampling has a fixed seed."""
+    random = np.random.default_rng(0)
+    rows = random.integers(0, len(values), (samples, len(values)))
+    draws = np.array([statistic(values[row]) for row in rows])
+    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Estimate(float(statistic(values)), float(low), float(high))

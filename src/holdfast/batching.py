@@ -5,7 +5,7 @@ of samples with a common strength matrix. A batch of a fixed data set is one wei
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +66,7 @@ def pooled(environments: Environments, batch_size: ArrayLike | None) -> Batching
             size, probabilities = (jnp.asarray(x, jnp.float32) for x in (batch_size, environments.probabilities))
             counts = jax.random.multinomial(key, size, probabilities)
             return Batch(environments.strengths, counts.astype(environments.strengths.dtype))
-        strengths = jax.vmap(environments.draw)(jax.random.split(key, batch_size))
+        strengths = jax.vmap(environments.draw)(jax.random.split(key, cast(int, batch_size)))
         return Batch(strengths, None)
 
     return draw

@@ -15,8 +15,6 @@ import tyro
 
 from holdfast.settings import Settings
 
-Flat = tyro.conf.OmitArgPrefixes
-
 
 @dataclass(frozen=True)
 class Simulate:
@@ -25,7 +23,7 @@ class Simulate:
     Give a number such as --heterogeneity several values to run them side by side.
     """
 
-    settings: Flat[Settings]
+    settings: tyro.conf.OmitArgPrefixes[Settings]
     out: Path | None = None
     """Write the whole trajectory to this file: NAME.zarr or NAME.csv."""
     format: Literal["table", "json"] = "table"
@@ -59,6 +57,7 @@ class Bench:
 
 
 def simulate(command: Simulate) -> int:
+    """`holdfast simulate`."""
     from holdfast import terminal
     from holdfast.simulation import simulate as run_simulation
     from holdfast.trajectory import check_path
@@ -77,6 +76,7 @@ def simulate(command: Simulate) -> int:
 
 
 def reproduce(command: Reproduce) -> int:
+    """`holdfast reproduce`."""
     from holdfast.experiments.reproduce import EXPERIMENTS, reproduce_all
 
     if command.list:
@@ -87,6 +87,7 @@ def reproduce(command: Reproduce) -> int:
 
 
 def bench(command: Bench) -> int:
+    """`holdfast bench`."""
     from holdfast.bench import report
 
     return report(out=command.out, quick=command.quick)

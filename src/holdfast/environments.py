@@ -23,10 +23,12 @@ class FiniteEnvironments:
 
     @property
     def rank(self) -> int:
+        """r2, the number of spurious directions."""
         return self.strengths.shape[-1]
 
     @property
     def count(self) -> int:
+        """The number of environments."""
         return self.strengths.shape[0]
 
     @property
@@ -40,7 +42,8 @@ class FiniteEnvironments:
 
     def draw_index(self, key: jax.Array) -> jax.Array:
         """The number of one environment, e ~ D."""
-        return jnp.searchsorted(jnp.cumsum(self.probabilities)[:-1], jax.random.uniform(key, dtype=jnp.float32), side="right")
+        boundaries = jnp.cumsum(self.probabilities)[:-1]
+        return jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["family", "shared"])
@@ -59,6 +62,7 @@ class ContinuousEnvironments:
 
     @property
     def rank(self) -> int:
+        """r2, the number of spurious directions."""
         return self.location.shape[-1]
 
     @property
@@ -139,6 +143,7 @@ def two_point(
         + heterogeneity * jnp.asarray(signs[:, :, None] * identity)
         + off_diagonal * jnp.asarray(couplings * (1 - identity))
     )
+    strengths = jnp.asarray(strengths)
     return FiniteEnvironments(strengths, jnp.full(len(signs), 1 / len(signs), strengths.dtype))
 
 
@@ -152,8 +157,8 @@ def _continuous(
     shared: bool = True,
 ) -> ContinuousEnvironments:
     identity = jnp.eye(rank)
-    scale = heterogeneity * identity + off_diagonal * (1 - identity)
-    return ContinuousEnvironments(bias * identity, scale, family, shared)
+    scale = jnp.asarray(heterogeneity * identity + off_diagonal * (1 - identity))
+    return ContinuousEnvironments(jnp.asarray(bias * identity), scale, family, shared)
 
 
 uniform = partial(_continuous, "uniform")

@@ -1,9 +1,9 @@
 """Standard normal numbers, the raw material of every oracle.
 
 Three things set them apart from `jax.random.normal`. They do not depend on the precision: a float64 run sees the
-random numbers of the float32 run, rounded less. They do not depend on the version of jax. And they cost a third as much on
-a CPU, because both words of a Threefry block are used, the rounds are unrolled into one loop, and the transform needs
-one logarithm for two numbers.
+random numbers of the float32 run, rounded less. They do not depend on the version of jax. And they cost half as much
+on a CPU, because both words of a Threefry block are used, the rounds are unrolled into one loop, and the transform
+needs one logarithm for two numbers.
 """
 
 import math
@@ -21,7 +21,8 @@ def threefry(key: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.A
 
     Args:
         key: a typed key of `jax.random.key`.
-        first, second: the two uint32 words of each counter.
+        first: the first uint32 word of each counter.
+        second: the second one.
     """
     words = jax.random.key_data(key)
     schedule = (words[0], words[1], words[0] ^ words[1] ^ _PARITY)

@@ -1,13 +1,14 @@
 """The one loop of the library: any algorithm, over many runs at once, recorded every few steps.
 
 Runs are cut into slabs of equal shape. A slab is one compiled program, vectorised over its runs; the slabs are
-dealt to workers (threads, one per core, or one per accelerator), so memory is bounded by the slabs in work. Within a slab
-the host advances from record to record, which is where progress is reported.
+dealt to workers (threads, one per core, or one per accelerator), so memory is bounded by the slabs in work. Within a
+slab the host advances from record to record, which is where progress is reported.
 """
 
+import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast.algorithms import Algorithm
 
@@ -58,7 +60,7 @@ def run(
     build: Build,
     shared: Any,
     parameters: Any,
-    seeds: Sequence[int],
+    seeds: ArrayLike,
     *,
     steps: int,
     every: int = 1,
@@ -85,9 +87,9 @@ def run(
         double: compute in float64.
         progress: called with (steps done, steps in all), summed over runs.
     """
-    records = np.unique(np.append(np.arange(0, steps, every), steps))
-    seeds = np.asarray(seeds, np.uint32)
-    count = len(seeds)
+    records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
+    numbers = np.asarray(seeds, np.uint32)
+    count = len(numbers)
     slab = min(slab, count)
     devices = jax.local_devices()
     on_host = devices[0].platform == "cpu"
@@ -100,11 +102,11 @@ def run(
         kept = min(slab, count - number * slab)
         with _precision(double), jax.default_device(devices[number % len(devices)]):
             chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
-            seed = seeds[rows] if slab > 1 else seeds[rows[0]]
+            seed = numbers[rows] if slab > 1 else numbers[rows[0]]
             history = []
             with _compiling:
                 carry, record = _start(build, slab > 1, shared, chosen, seed)
-            for begin, end in zip(records[:-1], records[1:], strict=True):
+            for begin, end in itertools.pairwise(records):
                 history.append(record)
                 with _compiling:
                     carry, record = _advance(build, slab > 1, shared, chosen, seed, carry, begin, end)
@@ -148,7 +150,7 @@ def _start(build: Build, vectorised: bool, shared: Any, parameters: Any, seed: j
     def start(parameters: Any, seed: jax.Array):
         experiment = build(shared, parameters)
         state = experiment.algorithm.init()
-        return _Carry(state, jnp.asarray(-1)), experiment.observe(state)
+        return _Carry(state, jnp.full((), -1, jnp.int32)), experiment.observe(state)
 
     return _over_runs(vectorised, start, (0, 0))(parameters, seed)
 

@@ -96,19 +96,19 @@ class Settings:
         """The settings that were given as sequences, with their values."""
         return {name: value for name in SWEPT if isinstance(value := getattr(self, name), tuple)}
 
+    def values(self, name: str) -> tuple[float, ...]:
+        """The values of a setting: one, or those of its axis."""
+        value = getattr(self, name)
+        return value if isinstance(value, tuple) else (value,)
+
     def asdict(self) -> dict[str, Any]:
         """As plain values, for a manifest."""
         return asdict(self)
 
 
-def _values(settings: Settings, name: str) -> tuple[float, ...]:
-    value = getattr(settings, name)
-    return value if isinstance(value, tuple) else (value,)
-
-
 def _require(settings: Settings, names: tuple[str, ...], allowed: str, test: Any, kind: type) -> None:
     for name in names:
-        values = _values(settings, name)
+        values = settings.values(name)
         if not values:
             raise ValueError(f"{name} must hold at least one value, got an empty sequence")
         for value in values:
@@ -145,13 +145,18 @@ def _check_combinations(settings: Settings) -> None:
         )
     if settings.seed + settings.seeds > 2**32:
         raise ValueError(f"seed + seeds must be at most 2^32, got {settings.seed} + {settings.seeds}")
-    if settings.oracle == "population" and any(_values(settings, "noise_variance")):
+    if settings.oracle == "population" and any(settings.values("noise_variance")):
         raise ValueError(
             "noise_variance must be 0 with the population oracle, whose infinite batch averages the noise out, got "
             f"{settings.noise_variance}"
         )
+    continuum = settings.environments != "two-point"
+    if continuum and settings.batching == "full" and settings.oracle != "population":
+        raise ValueError(
+            f"batching must be hetero or pooled for a continuum of environments ({settings.environments}), got 'full'"
+        )
     explicit_counts = settings.oracle == "data" or (
-        settings.environments != "two-point" and settings.batching == "pooled" and settings.oracle == "law"
+        continuum and settings.batching == "pooled" and settings.oracle == "law"
     )
     if explicit_counts and isinstance(settings.batch_size, tuple):
         raise ValueError(

@@ -1,13 +1,14 @@
 """From settings to results: choose the parts by name, compose them, run them."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from holdfast import batching, ensembles, environments, oracles
 from holdfast.algorithms import factored, sampled
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from holdfast.trajectory import Trajectory
 
 ENSEMBLES = {"gaussian": ensembles.gaussian, "symmetric": ensembles.symmetric_gaussian}
-ENVIRONMENTS = {
+ENVIRONMENTS: dict[str, Callable[..., Environments]] = {
     "two-point": environments.two_point,
     "uniform": environments.uniform,
     "gaussian": environments.gaussian,
 }
 BATCHINGS = {"hetero": batching.hetero, "pooled": batching.pooled, "full": batching.full}
 
-# Runs in one compiled program. On a CPU 16 matrices of 100 x 100 and their temporaries stay in the second-level cache of a
-# core; explicit measurements fill a core with a single run; an accelerator wants to be filled.
+# Runs in one compiled program. On a CPU 16 matrices of 100 x 100 and their temporaries stay in the second-level cache
+# of a core; explicit measurements fill a core with a single run; an accelerator wants to be filled.
 SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 16, 2048, 1
 
 
@@ -127,6 +128,9 @@ class Shared(NamedTuple):
     data: DataSet | None
 
 
+Parameters = Mapping[str, ArrayLike]
+
+
 @dataclass(frozen=True)
 class Build:
     """Makes the experiment of one run. Equal structures are equal builds, so they are compiled once."""
@@ -141,10 +145,14 @@ class Build:
         numbers = {name: getattr(Settings, name) for name in SWEPT}
         if not isinstance(settings.batch_size, tuple):
             numbers["batch_size"] = settings.batch_size
-        noise = settings.noise_variance
-        return cls(replace(settings, **plain, **numbers), any(noise) if isinstance(noise, tuple) else noise > 0)
+        return cls(replace(settings, **plain, **numbers), any(settings.values("noise_variance")))
 
-    def problem(self, shared: Shared, parameters: dict[str, jax.Array]) -> MatrixSensing:
+    @property
+    def batch_size(self) -> int:
+        """m, where it shapes the program: there it is one number."""
+        return int(self.structure.values("batch_size")[0])
+
+    def problem(self, shared: Shared, parameters: Parameters) -> MatrixSensing:
         """The problem of one run."""
         law = shared.environments
         if law is None:
@@ -163,7 +171,8 @@ class Build:
             condition_number=parameters["condition_number"],
         )
 
-    def __call__(self, shared: Shared, parameters: dict[str, jax.Array]) -> Experiment:
+    def __call__(self, shared: Shared, parameters: Parameters) -> Experiment:
+        """The algorithm of one run, and the signals recorded of it."""
         structure = self.structure
         problem = self.problem(shared, parameters)
         algorithm = factored(
@@ -176,7 +185,7 @@ class Build:
         )
         return Experiment(algorithm, lambda state: signals(problem, state))
 
-    def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: dict[str, jax.Array]):
+    def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters):
         structure, ensemble = self.structure, ENSEMBLES[self.structure.ensemble]
         batches = BATCHINGS[structure.batching]
         if structure.oracle == "population":
@@ -185,19 +194,19 @@ class Build:
         if shared.data is not None:
             return sampled(self._rows(shared.data), oracles.fixed(shared.data, ensemble))
         if structure.oracle == "data":
-            batch = batches(problem.environments, structure.batch_size)
-            return sampled(batch, oracles.online(problem, ensemble, structure.batch_size, noise))
+            batch = batches(problem.environments, self.batch_size)
+            return sampled(batch, oracles.online(problem, ensemble, self.batch_size, noise))
         counted = isinstance(problem.environments, environments.FiniteEnvironments) or structure.batching == "hetero"
-        size = parameters["batch_size"] if counted else structure.batch_size
+        size = parameters["batch_size"] if counted else self.batch_size
         return sampled(batches(problem.environments, size), oracles.law(problem, ensemble, noise))
 
     def _rows(self, data: DataSet) -> batching.RowBatching:
         structure = self.structure
-        everything = structure.batch_size == structure.samples_per_environment and not structure.replacement
+        everything = self.batch_size == structure.samples_per_environment and not structure.replacement
         return {
             "hetero": lambda: batching.hetero_rows(
-                data, None if everything else structure.batch_size, replacement=structure.replacement
+                data, None if everything else self.batch_size, replacement=structure.replacement
             ),
-            "pooled": lambda: batching.pooled_rows(data, structure.batch_size, replacement=structure.replacement),
+            "pooled": lambda: batching.pooled_rows(data, self.batch_size, replacement=structure.replacement),
             "full": lambda: batching.full_rows(data),
         }[structure.batching]()

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class Estimate(NamedTuple):
@@ -17,7 +18,7 @@ class Estimate(NamedTuple):
 CONFIDENCE = 0.95
 
 
-def median(values: np.ndarray, confidence: float = CONFIDENCE) -> Estimate:
+def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     """The median with its order-statistic interval, which assumes nothing about the distribution.
 
     The number of values below the true median is binomial(n, 1/2), so the interval between two order statistics

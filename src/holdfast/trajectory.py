@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from holdfast.outcome import Code, Outcome, outcomes
+from holdfast.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.run import Records
 from holdfast.settings import Settings
 
@@ -57,10 +57,8 @@ class Trajectory:
             extra = ("step", "direction")[: values.ndim - 1]
             labelled = values.reshape(*shape, *values.shape[1:])
             variables[name] = ((*dimensions, *extra), labelled, {"long_name": UNITS[name]})
-        ends = outcomes(records)
-        codes = np.array([end.code for end in ends], np.int8).reshape(shape)
+        codes = np.array([end.code for end in outcomes(records)], np.int8).reshape(shape)
         variables["outcome"] = (dimensions, codes, {"codes": ", ".join(f"{c.value}: {c.name.lower()}" for c in Code)})
-        variables["sentence"] = (dimensions, np.array([end.sentence for end in ends], object).reshape(shape))
         variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
         coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
         return cls(xr.Dataset(variables, coordinates), settings, _versions())
@@ -73,8 +71,9 @@ class Trajectory:
     @property
     def outcomes(self) -> list[Outcome]:
         """The outcome of every run, in the order of `data`."""
-        codes, sentences = self.data["outcome"].values.ravel(), self.data["sentence"].values.ravel()
-        return [Outcome(Code(code), str(sentence)) for code, sentence in zip(codes, sentences, strict=True)]
+        data, steps = self.data, self.data["step"].values
+        values = {name: data[name].values.reshape(-1, len(steps)) for name in SETTLING}
+        return outcomes(Records(steps, values, data["diverged_at"].values.ravel()))
 
     def summary(self) -> dict[str, Any]:
         """Settings, outcomes and final signals as plain values, one entry a seed (nested for swept settings)."""
@@ -83,7 +82,7 @@ class Trajectory:
         return {
             "settings": self.settings.asdict(),
             "versions": dict(self.versions),
-            "outcome": final["sentence"].values.tolist(),
+            "outcome": np.reshape([end.sentence for end in self.outcomes], final["outcome"].shape).tolist(),
             "final": {name: final[name].values.tolist() for name in names},
         }
 
@@ -95,8 +94,7 @@ class Trajectory:
             self.data.drop_vars("singular_values").to_dataframe().to_csv(path)
             return
         attributes = {"settings": json.dumps(self.settings.asdict()), "versions": json.dumps(dict(self.versions))}
-        strings = self.data.assign(sentence=self.data["sentence"].astype("U"))
-        strings.assign_attrs(attributes).to_zarr(path, mode="w", consolidated=False)
+        self.data.assign_attrs(attributes).to_zarr(path, mode="w", consolidated=False)
 
     @classmethod
     def load(cls, path: str | Path) -> "Trajectory":

@@ -72,7 +72,7 @@ def factored(
     """
 
     def init() -> Factors:
-        start = init_scale * jnp.eye(dimension, dtype=dtype)
+        start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
         return Factors(start, start if signed else start[:, :0])
 
     def step(key: jax.Array, state: Factors) -> tuple[Factors, GradientInfo]:

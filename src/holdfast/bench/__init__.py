@@ -1,5 +1,5 @@
 """Speed, measured against the limits of the machine in the same run."""
 
-from holdfast.bench.report import report
+from holdfast.bench.suite import report
 
 __all__ = ["report"]

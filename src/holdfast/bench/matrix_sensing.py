@@ -15,7 +15,8 @@ from holdfast.problems import matrix_sensing, orthonormal_frame
 from holdfast.settings import Settings
 from holdfast.simulation import ENSEMBLES, SLAB_ON_CPU, execute
 
-PAPER = Settings(every=200)
+BATCH_SIZE = 8000
+PAPER = Settings(batch_size=BATCH_SIZE, every=200)
 
 
 def seconds_per_trajectory(settings: Settings, repeats: int = 3) -> float:
@@ -26,9 +27,9 @@ def seconds_per_trajectory(settings: Settings, repeats: int = 3) -> float:
 def law_against_data(quick: bool) -> dict:
     """Seconds per trajectory of both oracles, for both ensembles, at d=100, m=8000.
 
-    The explicit oracle is timed over a few steps and scaled to the whole run: each of its steps costs the same. Two numbers
-    are given for it: one trajectory alone, and as many as there are cores side by side. The third is a plain NumPy
-    program: draw the batch, multiply it by the residual and by the errors.
+    The explicit oracle is timed over a few steps and scaled to the whole run: each of its steps costs the same. Two
+    numbers are given for it: one trajectory alone, and as many as there are cores side by side. The third is a plain
+    NumPy program: draw the batch, multiply it by the residual and by the errors.
     """
     seeds, data_steps = (64, 2) if quick else (256, 20)
     rows = {}
@@ -62,8 +63,8 @@ def numpy_step_seconds(ensemble: str) -> float:
     residual = random.standard_normal(coordinates, np.float32)
 
     def step() -> np.ndarray:
-        measurements = random.standard_normal((PAPER.batch_size, coordinates), np.float32)
-        return (measurements @ residual) @ measurements / PAPER.batch_size
+        measurements = random.standard_normal((BATCH_SIZE, coordinates), np.float32)
+        return (measurements @ residual) @ measurements / BATCH_SIZE
 
     return best(step, 2)
 
@@ -104,7 +105,7 @@ def fixed_data(quick: bool) -> dict[str, float]:
     one = np.asarray(data.environment == 0, np.float32) / count
     fitted = np.asarray(problem.invariant_matrix)
     plain = np.asarray(data.measurements.reshape(-1, data.measurements.shape[-1])[:count])
-    target = np.asarray(np.pad(symmetric_gaussian.pack(fitted), (0, plain.shape[1] - 5050)))
+    target = np.asarray(np.pad(symmetric_gaussian.pack(problem.invariant_matrix), (0, plain.shape[1] - 5050)))
     responses = np.asarray(data.responses[:count])
     both = on_all_cores(lambda: jax.block_until_ready(gradient(data, fitted, one)))
     seconds = {

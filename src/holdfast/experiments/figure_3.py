@@ -24,16 +24,17 @@ HETEROGENEITY = tuple(np.arange(1.0, 10.25, 0.5).tolist())
 SHOWN = (6.0, 1.0)
 # A spurious signal has been washed out when its share is below this, and learned when above one half.
 WASHED_OUT, LEARNED, RECOVERED = 0.05, 0.5, 0.9
+STEP_SIZE, BIAS, INIT_SCALE = 0.05, 1.0, 1e-3
 # Given by the paper; it leaves open the number of seeds and how the curves are averaged.
 GIVEN = Settings(
     dimension=100,
     invariant_rank=1,
     spurious_rank=1,
     batch_size=8000,
-    step_size=0.05,
-    init_scale=1e-3,
+    step_size=STEP_SIZE,
+    init_scale=INIT_SCALE,
     steps=200,
-    bias=1.0,
+    bias=BIAS,
     heterogeneity=HETEROGENEITY,
     ensemble="gaussian",
     every=5,
@@ -58,7 +59,7 @@ def draw(data: xr.Dataset) -> Figure:
     final = data.isel(step=-1)
     for name, label in (("invariant", "true signal"), ("spurious", "spurious signal")):
         band(right, final[name], "heterogeneity", label, color=COLOURS[name], marker="o", markersize=3)
-    threshold = two_point_threshold(float(GIVEN.step_size), float(GIVEN.bias))
+    threshold = two_point_threshold(STEP_SIZE, BIAS)
     right.axvline(threshold, color="0.3", linestyle=":", label=f"threshold for T → ∞: M={threshold:.2f}")
     predicted = _predicted_median(np.array(HETEROGENEITY))
     shown = predicted < LEARNED
@@ -72,8 +73,8 @@ def draw(data: xr.Dataset) -> Figure:
 
 def _predicted_median(heterogeneity: np.ndarray) -> np.ndarray:
     """exp(2 (log alpha + T lambda)), the median of the spurious share while it is small."""
-    exponent = two_point_exponent(GIVEN.step_size, GIVEN.bias, heterogeneity)
-    return np.exp(2 * (np.log(GIVEN.init_scale) + GIVEN.steps * exponent))
+    exponent = two_point_exponent(STEP_SIZE, BIAS, heterogeneity)
+    return np.exp(2 * (np.log(INIT_SCALE) + GIVEN.steps * exponent))
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -90,7 +91,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     recovered, washed, learned = median(strong["invariant"]), median(strong["spurious"]), median(weak["spurious"])
     shares = final["spurious"].transpose("seed", "heterogeneity").values
     half, most, nearly_all = (bootstrap(shares, partial(_transition, quantile=q)) for q in (0.5, 0.75, 0.9))
-    threshold = two_point_threshold(float(GIVEN.step_size), float(GIVEN.bias))
+    threshold = two_point_threshold(STEP_SIZE, BIAS)
     where = "figure 3, {}"
     return [
         Claim(
@@ -129,7 +130,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "The transition from learning to washing out lies around M = 5.",
             f"{SUMMARY}, M=1 to 10",
             most,
-            judged(4 < most.low and most.high < 6, Verdict.HOLDS_WITH_OUR_CHOICE),
+            judged(most.low > 4 and most.high < 6, Verdict.HOLDS_WITH_OUR_CHOICE),
             Verdict.HOLDS_WITH_OUR_CHOICE,
             f"where 3 of 4 seeds fall below {WASHED_OUT} at T=200; half of them do at {half.value:.2f}, 9 of 10 at "
             f"{nearly_all.value:.2f}, and for T -> infinity the threshold is {threshold:.2f}",

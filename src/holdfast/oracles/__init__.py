@@ -1,4 +1,4 @@
-"""How the truth is seen. Each oracle is `gradient(key, fitted, batch)`, where
+"""How the truth is seen: each oracle is a function `gradient(key, fitted, batch)`.
 
     G = (1/m) sum_i <X_i, fitted - A* - A(e_i)> X_i
 

@@ -13,7 +13,7 @@ from holdfast.oracles.population import Oracle
 from holdfast.problems import MatrixSensing
 from holdfast.randomness import standard_normals
 
-# Fresh measurements are made, used twice and forgotten: a block of them should stay in the second-level cache of a core.
+# Fresh measurements are made, used twice and forgotten: a block of them should stay in the cache of one core.
 BLOCK_BYTES = 2**20
 
 

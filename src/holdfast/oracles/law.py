@@ -1,14 +1,14 @@
 """The exact law of the gradient over fresh Gaussian measurements, in O(d^2) random numbers at any batch size.
 
-Let the residuals of all groups of a batch lie in a space K of matrices with orthonormal basis B_1 ... B_k, the residual of
-group g being W_g = sum_j w_gj B_j. A measurement is X_i = sum_j g_ij B_j + X_i', where the g_ij are standard normal and X_i' is
-independent of them. With c_i = <X_i, W_g(i)> - sigma eps_i,
+Let the residuals of all groups of a batch lie in a space K of matrices with orthonormal basis B_1 ... B_k, the
+residual of group g being W_g = sum_j w_gj B_j. A measurement is X_i = sum_j g_ij B_j + X_i', where the g_ij are
+standard normal and X_i' is independent of them. With c_i = <X_i, W_g(i)> - sigma eps_i,
 
     m G = sum_i c_i X_i = sum_j (sum_i c_i g_ij) B_j + sum_i c_i X_i'.
 
-Given the c_i the last sum is equal in law to sqrt(sum_i c_i^2) (Z - P_K Z), Z one more draw of the ensemble. What remains,
-sum_i c_i g_i and sum_i c_i^2, are functions of the Gram matrices sum_{i in g} (g_i, eps_i)(g_i, eps_i)^T, which are
-Wishart with as many degrees of freedom as the group has samples. docs/exact_law.md has the proof.
+Given the c_i the last sum is equal in law to sqrt(sum_i c_i^2) (Z - P_K Z), Z one more draw of the ensemble. What
+remains, sum_i c_i g_i and sum_i c_i^2, are functions of the Gram matrices sum_{i in g} (g_i, eps_i)(g_i, eps_i)^T,
+which are Wishart with as many degrees of freedom as the group has samples. docs/exact_law.md has the proof.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,9 @@ def _sums(factor: jax.Array, coefficients: jax.Array) -> tuple[jax.Array, jax.Ar
 
 
 def law(problem: MatrixSensing, ensemble: Ensemble, noise_variance: ArrayLike | None = None) -> Oracle:
-    """The gradient over fresh measurements, drawn from its exact law. For one group of m samples with residual W it is
+    """The gradient over fresh measurements, drawn from its exact law.
+
+    For one group of m samples with residual W:
 
         G = (S/m) W + (||W|| sqrt(S) / m) (Z - <Z, W'> W'),    S ~ chi^2_m,  W' = W / ||W||
 

@@ -38,14 +38,17 @@ class MatrixSensing:
 
     @property
     def dimension(self) -> int:
+        """The size d of the matrices."""
         return self.invariant_basis.shape[0]
 
     @property
     def invariant_rank(self) -> int:
+        """r1."""
         return self.invariant_basis.shape[1]
 
     @property
     def spurious_rank(self) -> int:
+        """r2."""
         return self.spurious_basis.shape[1]
 
     @property
@@ -103,7 +106,7 @@ def matrix_sensing(
             f"frame must have invariant_rank + spurious_rank = {invariant_rank} + {spurious_rank} columns and at "
             f"least as many rows, got shape {frame.shape}"
         )
-    if not isinstance(overlap, jax.core.Tracer) and not 0 <= float(overlap) <= 1:
+    if not isinstance(overlap, jax.core.Tracer) and not 0 <= np.asarray(overlap) <= 1:
         raise ValueError(f"overlap must be in [0, 1], got {overlap}")
     invariant, rest = frame[:, :invariant_rank], frame[:, invariant_rank:]
     partners = min(invariant_rank, spurious_rank)

@@ -1,0 +1,24 @@
+from holdfast.bench import suite
+from holdfast.bench.timing import best, product_rate, read_rate
+
+
+def test_limits_are_rates(monkeypatch):
+    """Not how fast, only that work is counted: twice the work at the same time would be twice the rate."""
+    monkeypatch.setattr("holdfast.bench.timing.best", lambda work, repeats=5: work() or 1.0)
+    monkeypatch.setattr("holdfast.bench.timing.cores", lambda: 2)
+    assert product_rate(10, 3, products=4) == 2 * 4 * 3 * 2 * 10**3
+    assert read_rate(1) == 2 * 2**20
+
+
+def test_best_is_the_fastest_call():
+    calls = []
+    assert best(lambda: calls.append(1), repeats=3) >= 0
+    assert len(calls) == 4
+
+
+def test_report_writes_every_number(tmp_path, monkeypatch, capsys):
+    fake = {"one": ("First", lambda quick: {"a": 1.5}), "two": ("Second", lambda quick: {"x": {"b": 2.0}})}
+    monkeypatch.setattr(suite, "BENCHMARKS", fake)
+    assert suite.report(out=tmp_path / "bench.json") == 0
+    assert '"a": 1.5' in (tmp_path / "bench.json").read_text()
+    assert "Second" in capsys.readouterr().out

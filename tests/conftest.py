@@ -1,0 +1,27 @@
+import jax
+import numpy as np
+import pytest
+
+from holdfast import ensembles
+from holdfast.environments import table
+from holdfast.problems import matrix_sensing, orthonormal_frame
+
+
+@pytest.fixture(params=["gaussian", "symmetric"])
+def ensemble(request):
+    return {"gaussian": ensembles.gaussian, "symmetric": ensembles.symmetric_gaussian}[request.param]
+
+
+@pytest.fixture
+def problem():
+    """A small problem with everything switched on: overlap, three unequal environments, non-diagonal S(e)."""
+    strengths = np.array([[[2.0, 0.5], [0.5, -1.0]], [[-3.0, 0.0], [0.0, 1.0]], [[1.0, -0.3], [-0.3, 4.0]]])
+    frame = orthonormal_frame(5, 3, seed=1).astype(np.float32)
+    return matrix_sensing(frame, 1, table(strengths, [0.5, 0.3, 0.2]), overlap=0.3)
+
+
+@pytest.fixture
+def fitted():
+    """A symmetric matrix that is no solution of anything."""
+    factor = np.random.default_rng(2).standard_normal((5, 5)).astype(np.float32)
+    return jax.numpy.asarray(factor @ factor.T / 5)

@@ -12,7 +12,7 @@ from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
 # A block is what one iteration of a streaming loop holds. Between its two products it should stay in the cache of one
-# core: blocks that rely on the cache shared with other programs were twice as fast at best and three times slower at worst.
+# core: blocks that rely on the cache shared with other programs were three times slower when those were busy.
 BLOCK_BYTES = 192 * 2**10
 # Rows start on a cache line: the products over unaligned rows are a fifth slower.
 ROW_MULTIPLE = 64

@@ -58,7 +58,7 @@ def test_infinite_batches_see_the_mean(draw):
 
 @pytest.fixture(scope="module")
 def data():
-    problem = matrix_sensing(orthonormal_frame(4, 2).astype(np.float32), 1, ENVIRONMENTS)
+    problem = matrix_sensing(orthonormal_frame(4, 2).astype(np.float32), 1, table([1.0, 2.0, 5.0]))
     return collect(problem, symmetric_gaussian, 20)
 
 

@@ -50,7 +50,7 @@ def test_tables_and_a_file(tmp_path, capsys):
     path = tmp_path / "runs.zarr"
     assert main([*SMALL, "--heterogeneity", "1", "2", "--out", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "heterogeneity 2: signals after 30 steps" in shown
+    assert "Medians over seeds after 30 steps" in shown
     assert "6 finished" in shown
     assert Trajectory.load(path).data.sizes["heterogeneity"] == 2
     assert main([*SMALL, "--step-size", "5"]) == 0
@@ -85,6 +85,17 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(arguments, words, capsys):
     assert words in output.err
     assert output.err.count("\n") == 1
     assert output.out == ""
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("holdfast 0.")
+
+
+def test_a_late_refusal_is_one_sentence_too(capsys):
+    late = [*SMALL, "--oracle", "data", "--samples-per-environment", "40"]
+    assert main(late) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_help_does_not_load_the_numerical_core():

@@ -7,7 +7,7 @@ from holdfast.run import Records
 def records(invariant, diverged_at=-1):
     path = np.asarray(invariant, float)[None]
     zero = np.zeros_like(path)
-    values = {"invariant": path, "spurious": zero, "residual": zero}
+    values = {"invariant": path, "spurious": zero, "residual": zero, "phase": np.where(path < 1 / 9, 1, 2)}
     return Records(np.arange(path.shape[1]) * 10, values, np.array([diverged_at]))
 
 
@@ -20,6 +20,12 @@ def test_the_three_ends():
     (lost,) = outcomes(records([0, 1, 1, 1, 1, 1, 1, 1], diverged_at=13))
     assert lost.code is Code.DIVERGED
     assert lost.sentence.startswith("diverged at step 13:")
+
+
+def test_a_run_that_has_not_left_the_start_has_not_converged():
+    (end,) = outcomes(records([1e-6] * 8))
+    assert end.code is Code.FINISHED
+    assert "still small" in end.sentence
 
 
 def test_two_records_cannot_tell():

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -51,7 +55,14 @@ def test_cells_of_a_sweep_are_the_single_runs():
 
 def test_one_compilation_for_each_shape():
     run_module._advance.clear_cache()
-    for changes in ({}, {"step_size": 0.01}, {"steps": 33, "every": 4}, {"seed": 9}, {"heterogeneity": 1.0}):
+    for changes in (
+        {},
+        {"step_size": 0.01},
+        {"steps": 33, "every": 4},
+        {"seed": 9},
+        {"heterogeneity": 1.0},
+        {"batch_size": 7},
+    ):
         execute(with_settings(**changes))
     assert run_module._advance._cache_size() == 1
     execute(with_settings(seeds=15))  # two slabs on two threads still are one program
@@ -77,6 +88,49 @@ def test_divergence_is_found_at_its_step_and_spoils_nothing():
     at = int(mixed.diverged_at[7])
     assert execute(with_settings(step_size=5.0, steps=at - 1, seeds=1)).diverged_at[0] == -1
     assert execute(with_settings(step_size=5.0, steps=at, seeds=1)).diverged_at[0] == at
+
+
+def test_devices_change_nothing():
+    """One device or three: the slabs are the same, so the numbers are."""
+    script = (
+        "from holdfast.settings import Settings\nfrom holdfast.simulation import execute\nimport jax\n"
+        "values = execute(Settings(dimension=8, batch_size=100, steps=40, seeds=7, batching='pooled'), slab=2).values\n"
+        "print(jax.device_count(), values['distance'].tobytes().hex())"
+    )
+    outputs = []
+    for devices in (1, 3):
+        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env={**os.environ, **flags}, capture_output=True, text=True
+        )
+        count, numbers = done.stdout.split()
+        assert int(count) == devices
+        outputs.append(numbers)
+    assert outputs[0] == outputs[1]
+
+
+def test_global_precision_and_generator_do_not_matter():
+    plain = execute(SMALL)
+    with jax.enable_x64(True), jax.default_prng_impl("rbg"):
+        np.testing.assert_array_equal(execute(SMALL).values["distance"], plain.values["distance"])
+
+
+def test_a_failure_in_one_slab_stops_the_others_and_is_told():
+    seen = []
+
+    def progress(done, total):
+        seen.append(done)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(with_settings(seeds=64, steps=100_000), slab=4, progress=progress)
+    assert seen[-1] < 64 * 100_000 / 10
+
+
+def test_a_run_needs_a_seed():
+    with pytest.raises(ValueError, match="at least one seed"):
+        run(_walk, None, {}, [], steps=1)
 
 
 def test_progress_adds_up():

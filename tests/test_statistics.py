@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.claims import Claim, Verdict, judged
-from holdfast.statistics import Estimate, bootstrap, median
+from holdfast.statistics import bootstrap, median
 
 
 @pytest.mark.parametrize("count", [6, 15, 100])
@@ -25,15 +24,3 @@ def test_bootstrap_of_a_mean_has_the_width_of_its_standard_error():
     estimate = bootstrap(values, np.mean)
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 / 20, rel=0.15)
     assert estimate == bootstrap(values, np.mean)
-
-
-def test_a_claim_recorded_as_holding_breaks_when_it_does_not():
-    def claim(holds, recorded):
-        verdict = judged(holds, recorded)
-        return Claim("x", "figure 0", "a claim", "none", Estimate(1, 0, 2), verdict, recorded, "because")
-
-    assert not claim(True, Verdict.HOLDS).broken
-    assert claim(False, Verdict.HOLDS).broken
-    assert claim(False, Verdict.HOLDS_WITH_OUR_CHOICE).asdict()["broken"]
-    assert not claim(False, Verdict.DOES_NOT_HOLD).broken
-    assert claim(True, Verdict.DOES_NOT_HOLD).verdict is Verdict.HOLDS

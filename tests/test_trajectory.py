@@ -52,6 +52,25 @@ def test_a_table_for_spreadsheets(trajectory, tmp_path):
     assert row["distance"].item() == pytest.approx(float(expected), rel=1e-6)
 
 
+def test_nothing_is_overwritten_unasked(trajectory, tmp_path):
+    for name in ("runs.zarr", "runs.csv"):
+        trajectory.save(tmp_path / name)
+        with pytest.raises(ValueError, match="out must not exist yet"):
+            trajectory.save(tmp_path / name)
+        trajectory.save(tmp_path / name, overwrite=True)
+    (tmp_path / "thesis.zarr").mkdir()
+    (tmp_path / "thesis.zarr" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="choose another name"):
+        trajectory.save(tmp_path / "thesis.zarr", overwrite=True)
+    with pytest.raises(ValueError, match="written by Trajectory"):
+        Trajectory.load(tmp_path / "thesis.zarr")
+
+
+def test_diverged_runs_can_be_left_out(trajectory):
+    assert np.isnan(trajectory.survivors["spurious"].sel(step_size=5.0)).all()
+    assert np.isfinite(trajectory.survivors["spurious"].sel(step_size=0.05)).all()
+
+
 def test_unknown_formats_are_refused(trajectory, tmp_path):
     with pytest.raises(ValueError, match=r"out must end in .zarr or .csv, got .*runs.xls"):
         trajectory.save(tmp_path / "runs.xls")
@@ -65,5 +84,18 @@ def test_own_environments():
     result = simulate(settings, environments=environments.table(strengths))
     # One environment only: nothing oscillates, so SGD learns A* + A(e).
     assert float(result.final["pooled_distance"].max()) < 0.05
+    assert "0.7" in result.data.attrs["environments"]
+    with pytest.raises(ValueError, match="bias must be one number when environments are given"):
+        simulate(Settings(bias=[1.0, 2.0]), environments=environments.table([1.0, 2.0]))
     with pytest.raises(ValueError, match="spurious_rank must be 1"):
         simulate(settings, environments=environments.table([1.0, 2.0]))
+
+
+def test_own_continuum_is_checked_as_what_it_is():
+    settings = Settings(batching="pooled", batch_size=(50, 800))
+    with pytest.raises(ValueError, match="one number for pooled batches of a continuum"):
+        simulate(settings, environments=environments.gaussian(1.0, 6.0))
+    with pytest.raises(ValueError, match="batch_size must be at most 8388608"):
+        simulate(Settings(batching="pooled", batch_size=10**8))
+    full = Settings(dimension=4, steps=2, seeds=1, environments="uniform", batching="full")
+    simulate(full, environments=environments.table([1.0, 2.0]))

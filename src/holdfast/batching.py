@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.environments import Environments, FiniteEnvironments
@@ -39,6 +40,9 @@ class Batch(NamedTuple):
         return jnp.einsum("g,gij->ij", self.counts / self.size, self.strengths)
 
 
+# jax draws multinomial counts in float32, which holds whole numbers and halves exactly up to this.
+LARGEST_POOL = 2**23
+
 Batching = Callable[[jax.Array], Batch]
 RowBatching = Callable[[jax.Array], jax.Array]
 
@@ -56,16 +60,18 @@ def hetero(environments: Environments, batch_size: ArrayLike | None) -> Batching
 def pooled(environments: Environments, batch_size: ArrayLike | None) -> Batching:
     """Each of `batch_size` samples has its own environment e_i ~ D (PooledSGD); None: infinitely many.
 
-    A continuum gives groups of one sample each, so there `batch_size` must be a Python integer.
+    A continuum gives groups of one sample each, so there `batch_size` must be a Python integer. Above `LARGEST_POOL`
+    samples the counts of finitely many environments would not be multinomial in float32.
     """
     if batch_size is None:
         return full(environments, None)
 
     def draw(key: jax.Array) -> Batch:
         if isinstance(environments, FiniteEnvironments):
+            strengths = jnp.asarray(environments.strengths)
             size, probabilities = (jnp.asarray(x, jnp.float32) for x in (batch_size, environments.probabilities))
             counts = jax.random.multinomial(key, size, probabilities)
-            return Batch(environments.strengths, counts.astype(environments.strengths.dtype))
+            return Batch(strengths, counts.astype(strengths.dtype))
         strengths = jax.vmap(environments.draw)(jax.random.split(key, cast(int, batch_size)))
         return Batch(strengths, None)
 
@@ -84,9 +90,10 @@ def full(environments: Environments, batch_size: ArrayLike | None) -> Batching:
         raise ValueError("full batching needs finitely many environments, got a continuum of them")
 
     def draw(key: jax.Array) -> Batch:
-        boundaries = jnp.round(jnp.cumsum(environments.probabilities) * batch_size).at[-1].set(batch_size)
+        strengths, probabilities = jnp.asarray(environments.strengths), jnp.asarray(environments.probabilities)
+        boundaries = jnp.round(jnp.cumsum(probabilities) * batch_size).at[-1].set(batch_size)
         counts = jnp.diff(boundaries, prepend=0)
-        return Batch(environments.strengths, counts.astype(environments.strengths.dtype))
+        return Batch(strengths, counts.astype(strengths.dtype))
 
     return draw
 
@@ -106,12 +113,13 @@ def _choose(key: jax.Array, eligible: jax.Array, batch_size: int | None, replace
 
 
 def hetero_rows(data: DataSet, batch_size: int | None = None, *, replacement: bool = False) -> RowBatching:
-    """`batch_size` rows of one environment, each environment equally likely; None: all its rows."""
+    """`batch_size` rows of one environment, chosen in proportion to its number of rows; None: all its rows."""
     _enough(batch_size, min(data.counts), replacement, "the smallest environment")
 
     def draw(key: jax.Array) -> jax.Array:
         environment_key, row_key = jax.random.split(key)
-        chosen = jax.random.randint(environment_key, (), 0, len(data.counts))
+        row = jax.random.randint(environment_key, (), 0, data.count)
+        chosen = jnp.searchsorted(np.cumsum(data.counts), row, side="right")
         return _choose(row_key, data.environment == chosen, batch_size, replacement)
 
     return draw

@@ -1,6 +1,7 @@
-"""Claims of the papers, each with what was measured and a verdict."""
+"""Claims of the papers, each with what was measured and a verdict that follows from it."""
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +15,7 @@ class Verdict(StrEnum):
     HOLDS_WITH_OUR_CHOICE = "holds with our choice"
     DOES_NOT_HOLD = "does not hold"
     OUTSIDE_CONSTANTS = "outside the theorem's constants"
+    UNDECIDED = "undecided with so few seeds"
 
 
 HOLDING = (Verdict.HOLDS, Verdict.HOLDS_WITH_OUR_CHOICE)
@@ -29,8 +31,8 @@ class Claim:
         statement: in our words.
         settings: under which it was tested.
         measured: the number that decides, with its interval.
-        verdict: what that number says.
-        recorded: the verdict this project stands by; a claim recorded as holding must hold.
+        allowed: the range that the number lies in if the claim holds.
+        recorded: the verdict this project stands by.
         why: one line.
     """
 
@@ -39,22 +41,46 @@ class Claim:
     statement: str
     settings: str
     measured: Estimate
-    verdict: Verdict
+    allowed: tuple[float, float]
     recorded: Verdict
     why: str
 
     @property
+    def verdict(self) -> Verdict:
+        """Holding if the whole interval is allowed, not holding if none of it is, otherwise undecided.
+
+        A claim that holds does so in the way that was recorded; one whose constants are not met stays outside.
+        """
+        low, high = self.allowed
+        if self.recorded is Verdict.OUTSIDE_CONSTANTS:
+            return self.recorded
+        if low <= self.measured.low and self.measured.high <= high:
+            return self.recorded if self.recorded in HOLDING else Verdict.HOLDS
+        if self.measured.high < low or self.measured.low > high:
+            return Verdict.DOES_NOT_HOLD
+        return Verdict.UNDECIDED
+
+    @property
     def broken(self) -> bool:
         """Recorded as holding, and does not."""
-        return self.recorded in HOLDING and self.verdict not in HOLDING
+        return self.recorded in HOLDING and self.verdict is Verdict.DOES_NOT_HOLD
 
     def asdict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {**asdict(self), "measured": self.measured._asdict(), "broken": self.broken}
+        """As plain values; an open end of the allowed range is null."""
+        return {
+            "id": self.id,
+            "source": self.source,
+            "statement": self.statement,
+            "settings": self.settings,
+            "measured": {name: _finite(number) for name, number in self.measured._asdict().items()},
+            "allowed": [_finite(end) for end in self.allowed],
+            "verdict": self.verdict,
+            "recorded": self.recorded,
+            "broken": self.broken,
+            "why": self.why,
+        }
 
 
-def judged(holds: bool, recorded: Verdict) -> Verdict:
-    """The recorded verdict if the test passes, the opposite if not."""
-    if recorded in HOLDING:
-        return recorded if holds else Verdict.DOES_NOT_HOLD
-    return Verdict.HOLDS if holds else recorded
+def _finite(number: float) -> float | None:
+    """JSON knows neither infinity nor NaN."""
+    return number if math.isfinite(number) else None

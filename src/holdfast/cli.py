@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from holdfast import __version__
 from holdfast.settings import Settings
 
 
@@ -26,6 +27,8 @@ class Simulate:
     settings: tyro.conf.OmitArgPrefixes[Settings]
     out: Path | None = None
     """Write the whole trajectory to this file: NAME.zarr or NAME.csv."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -63,15 +66,15 @@ def simulate(command: Simulate) -> int:
     from holdfast.trajectory import check_path
 
     if command.out is not None:
-        check_path(command.out)
+        check_path(command.out, overwrite=command.overwrite)
     with terminal.progress("simulating") as progress:
         trajectory = run_simulation(command.settings, progress=progress)
-    if command.out is not None:
-        trajectory.save(command.out)
     if command.format == "json":
-        print(json.dumps(trajectory.summary()))
+        print(json.dumps(trajectory.summary(), allow_nan=False))
     else:
         terminal.show(trajectory)
+    if command.out is not None:
+        trajectory.save(command.out, overwrite=command.overwrite)
     return 0
 
 
@@ -104,6 +107,10 @@ _Subcommand = (
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code, 2 for input that cannot be used."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments == ["--version"]:
+        print(f"holdfast {__version__}")
+        return 0
     command = _parse(arguments)
     # Compiled programs are kept between calls, unless the user has chosen a folder for them.
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_cache_folder() / "compiled"))
@@ -112,13 +119,19 @@ def main(arguments: list[str] | None = None) -> int:
         return COMMANDS[type(command)](command)
     except ValueError as error:
         return _refuse(str(error))
+    except OSError as error:
+        print(f"holdfast: cannot write or read: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("holdfast: interrupted", file=sys.stderr)
+        return 130
 
 
 def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "holdfast"
 
 
-def _parse(arguments: list[str] | None) -> Any:
+def _parse(arguments: list[str]) -> Any:
     messages = io.StringIO()
     try:
         with contextlib.redirect_stderr(messages):
@@ -143,7 +156,3 @@ def _sentence(box: str) -> str:
 def _refuse(sentence: str) -> int:
     print(f"holdfast: {sentence}", file=sys.stderr)
     return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,9 @@
 """Environments: the law of the symmetric strength matrix S(e) of the spurious signal A(e) = V S(e) V^T."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,8 @@ from holdfast.randomness import standard_normals
 class FiniteEnvironments:
     """Finitely many environments: S(e) is `strengths[e]` with probability `probabilities[e]`."""
 
-    strengths: jax.Array
-    probabilities: jax.Array
+    strengths: jax.Array | np.ndarray
+    probabilities: jax.Array | np.ndarray
 
     @property
     def rank(self) -> int:
@@ -34,30 +34,30 @@ class FiniteEnvironments:
     @property
     def mean(self) -> jax.Array:
         """E S(e)."""
-        return jnp.einsum("e,eij->ij", self.probabilities, self.strengths)
+        return jnp.einsum("e,eij->ij", jnp.asarray(self.probabilities), jnp.asarray(self.strengths))
 
     def draw(self, key: jax.Array) -> jax.Array:
         """One strength matrix, S(e) with e ~ D."""
-        return self.strengths[self.draw_index(key)]
+        return jnp.asarray(self.strengths)[self.draw_index(key)]
 
     def draw_index(self, key: jax.Array) -> jax.Array:
         """The number of one environment, e ~ D."""
-        boundaries = jnp.cumsum(self.probabilities)[:-1]
+        boundaries = jnp.cumsum(jnp.asarray(self.probabilities))[:-1]
         return jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["family", "shared"])
+@partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["deviation", "shared"])
 @dataclass(frozen=True)
 class ContinuousEnvironments:
     """A continuum of environments: S(e) = location + scale * N, entry by entry, N symmetric.
 
-    The entries of N are uniform on (-1, 1) or standard normal. With `shared` one number moves the whole
-    diagonal; otherwise each spurious direction has its own. Off-diagonal entries are always their own.
+    The entries of N are drawn by `deviation`, (key, shape) -> numbers of mean zero. With `shared` one number moves the
+    whole diagonal; otherwise each spurious direction has its own. Off-diagonal entries are always their own.
     """
 
     location: jax.Array
     scale: jax.Array
-    family: Literal["uniform", "gaussian"]
+    deviation: Callable[[jax.Array, tuple[int, ...]], jax.Array]
     shared: bool
 
     @property
@@ -72,15 +72,11 @@ class ContinuousEnvironments:
 
     def draw(self, key: jax.Array) -> jax.Array:
         """One strength matrix, S(e) with e ~ D."""
-        dtype, rank = self.location.dtype, self.rank
-        draw = {
-            "uniform": lambda key, shape: jax.random.uniform(key, shape, jnp.float32, minval=-1, maxval=1),
-            "gaussian": lambda key, shape: standard_normals(key, shape, dtype),
-        }[self.family]
+        rank = self.rank
         diagonal_key, other_key = jax.random.split(key)
-        diagonal = jnp.broadcast_to(draw(diagonal_key, (1 if self.shared else rank,)), (rank,))
-        below = jnp.tril(draw(other_key, (rank, rank)), -1)
-        return self.location + self.scale * (jnp.diag(diagonal) + below + below.T)
+        diagonal = jnp.broadcast_to(self.deviation(diagonal_key, (1 if self.shared else rank,)), (rank,))
+        below = jnp.tril(self.deviation(other_key, (rank, rank)), -1)
+        return self.location + self.scale * (jnp.diag(diagonal) + below + below.T).astype(self.location.dtype)
 
 
 Environments = FiniteEnvironments | ContinuousEnvironments
@@ -95,8 +91,8 @@ def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> Finit
         probabilities: (E,), how often each is met; equal if left out.
 
     Example:
-        >>> table([-5.0, 7.0]).mean
-        Array([[1.]], dtype=float32)
+        >>> table([-5.0, 7.0]).mean.tolist()
+        [[1.0]]
     """
     values = np.asarray(strengths, float)
     if values.size == 0:
@@ -117,7 +113,7 @@ def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> Finit
         raise ValueError(
             f"probabilities must be {count} non-negative numbers that sum to 1, got {np.asarray(weights).tolist()}"
         )
-    return FiniteEnvironments(jnp.asarray(values), jnp.asarray(weights))
+    return FiniteEnvironments(values, weights)
 
 
 def two_point(
@@ -147,22 +143,42 @@ def two_point(
     return FiniteEnvironments(strengths, jnp.full(len(signs), 1 / len(signs), strengths.dtype))
 
 
-def _continuous(
-    family: Literal["uniform", "gaussian"],
+def uniform(
+    bias: ArrayLike, heterogeneity: ArrayLike, *, rank: int = 1, off_diagonal: ArrayLike = 0.0, shared: bool = True
+) -> ContinuousEnvironments:
+    """A continuum: each strength uniform on (bias - heterogeneity, bias + heterogeneity).
+
+    `shared` and `off_diagonal` are as in `two_point`; each off-diagonal entry is uniform and its own.
+    """
+    return _continuum(_uniform_deviation, bias, heterogeneity, rank, off_diagonal, shared)
+
+
+def gaussian(
+    bias: ArrayLike, heterogeneity: ArrayLike, *, rank: int = 1, off_diagonal: ArrayLike = 0.0, shared: bool = True
+) -> ContinuousEnvironments:
+    """A continuum: each strength normal with mean `bias` and standard deviation `heterogeneity`.
+
+    `shared` and `off_diagonal` are as in `two_point`; each off-diagonal entry is normal and its own.
+    """
+    return _continuum(_normal_deviation, bias, heterogeneity, rank, off_diagonal, shared)
+
+
+def _uniform_deviation(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return jax.random.uniform(key, shape, jnp.float32, minval=-1, maxval=1)
+
+
+def _normal_deviation(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return standard_normals(key, shape, jnp.float32)
+
+
+def _continuum(
+    deviation: Callable[[jax.Array, tuple[int, ...]], jax.Array],
     bias: ArrayLike,
     heterogeneity: ArrayLike,
-    *,
-    rank: int = 1,
-    off_diagonal: ArrayLike = 0.0,
-    shared: bool = True,
+    rank: int,
+    off_diagonal: ArrayLike,
+    shared: bool,
 ) -> ContinuousEnvironments:
     identity = jnp.eye(rank)
     scale = jnp.asarray(heterogeneity * identity + off_diagonal * (1 - identity))
-    return ContinuousEnvironments(jnp.asarray(bias * identity), scale, family, shared)
-
-
-uniform = partial(_continuous, "uniform")
-"""A continuum: each strength uniform on (bias - heterogeneity, bias + heterogeneity)."""
-
-gaussian = partial(_continuous, "gaussian")
-"""A continuum: each strength normal with mean `bias` and standard deviation `heterogeneity`."""
+    return ContinuousEnvironments(jnp.asarray(bias * identity), scale, deviation, shared)

@@ -87,8 +87,13 @@ def collect(
     environments = problem.environments
     if not isinstance(environments, FiniteEnvironments):
         raise ValueError("a fixed data set needs finitely many environments, got a continuum of them")
+    if not np.allclose(environments.probabilities, 1 / environments.count):
+        raise ValueError(
+            "probabilities must be equal for a fixed data set with equally many measurements of each environment, got "
+            f"{np.asarray(environments.probabilities).tolist()}"
+        )
     dtype = np.dtype(problem.invariant_basis.dtype)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng([seed, 1])  # not the stream that the directions of the problem are drawn from
     coordinates = ensemble.size(problem.dimension)
     measurements = random.standard_normal((environments.count * samples_per_environment, coordinates), dtype)
     environment = np.repeat(np.arange(environments.count), samples_per_environment)

@@ -7,7 +7,7 @@ import numpy as np
 
 from holdfast.run import DIVERGENCE_LIMIT, Records
 
-# A run has converged when none of these moved by more than the tolerance over the last quarter of its steps.
+# A run in phase 2 has converged when none of these moved by more than this over the last quarter of its steps.
 SETTLING = ("invariant", "spurious", "residual")
 TOLERANCE = 0.01
 
@@ -35,19 +35,26 @@ class Outcome(NamedTuple):
 def outcomes(records: Records) -> list[Outcome]:
     """The outcome of every run.
 
-    Diverged: the squared norm of the state passed the limit of `run`. Converged: the invariant, spurious and residual
-    signals stayed within a range of 0.01 over the records of the last quarter of the steps. Finished: neither.
+    Diverged: the squared norm of the state passed the limit of `run`. Converged: the run is in phase 2, and its
+    invariant, spurious and residual signals stayed within a range of 0.01 over the records of the last quarter of the
+    steps. Finished: neither.
     """
     steps = int(records.steps[-1])
     late = records.steps >= 0.75 * steps
     ranges = {name: np.ptp(records.values[name][:, late], axis=1) for name in SETTLING}
     return [
-        _outcome(int(diverged_at), steps, int(late.sum()), {name: float(ranges[name][row]) for name in SETTLING})
+        _outcome(
+            int(diverged_at),
+            steps,
+            int(late.sum()),
+            {name: float(ranges[name][row]) for name in SETTLING},
+            int(records.values["phase"][row, -1]),
+        )
         for row, diverged_at in enumerate(records.diverged_at)
     ]
 
 
-def _outcome(diverged_at: int, steps: int, records: int, ranges: dict[str, float]) -> Outcome:
+def _outcome(diverged_at: int, steps: int, records: int, ranges: dict[str, float], phase: int) -> Outcome:
     if diverged_at >= 0:
         return Outcome(
             Code.DIVERGED,
@@ -61,6 +68,8 @@ def _outcome(diverged_at: int, steps: int, records: int, ranges: dict[str, float
             Code.FINISHED,
             f"finished {steps} steps; the {widest} signal still moved by {ranges[widest]:.2g} in the last quarter",
         )
+    if phase == 1:
+        return Outcome(Code.FINISHED, f"finished {steps} steps; the invariant signal is still small")
     return Outcome(
         Code.CONVERGED, f"converged: no signal moved by more than {TOLERANCE} in the last quarter of {steps} steps"
     )

@@ -2,15 +2,15 @@
 
 Runs are cut into slabs of equal shape. A slab is one compiled program, vectorised over its runs; the slabs are
 dealt to workers (threads, one per core, or one per accelerator), so memory is bounded by the slabs in work. Within a
-slab the host advances from record to record, which is where progress is reported.
+slab the host advances in short stretches, after each of which progress is reported and a stop is heeded.
 """
 
 import itertools
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +24,10 @@ from holdfast.algorithms import Algorithm
 # A run whose squared state norm passes this has left every region the theory speaks of; float32 still holds the
 # square of what the next step makes of it.
 DIVERGENCE_LIMIT = 1e8
+# float32 products are float32: the default of an accelerator rounds their factors to 10 bits.
+PRECISION = jax.default_matmul_precision("highest")
+# Stretches grow until one takes about this many seconds: progress and a stop wait no longer.
+STRETCH_SECONDS = 0.25
 
 
 class Experiment(NamedTuple):
@@ -87,44 +91,61 @@ def run(
         double: compute in float64.
         progress: called with (steps done, steps in all), summed over runs.
     """
-    records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
     numbers = np.asarray(seeds, np.uint32)
     count = len(numbers)
+    if count == 0:
+        raise ValueError("seeds must hold at least one seed, got none")
+    records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
     slab = min(slab, count)
     devices = jax.local_devices()
-    on_host = devices[0].platform == "cpu"
-    workers = workers or (os.cpu_count() or 1 if on_host else len(devices))
+    slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
+    stop = threading.Event()
 
-    def advance_slab(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.
         rows = np.minimum(np.arange(number * slab, (number + 1) * slab), count - 1)
         kept = min(slab, count - number * slab)
-        with _precision(double), jax.default_device(devices[number % len(devices)]):
-            chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
-            seed = numbers[rows] if slab > 1 else numbers[rows[0]]
-            history = []
-            with _compiling:
-                carry, record = _start(build, slab > 1, shared, chosen, seed)
+        chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
+        seed = numbers[rows] if slab > 1 else numbers[rows[0]]
+        with jax.enable_x64(double), PRECISION, jax.default_device(devices[number % len(devices)]):
+            advance = _Slab(build, slab > 1, shared, chosen, seed)
+            history = [advance.record]
             for begin, end in itertools.pairwise(records):
-                history.append(record)
-                with _compiling:
-                    carry, record = _advance(build, slab > 1, shared, chosen, seed, carry, begin, end)
-                # Waiting for the record before this one keeps the device busy while the host reports.
-                jax.block_until_ready(history[-1])
-                tally.add(kept * int(end - begin))
-            history.append(record)
-            values = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves], -1), *history)
-            diverged = np.atleast_1d(np.asarray(carry.diverged_at))
+                for steps_done in advance.to(int(begin), int(end)):
+                    tally.add(kept * steps_done)
+                    if stop.is_set():
+                        raise _StoppedError
+                history.append(advance.record)
+            values = jax.tree.map(lambda *leaves: np.stack(leaves, -1), *history)
+            diverged = np.atleast_1d(np.asarray(advance.carry.diverged_at))
         if slab == 1:
             values = jax.tree.map(lambda leaf: leaf[None], values)
         return jax.tree.map(lambda leaf: np.moveaxis(leaf, -1, 1)[:kept], values), diverged[:kept]
 
-    slabs = range(-(-count // slab))
-    with ThreadPoolExecutor(min(workers, len(slabs))) as pool:
-        finished = list(pool.map(advance_slab, slabs))
+    with ThreadPoolExecutor(min(workers or available_workers(), len(slabs))) as pool:
+        futures = [pool.submit(work, number) for number in slabs]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            stop.set()  # a failure or an interrupt ends the other slabs after their stretch
+            pool.shutdown(cancel_futures=True)
+            raise
+    finished = [future.result() for future in futures]
     values = jax.tree.map(lambda *parts: np.concatenate(parts), *[values for values, _ in finished])
     return Records(records, values, np.concatenate([diverged for _, diverged in finished]))
+
+
+def available_workers() -> int:
+    """One for each accelerator, or for each core this process may use."""
+    if jax.default_backend() != "cpu":
+        return jax.local_device_count()
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _StoppedError(Exception):
+    """Another slab failed, or the user interrupted."""
 
 
 class _Carry(NamedTuple):
@@ -137,8 +158,31 @@ class _Carry(NamedTuple):
 _compiling = threading.Lock()
 
 
-def _precision(double: bool):
-    return jax.enable_x64(True) if double else nullcontext()
+class _Slab:
+    """The runs of one slab on their way through the steps."""
+
+    def __init__(self, *program: Any):
+        self._program = program
+        self._stretch = 1
+        with _compiling:
+            self.carry, record = _start(*program)
+        self.record = jax.tree.map(np.asarray, record)
+
+    def to(self, begin: int, end: int) -> Iterator[int]:
+        """Advance from one record to the next, a stretch at a time; yields the steps done in each."""
+        while begin < end:
+            steps = min(self._stretch, end - begin)
+            clock = time.monotonic()
+            with _compiling:
+                self.carry, record = _advance(*self._program, self.carry, np.int32(begin), np.int32(begin + steps))
+            self.record = jax.tree.map(np.asarray, record)
+            seconds = time.monotonic() - clock
+            if seconds < STRETCH_SECONDS / 2 and steps == self._stretch:
+                self._stretch *= 2
+            elif seconds > 2 * STRETCH_SECONDS:
+                self._stretch = max(1, self._stretch // 2)
+            yield steps
+            begin += steps
 
 
 def _over_runs(vectorised: bool, function: Callable, axes: tuple) -> Callable:
@@ -160,7 +204,7 @@ def _advance(build: Build, vectorised: bool, shared: Any, parameters: Any, seed:
     # begin and end are traced, so every stretch of every run, whatever its length, is the same program.
     def advance(parameters: Any, seed: jax.Array, carry: _Carry):
         experiment = build(shared, parameters)
-        key = jax.random.key(seed)
+        key = jax.random.key(seed, impl="threefry2x32")
 
         def body(step: jax.Array, carry: _Carry) -> _Carry:
             proposed, _ = experiment.algorithm.step(jax.random.fold_in(key, step), carry.state)

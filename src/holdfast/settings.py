@@ -3,7 +3,6 @@
 This module imports nothing heavy, so that the command line can show its help at once.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -24,11 +23,17 @@ SWEPT = (
 )
 
 
+# Numbers beyond this cannot mean anything here, and their squares would overflow in float32.
+LARGEST = 1e12
+
+
 @dataclass(frozen=True)
 class Settings:
-    """A simulation of multi-environment matrix sensing. The defaults are figure 3 of Xu, Gu and Fang (2024).
+    """A simulation of multi-environment matrix sensing.
 
-    Any number named in `holdfast.settings.SWEPT` may be a sequence of numbers; the result then has an axis for it.
+    The defaults are the setting of figure 3 of Xu, Gu and Fang (2024), with the symmetric measurements of their theory.
+
+    Numbers that shape no array (step size, heterogeneity, ...) may be sequences; the result then has an axis for each.
     """
 
     dimension: int = 100
@@ -85,10 +90,13 @@ class Settings:
     """Precision of the computation."""
 
     def __post_init__(self) -> None:
-        for name in SWEPT:
-            value = getattr(self, name)
-            if isinstance(value, Sequence) and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(value))
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if hasattr(value, "tolist"):  # NumPy's numbers and arrays become Python's
+                value = value.tolist()
+            if field.name in SWEPT and isinstance(value, Sequence) and not isinstance(value, str):
+                value = tuple(value)
+            object.__setattr__(self, field.name, value)
         _check(self)
 
     @property
@@ -108,12 +116,14 @@ class Settings:
 
 def _require(settings: Settings, names: tuple[str, ...], allowed: str, test: Any, kind: type) -> None:
     for name in names:
+        if name not in SWEPT and isinstance(getattr(settings, name), Sequence):
+            raise ValueError(f"{name} must be one number, got {getattr(settings, name)!r}")
         values = settings.values(name)
         if not values:
             raise ValueError(f"{name} must hold at least one value, got an empty sequence")
         for value in values:
             right = isinstance(value, int) if kind is int else isinstance(value, int | float)
-            if isinstance(value, bool) or not right or not math.isfinite(value) or not test(value):
+            if isinstance(value, bool) or not right or not abs(value) < LARGEST or not test(value):
                 raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
@@ -122,13 +132,17 @@ def _check(settings: Settings) -> None:
     _require(settings, counts, "a whole number of at least 1", lambda v: v >= 1, int)
     _require(settings, ("steps",), "a whole number of at least 0", lambda v: v >= 0, int)
     _require(settings, ("seed", "problem_seed"), "a whole number from 0 to 2^32 - 1", lambda v: 0 <= v < 2**32, int)
-    _require(settings, ("step_size", "init_scale"), "a positive number", lambda v: v > 0, float)
+    _require(settings, ("step_size",), "a positive number", lambda v: v > 0, float)
+    _require(settings, ("init_scale",), "a positive number of at most 1", lambda v: 0 < v <= 1, float)
     _require(
         settings, ("heterogeneity", "off_diagonal", "noise_variance"), "a number of at least 0", lambda v: v >= 0, float
     )
-    _require(settings, ("bias",), "a finite number", lambda v: True, float)
+    _require(settings, ("bias",), "a number between -1e12 and 1e12", lambda v: True, float)
     _require(settings, ("overlap",), "a number from 0 to 1", lambda v: 0 <= v <= 1, float)
     _require(settings, ("condition_number",), "a number of at least 1", lambda v: v >= 1, float)
+    for name in ("independent", "replacement"):
+        if not isinstance(getattr(settings, name), bool):
+            raise ValueError(f"{name} must be True or False, got {getattr(settings, name)!r}")
     for field in fields(settings):
         allowed = getattr(field.type, "__args__", ())
         if getattr(field.type, "__origin__", None) is Literal and getattr(settings, field.name) not in allowed:
@@ -150,19 +164,16 @@ def _check_combinations(settings: Settings) -> None:
             "noise_variance must be 0 with the population oracle, whose infinite batch averages the noise out, got "
             f"{settings.noise_variance}"
         )
-    continuum = settings.environments != "two-point"
-    if continuum and settings.batching == "full" and settings.oracle != "population":
+    if settings.oracle == "data" and isinstance(settings.batch_size, tuple):
         raise ValueError(
-            f"batching must be hetero or pooled for a continuum of environments ({settings.environments}), got 'full'"
+            f"batch_size must be one number with the data oracle, which draws each sample, got {settings.batch_size}"
         )
-    explicit_counts = settings.oracle == "data" or (
-        continuum and settings.batching == "pooled" and settings.oracle == "law"
-    )
-    if explicit_counts and isinstance(settings.batch_size, tuple):
-        raise ValueError(
-            f"batch_size must be one number where every sample is drawn (data oracle, or pooled batches of a "
-            f"continuum), got {settings.batch_size}"
-        )
+    if settings.spurious_rank == 1 and any(settings.values("off_diagonal")):
+        raise ValueError(f"off_diagonal must be 0 for spurious_rank 1, which has none, got {settings.off_diagonal}")
+    if settings.oracle == "population" and "batch_size" in settings.axes:
+        raise ValueError(f"batch_size must be one number with the population oracle, got {settings.batch_size}")
+    if settings.replacement and settings.samples_per_environment is None:
+        raise ValueError("replacement needs a kept data set: give samples_per_environment, or leave it out")
     if settings.samples_per_environment is not None:
         _require(settings, ("samples_per_environment",), "a whole number of at least 1", lambda v: v >= 1, int)
         _check_fixed(settings)
@@ -172,10 +183,6 @@ def _check_fixed(settings: Settings) -> None:
     if settings.oracle != "data":
         raise ValueError(
             f"samples_per_environment needs the data oracle, which keeps measurements, got oracle {settings.oracle!r}"
-        )
-    if settings.environments != "two-point":
-        raise ValueError(
-            f"environments must be two-point (finitely many) to keep a data set of each, got {settings.environments!r}"
         )
     of_the_problem = ("heterogeneity", "bias", "off_diagonal", "overlap", "condition_number", "noise_variance")
     for name in of_the_problem:

@@ -30,9 +30,10 @@ ENVIRONMENTS: dict[str, Callable[..., Environments]] = {
 }
 BATCHINGS = {"hetero": batching.hetero, "pooled": batching.pooled, "full": batching.full}
 
-# Runs in one compiled program. On a CPU 16 matrices of 100 x 100 and their temporaries stay in the second-level cache
-# of a core; explicit measurements fill a core with a single run; an accelerator wants to be filled.
-SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 16, 2048, 1
+# Runs in one compiled program. On a CPU 8 matrices of 100 x 100 and their temporaries stay in the second-level cache of
+# a core; explicit measurements fill a core with a single run; an accelerator wants to be filled, up to its memory.
+SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 8, 2048, 1
+ENTRIES_ON_ACCELERATOR = 2**28  # in all matrices of a slab
 
 
 def simulate(
@@ -57,7 +58,8 @@ def simulate(
     """
     from holdfast.trajectory import Trajectory
 
-    return Trajectory.of(settings, execute(settings, environments=environments, progress=progress))
+    records = execute(settings, environments=environments, progress=progress)
+    return Trajectory.of(settings, records, environments)
 
 
 def execute(
@@ -72,10 +74,7 @@ def execute(
 
     Runs are ordered by the swept settings (first axis slowest) and then by seed.
     """
-    if environments is not None and environments.rank != settings.spurious_rank:
-        raise ValueError(
-            f"spurious_rank must be {environments.rank}, the rank of the environments, got {settings.spurious_rank}"
-        )
+    _check_environments(settings, environments)
     cells = list(itertools.product(*settings.axes.values()))
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
     parameters = {
@@ -86,7 +85,7 @@ def execute(
     frame = orthonormal_frame(
         settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
     )
-    build = Build.of(settings)
+    build = Build.of(settings, environments)
     with jax.enable_x64(settings.dtype == "float64"):
         cast = lambda leaf: jnp.asarray(leaf, settings.dtype)  # noqa: E731
         shared = Shared(cast(frame), jax.tree.map(cast, environments), None)
@@ -99,6 +98,7 @@ def execute(
                 noise_variance=first["noise_variance"],
                 seed=settings.problem_seed,
             )
+            build.rows(data)  # refuses a batch larger than the data
             shared = shared._replace(data=data)
     return run(
         build,
@@ -107,17 +107,45 @@ def execute(
         np.tile(seeds, len(cells)),
         steps=settings.steps,
         every=settings.every,
-        slab=slab or _slab(settings),
+        slab=slab or slab_size(settings),
         workers=workers,
         double=settings.dtype == "float64",
         progress=progress,
     )
 
 
-def _slab(settings: Settings) -> int:
+def slab_size(settings: Settings) -> int:
+    """How many runs one compiled program holds."""
     if settings.oracle == "data":
         return SLAB_OF_MEASUREMENTS
-    return SLAB_ON_CPU if jax.default_backend() == "cpu" else SLAB_ON_ACCELERATOR
+    if jax.default_backend() == "cpu":
+        return SLAB_ON_CPU
+    return max(1, min(SLAB_ON_ACCELERATOR, ENTRIES_ON_ACCELERATOR // settings.dimension**2))
+
+
+def _is_finite(settings: Settings, own: Environments | None) -> bool:
+    return settings.environments == "two-point" if own is None else isinstance(own, environments.FiniteEnvironments)
+
+
+def _check_environments(settings: Settings, own: Environments | None) -> None:
+    if own is not None:
+        if own.rank != settings.spurious_rank:
+            raise ValueError(
+                f"spurious_rank must be {own.rank}, the rank of the environments, got {settings.spurious_rank}"
+            )
+        for name in ("bias", "heterogeneity", "off_diagonal"):
+            if name in settings.axes:
+                raise ValueError(f"{name} must be one number when environments are given, got {settings.axes[name]}")
+    finite, largest = _is_finite(settings, own), max(settings.values("batch_size"))
+    if not finite and settings.batching == "full" and settings.oracle != "population":
+        raise ValueError("batching must be hetero or pooled for a continuum of environments, got 'full'")
+    if settings.batching == "pooled" and settings.oracle != "population":
+        if not finite and "batch_size" in settings.axes:
+            raise ValueError(
+                f"batch_size must be one number for pooled batches of a continuum, got {settings.batch_size}"
+            )
+        if finite and largest > batching.LARGEST_POOL:
+            raise ValueError(f"batch_size must be at most {batching.LARGEST_POOL} for pooled batches, got {largest}")
 
 
 class Shared(NamedTuple):
@@ -139,11 +167,12 @@ class Build:
     noisy: bool
 
     @classmethod
-    def of(cls, settings: Settings) -> "Build":
+    def of(cls, settings: Settings, own: Environments | None = None) -> "Build":
         """The build of some settings, without the numbers that do not shape the program."""
         plain = {field: getattr(Settings, field) for field in ("seeds", "seed", "problem_seed", "steps", "every")}
         numbers = {name: getattr(Settings, name) for name in SWEPT}
-        if not isinstance(settings.batch_size, tuple):
+        each_sample_drawn = settings.batching == "pooled" and not _is_finite(settings, own)
+        if settings.oracle == "data" or (settings.oracle == "law" and each_sample_drawn):
             numbers["batch_size"] = settings.batch_size
         return cls(replace(settings, **plain, **numbers), any(settings.values("noise_variance")))
 
@@ -192,7 +221,7 @@ class Build:
             return sampled(batches(problem.environments, None), oracles.population(problem))
         noise = parameters["noise_variance"] if self.noisy else None
         if shared.data is not None:
-            return sampled(self._rows(shared.data), oracles.fixed(shared.data, ensemble))
+            return sampled(self.rows(shared.data), oracles.fixed(shared.data, ensemble))
         if structure.oracle == "data":
             batch = batches(problem.environments, self.batch_size)
             return sampled(batch, oracles.online(problem, ensemble, self.batch_size, noise))
@@ -200,7 +229,8 @@ class Build:
         size = parameters["batch_size"] if counted else self.batch_size
         return sampled(batches(problem.environments, size), oracles.law(problem, ensemble, noise))
 
-    def _rows(self, data: DataSet) -> batching.RowBatching:
+    def rows(self, data: DataSet) -> batching.RowBatching:
+        """How batches are drawn from a kept data set."""
         structure = self.structure
         everything = self.batch_size == structure.samples_per_environment and not structure.replacement
         return {

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -35,42 +36,55 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
     try:
         yield report
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()
 
 
 def show(trajectory: Trajectory) -> None:
     """Print the final signals of a trajectory, how they came about, and how the runs ended."""
     console = Console()
-    axes = list(trajectory.settings.axes)
-    final = trajectory.final
-    if axes:
-        final = final.stack(cell=axes)
-        for cell in range(final.sizes["cell"]):
-            label = ", ".join(f"{axis} {float(final[axis][cell]):g}" for axis in axes)
-            console.print(_table(f"{label}: signals after {_steps(trajectory)} steps", final.isel(cell=cell)))
+    survivors = trajectory.survivors
+    if trajectory.settings.axes:
+        console.print(_cells(trajectory))
     else:
-        console.print(_table(f"Signals after {_steps(trajectory)} steps", final))
+        console.print(_table(f"Signals after {_steps(trajectory)} steps", survivors))
         console.print(_paths(trajectory.data))
     ends = [outcome.code for outcome in trajectory.outcomes]
     console.print(", ".join(f"{ends.count(code)} {code.name.lower()}" for code in Code if code in ends))
-    for outcome in sorted({outcome.sentence for outcome in trajectory.outcomes if outcome.code is Code.DIVERGED})[:5]:
-        console.print(f"  {outcome}", highlight=False)
+    for sentence, count in Counter(o.sentence for o in trajectory.outcomes if o.code is Code.DIVERGED).most_common(5):
+        console.print(f"  {count} x {sentence}", highlight=False)
+
+
+def _cells(trajectory: Trajectory) -> Table:
+    """One row for each combination of swept settings: medians over the runs that did not diverge."""
+    axes = list(trajectory.settings.axes)
+    table = Table(title=f"Medians over seeds after {_steps(trajectory)} steps", title_justify="left")
+    for column in (*axes, *SHOWN, "runs"):
+        table.add_column(column.replace("_", " "), justify="right")
+    cells = trajectory.survivors.stack(cell=axes)
+    for number in range(cells.sizes["cell"]):
+        cell = cells.isel(cell=number).dropna("seed", subset=["invariant"])
+        medians = [f"{float(cell[name].median()):.4g}" if cell.sizes["seed"] else "-" for name in SHOWN]
+        place = [f"{float(cell[axis]):g}" for axis in axes]
+        table.add_row(*place, *medians, f"{cell.sizes['seed']} of {cells.sizes['seed']}")
+    table.caption, table.caption_justify = "runs: those that did not diverge", "left"
+    return table
 
 
 def _steps(trajectory: Trajectory) -> int:
     return int(trajectory.data["step"][-1])
 
 
-def _table(title: str, final: xr.Dataset) -> Table:
+def _table(title: str, survivors: xr.Dataset) -> Table:
     table = Table(title=title, title_justify="left")
     for column in ("signal", "median", "10 %", "90 %", "mean"):
         table.add_column(column, justify="left" if column == "signal" else "right")
-    finite = final.where(final["outcome"] != Code.DIVERGED, drop=True)
-    for name in SHOWN if finite.sizes["seed"] else ():
-        values = finite[name].values
+    left = survivors.dropna("seed", subset=["invariant"])
+    for name in SHOWN if left.sizes["seed"] else ():
+        values = left[name].values
         numbers = (*np.quantile(values, [0.5, 0.1, 0.9]), values.mean())
         table.add_row(name.replace("_", " "), *(f"{number:.4g}" for number in numbers))
-    table.caption = f"over the {finite.sizes['seed']} of {final.sizes['seed']} runs that did not diverge"
+    table.caption = f"over the {left.sizes['seed']} of {survivors.sizes['seed']} runs that did not diverge"
     table.caption_justify = "left"
     return table
 

@@ -61,6 +61,16 @@ def test_law_equals_data_in_moments(problem, fitted, ensemble, draw, environment
     assert_equal_in_law(gradients(exact, fitted, 0), gradients(explicit, fitted, 1))
 
 
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_law_equals_data_where_nothing_is_left_outside(problem, ensemble, share):
+    """At A* + c V* V*^T the residuals lie in the spurious space but for rounding error."""
+    fitted = problem.invariant_matrix + share * problem.spurious_matrix(jnp.eye(2))
+    batches = batching.pooled(problem.environments, SMALL_BATCH)
+    exact = sampled(batches, oracles.law(problem, ensemble))
+    explicit = sampled(batches, oracles.online(problem, ensemble, SMALL_BATCH))
+    assert_equal_in_law(gradients(exact, fitted, 6), gradients(explicit, fitted, 7))
+
+
 def test_law_has_the_analytic_mean_and_covariance(problem, fitted, ensemble):
     """E G = W and, in packed coordinates, Cov G = (||W||^2 I + w w^T) / m, by Isserlis' theorem."""
     batch_size, strength = 3, jnp.eye(2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast import batching, oracles
-from holdfast.environments import gaussian, two_point
+from holdfast.environments import gaussian, table, two_point
 from holdfast.measurements import collect
 from holdfast.problems import matrix_sensing, orthonormal_frame
 
@@ -63,3 +63,18 @@ def test_a_continuum_cannot_be_kept(ensemble):
     problem = matrix_sensing(orthonormal_frame(4, 2), 1, gaussian(1.0, 2.0))
     with pytest.raises(ValueError, match="finitely many environments"):
         collect(problem, ensemble, 10)
+
+
+def test_unequal_probabilities_cannot_be_kept_in_equal_numbers(ensemble):
+    problem = matrix_sensing(orthonormal_frame(4, 2), 1, table([0.0, 2.0], [0.9, 0.1]))
+    with pytest.raises(ValueError, match=r"probabilities must be equal.*\[0.9, 0.1\]"):
+        collect(problem, ensemble, 10)
+
+
+def test_measurements_are_independent_of_the_directions(ensemble):
+    """One seed for both, but not one stream."""
+    problem = matrix_sensing(orthonormal_frame(20, 2, seed=3), 1, two_point(1.0, 2.0))
+    data = collect(problem, ensemble, 10, seed=3)
+    frame = np.random.default_rng(3).standard_normal(40)
+    first = np.asarray(data.measurements).ravel()[:40]
+    assert abs(np.corrcoef(frame, first)[0, 1]) < 4 / np.sqrt(40)

@@ -24,9 +24,7 @@ class Factors(NamedTuple):
     @property
     def fitted(self) -> jax.Array:
         """P."""
-        # float32 products are float32: on a GPU the default rounds the factors to 10 bits.
-        product = lambda u: jnp.matmul(u, u.T, precision="highest")  # noqa: E731
-        return product(self.positive) - product(self.negative)
+        return self.positive @ self.positive.T - self.negative @ self.negative.T
 
 
 class GradientInfo(NamedTuple):
@@ -78,8 +76,8 @@ def factored(
     def step(key: jax.Array, state: Factors) -> tuple[Factors, GradientInfo]:
         g = gradient(key, state.fitted)
         identity = jnp.eye(dimension, dtype=g.dtype)
-        positive = jnp.matmul(identity - step_size * g, state.positive, precision="highest")
-        negative = jnp.matmul(identity + step_size * g, state.negative, precision="highest")
+        positive = (identity - step_size * g) @ state.positive
+        negative = (identity + step_size * g) @ state.negative
         return Factors(positive, negative), GradientInfo(g)
 
     return Algorithm(init, step)

@@ -7,13 +7,14 @@ import jax
 import numpy as np
 
 from holdfast import oracles
-from holdfast.bench.timing import best, cores, on_all_cores, product_rate, read_rate
+from holdfast.bench.timing import best, on_all_cores, product_rate, read_rate
 from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import two_point
 from holdfast.measurements import collect
 from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.run import available_workers
 from holdfast.settings import Settings
-from holdfast.simulation import ENSEMBLES, SLAB_ON_CPU, execute
+from holdfast.simulation import ENSEMBLES, execute, slab_size
 
 BATCH_SIZE = 8000
 PAPER = Settings(batch_size=BATCH_SIZE, every=200)
@@ -38,9 +39,9 @@ def law_against_data(quick: bool) -> dict:
         explicit = replace(PAPER, ensemble=ensemble, oracle="data", steps=data_steps, seeds=1)
         scale = PAPER.steps / data_steps
         alone = scale * seconds_per_trajectory(explicit, 2)
-        together = scale * seconds_per_trajectory(replace(explicit, seeds=cores()), 2)
+        together = scale * seconds_per_trajectory(replace(explicit, seeds=available_workers()), 2)
         plain = PAPER.steps * numpy_step_seconds(ensemble)
-        rate = product_rate(PAPER.dimension, SLAB_ON_CPU)
+        rate = product_rate(PAPER.dimension, slab_size(PAPER))
         flops = 4 * PAPER.dimension**3 * PAPER.steps
         rows[ensemble] = {
             "law_seconds": law,
@@ -87,9 +88,9 @@ def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
     """Seconds per trajectory of the law for growing d, beside the matrix-product limit."""
     table = {}
     for dimension in (25, 50, 100) if quick else (25, 50, 100, 200, 400):
-        seeds = max(2 * SLAB_ON_CPU, 256 * 100**2 // dimension**2 // (4 if quick else 1) // 32 * 32)
+        seeds = max(32, 256 * 100**2 // dimension**2 // (4 if quick else 1) // 32 * 32)
         seconds = seconds_per_trajectory(replace(PAPER, dimension=dimension, seeds=seeds), 2)
-        limit = 4 * dimension**3 * PAPER.steps / product_rate(dimension, SLAB_ON_CPU)
+        limit = 4 * dimension**3 * PAPER.steps / product_rate(dimension, slab_size(replace(PAPER, dimension=dimension)))
         table[str(dimension)] = {"law_seconds": seconds, "share_of_product_limit": limit / seconds}
     return table
 
@@ -110,7 +111,7 @@ def fixed_data(quick: bool) -> dict[str, float]:
     both = on_all_cores(lambda: jax.block_until_ready(gradient(data, fitted, one)))
     seconds = {
         "alone": best(lambda: jax.block_until_ready(gradient(data, fitted, one))),
-        "all_cores": best(both) / cores(),
+        "all_cores": best(both) / available_workers(),
         "numpy": best(lambda: plain.T @ (plain @ target - responses)),
     }
     limit = plain.nbytes / read_rate()

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.bench import matrix_sensing
-from holdfast.bench.timing import cores
+from holdfast.run import available_workers
 
 BENCHMARKS = {
     "law_against_data": (
@@ -28,7 +28,7 @@ def report(out: Path | None = None, quick: bool = False) -> int:
     machine = {
         "backend": jax.default_backend(),
         "device": jax.local_devices()[0].device_kind,
-        "workers": cores(),
+        "workers": available_workers(),
         "python": platform.python_version(),
         "jax": jax.__version__,
         "quick": quick,

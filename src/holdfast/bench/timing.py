@@ -1,6 +1,5 @@
 """Timing on a shared machine, and the limits that times are held against."""
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from holdfast.run import PRECISION, available_workers
 
 
 def best(work: Callable[[], object], repeats: int = 5) -> float:
@@ -25,16 +26,11 @@ def on_all_cores(work: Callable[[], object]) -> Callable[[], object]:
     """The same work, once on every core at the same time."""
 
     def together() -> None:
-        with ThreadPoolExecutor(cores()) as pool:
-            for future in [pool.submit(work) for _ in range(cores())]:
+        with ThreadPoolExecutor(available_workers()) as pool:
+            for future in [pool.submit(work) for _ in range(available_workers())]:
                 future.result()
 
     return together
-
-
-def cores() -> int:
-    """Workers that `holdfast.run` uses: one an accelerator, or one a core."""
-    return (os.cpu_count() or 1) if jax.default_backend() == "cpu" else jax.local_device_count()
 
 
 def product_rate(dimension: int, slab: int, products: int = 200) -> float:
@@ -45,21 +41,22 @@ def product_rate(dimension: int, slab: int, products: int = 200) -> float:
 
     @jax.jit
     def chain(factor: jax.Array) -> jax.Array:
-        def times(_, power: jax.Array) -> jax.Array:
-            return jnp.matmul(power, factor, precision="highest")
+        return jax.lax.fori_loop(0, products, lambda _, power: power @ factor, factor)
 
-        return jax.lax.fori_loop(0, products, times, factor)
+    def work() -> None:
+        with PRECISION:
+            jax.block_until_ready(chain(matrices))
 
-    seconds = best(on_all_cores(lambda: jax.block_until_ready(chain(matrices))))
-    return cores() * products * slab * 2 * dimension**3 / seconds
+    seconds = best(on_all_cores(work))
+    return available_workers() * products * slab * 2 * dimension**3 / seconds
 
 
 def read_rate(megabytes: int = 256) -> float:
     """Bytes per second that all cores together read from memory."""
-    arrays = [np.ones(megabytes * 2**18, np.float32) for _ in range(cores())]
+    arrays = [np.ones(megabytes * 2**18, np.float32) for _ in range(available_workers())]
 
     def read() -> None:
-        with ThreadPoolExecutor(cores()) as pool:
+        with ThreadPoolExecutor(available_workers()) as pool:
             list(pool.map(np.sum, arrays))
 
     return sum(array.nbytes for array in arrays) / best(read)

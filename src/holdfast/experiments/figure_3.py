@@ -9,8 +9,9 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict, judged
-from holdfast.plots import BAND, COLOURS, band, legend_below, new_figure
+from holdfast.claims import Claim, Verdict
+from holdfast.experiments.curves import crossing, draw_signals, quantile_table
+from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.settings import Settings
 from holdfast.simulation import simulate as run_simulation
 from holdfast.statistics import bootstrap, median
@@ -52,12 +53,10 @@ def draw(data: xr.Dataset) -> Figure:
     seeds = data.sizes["seed"]
     figure, (left, right) = new_figure(2, f"Figure 3: medians over {seeds} seeds, bands from 10 % to 90 %")
     for heterogeneity, style in zip(SHOWN, ("-", "--"), strict=True):
-        runs = data.sel(heterogeneity=heterogeneity)
-        for name, label in (("invariant", "true signal"), ("spurious", "spurious"), ("residual", "error")):
-            band(left, runs[name], "step", f"{label}, M={heterogeneity:g}", color=COLOURS[name], linestyle=style)
+        draw_signals(left, data.sel(heterogeneity=heterogeneity), suffix=f", M={heterogeneity:g}", linestyle=style)
     left.set(xlabel="step", ylabel="signal learned (1 = fully)", title="HeteroSGD over time")
     final = data.isel(step=-1)
-    for name, label in (("invariant", "true signal"), ("spurious", "spurious signal")):
+    for name, label in (("invariant", "invariant"), ("spurious", "spurious")):
         band(right, final[name], "heterogeneity", label, color=COLOURS[name], marker="o", markersize=3)
     threshold = two_point_threshold(STEP_SIZE, BIAS)
     right.axvline(threshold, color="0.3", linestyle=":", label=f"threshold for T → ∞: M={threshold:.2f}")
@@ -78,10 +77,8 @@ def _predicted_median(heterogeneity: np.ndarray) -> np.ndarray:
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What the curves and bands show, as a long table."""
-    names = ["invariant", "spurious", "residual"]
-    quantiles = data[names].quantile(list(BAND), "seed").to_dataframe().reset_index()
-    return quantiles.melt(["heterogeneity", "step", "quantile"], names, "signal", "value")
+    """What the curves and bands show."""
+    return quantile_table(data)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -100,7 +97,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "With strong heterogeneity (M = 6) HeteroSGD learns the invariant signal.",
             f"{SUMMARY}, M=6",
             recovered,
-            judged(recovered.low > RECOVERED, Verdict.HOLDS),
+            (RECOVERED, np.inf),
             Verdict.HOLDS,
             f"median invariant share above {RECOVERED}",
         ),
@@ -110,7 +107,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "With strong heterogeneity (M = 6) the spurious signal is not learned.",
             f"{SUMMARY}, M=6",
             washed,
-            judged(washed.high < WASHED_OUT, Verdict.HOLDS_WITH_OUR_CHOICE),
+            (-np.inf, WASHED_OUT),
             Verdict.HOLDS_WITH_OUR_CHOICE,
             f"median below {WASHED_OUT}; the mean is {float(strong['spurious'].mean()):.2g}, carried by a few seeds",
         ),
@@ -120,7 +117,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "With weak heterogeneity (M = 1) the spurious signal is learned too.",
             f"{SUMMARY}, M=1",
             learned,
-            judged(learned.low > LEARNED, Verdict.HOLDS),
+            (LEARNED, np.inf),
             Verdict.HOLDS,
             f"median spurious share above {LEARNED}",
         ),
@@ -130,7 +127,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "The transition from learning to washing out lies around M = 5.",
             f"{SUMMARY}, M=1 to 10",
             most,
-            judged(most.low > 4 and most.high < 6, Verdict.HOLDS_WITH_OUR_CHOICE),
+            (4, 6),
             Verdict.HOLDS_WITH_OUR_CHOICE,
             f"where 3 of 4 seeds fall below {WASHED_OUT} at T=200; half of them do at {half.value:.2f}, 9 of 10 at "
             f"{nearly_all.value:.2f}, and for T -> infinity the threshold is {threshold:.2f}",
@@ -139,11 +136,5 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 def _transition(shares: np.ndarray, quantile: float) -> float:
-    """The heterogeneity at which this quantile over seeds falls below the washed-out mark, interpolated in log."""
-    level = np.quantile(shares, quantile, axis=0)
-    excess = np.log(np.maximum(level, np.finfo(float).tiny) / WASHED_OUT)
-    after = int(np.argmax(excess < 0))
-    if after == 0:
-        return np.nan
-    weight = excess[after - 1] / (excess[after - 1] - excess[after])
-    return HETEROGENEITY[after - 1] + weight * (HETEROGENEITY[after] - HETEROGENEITY[after - 1])
+    """The heterogeneity at which this quantile over seeds falls below the washed-out mark."""
+    return crossing(np.array(HETEROGENEITY), np.quantile(shares, quantile, axis=0), WASHED_OUT)

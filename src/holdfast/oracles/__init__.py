@@ -2,7 +2,8 @@
 
     G = (1/m) sum_i <X_i, fitted - A* - A(e_i)> X_i
 
-`population` is the limit of `law` for m -> infinity, `law` is equal in law to `online`, and `fixed` reads a data set.
+`population` is the limit of `law` for m -> infinity and `law` is equal in law to `online`. `fixed` reads a data set;
+its batch is a weight for each row.
 """
 
 from holdfast.oracles.data import fixed, online

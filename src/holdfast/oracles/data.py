@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from holdfast.batching import Batch
 from holdfast.ensembles import Ensemble, symmetric_gaussian
 from holdfast.measurements import DataSet
-from holdfast.oracles.population import Oracle
+from holdfast.oracles.base import Oracle
 from holdfast.problems import MatrixSensing
 from holdfast.randomness import standard_normals
 

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from holdfast.batching import Batch
 from holdfast.ensembles import Ensemble, symmetric_gaussian
-from holdfast.oracles.population import Oracle
+from holdfast.oracles.base import Oracle
 from holdfast.problems import MatrixSensing
 from holdfast.randomness import standard_normals
 
@@ -49,7 +49,10 @@ def _signal_space(residual: jax.Array, basis: jax.Array, strengths: jax.Array) -
     """All V* B V*^T with symmetric B, and the part of fitted - A* that is orthogonal to them."""
     rank = basis.shape[1]
     seen = basis.T @ residual @ basis
-    norm, direction = _norm_and_direction(residual - basis @ seen @ basis.T)
+    outside = residual - basis @ seen @ basis.T
+    # What is left may be rounding error, neither symmetric nor orthogonal to the first space: then it is nothing.
+    negligible = 100 * jnp.finfo(residual.dtype).eps * jnp.max(jnp.abs(residual))
+    norm, direction = _norm_and_direction(jnp.where(jnp.max(jnp.abs(outside)) > negligible, outside, 0))
     inside = jax.vmap(lambda strength: symmetric_gaussian.pack(seen - strength))(strengths)
 
     def project(z: jax.Array) -> jax.Array:

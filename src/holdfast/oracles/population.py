@@ -1,13 +1,10 @@
 """The oracle of infinitely many measurements."""
 
-from collections.abc import Callable
-
 import jax
 
 from holdfast.batching import Batch
+from holdfast.oracles.base import Oracle
 from holdfast.problems import MatrixSensing
-
-Oracle = Callable[[jax.Array, jax.Array, Batch], jax.Array]
 
 
 def population(problem: MatrixSensing) -> Oracle:

@@ -1,0 +1,71 @@
+"""SGD for quadratic networks: a factored step, then a shrinkage that removes the trace of the residual."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.factored import Factors, GradientInfo
+from holdfast.oracles.rank_one import RankOneGradient
+
+Trace = Callable[[RankOneGradient, jax.Array], jax.Array]
+
+
+def known_trace(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
+    """Tau = tr(A* + A(e)), if the truth is known."""
+    return jnp.trace(seen.signal)
+
+
+def estimated_trace(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
+    """Tau = mean of the responses, its moment estimate."""
+    return seen.trace
+
+
+def operator_norm(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
+    """Tau = ||A* + A(e)||, as printed in the paper: not what cancels the trace."""
+    return jnp.max(jnp.abs(jnp.linalg.eigvalsh(seen.signal)))
+
+
+def no_shrinkage(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
+    """Tau = tr P, which makes the shrinkage the identity."""
+    return jnp.trace(fitted)
+
+
+def shrinkage(
+    gradient: Callable[[jax.Array, jax.Array], RankOneGradient],
+    dimension: int,
+    step_size: ArrayLike,
+    init_scale: ArrayLike,
+    trace: Trace = estimated_trace,
+    dtype=None,
+) -> Algorithm:
+    """Algorithm 4 of Xu, Gu and Fang (NeurIPS 2024), with the trace in the place of their operator norm.
+
+        U <- (I - eta G) U / (1 - eta (||U||_F^2 - tau))
+
+    The mean of G is 2 W + tr(W) I. The shrinkage cancels the second term when tau = tr(A* + A(e)), to first order in
+    eta, and leaves the step of matrix sensing with step size 2 eta.
+
+    Args:
+        gradient: (key, P) -> RankOneGradient; see `holdfast.algorithms.sampled`.
+        dimension: d.
+        step_size: eta.
+        init_scale: alpha.
+        trace: how tau is found.
+        dtype: of the factor.
+    """
+
+    def init() -> Factors:
+        start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
+        return Factors(start, start[:, :0])
+
+    def step(key: jax.Array, state: Factors) -> tuple[Factors, GradientInfo]:
+        fitted = state.fitted
+        seen = gradient(key, fitted)
+        scale = 1 - step_size * (jnp.trace(fitted) - trace(seen, fitted))
+        move = (jnp.eye(dimension, dtype=fitted.dtype) - step_size * seen.gradient) / scale
+        return Factors(move @ state.positive, state.negative), GradientInfo(seen.gradient)
+
+    return Algorithm(init, step)

@@ -16,6 +16,7 @@ from holdfast.outcome import Code
 from holdfast.trajectory import Trajectory
 
 SHOWN = ("invariant", "spurious", "residual", "distance", "pooled_distance")
+COMPARED = ("invariant", "spurious", "distance")  # as many columns as fit beside the swept settings
 PATIENCE = 1.0  # seconds of work before a progress bar appears
 LEVELS = " ▁▂▃▄▅▆▇█"
 
@@ -59,12 +60,12 @@ def _cells(trajectory: Trajectory) -> Table:
     """One row for each combination of swept settings: medians over the runs that did not diverge."""
     axes = list(trajectory.settings.axes)
     table = Table(title=f"Medians over seeds after {_steps(trajectory)} steps", title_justify="left")
-    for column in (*axes, *SHOWN, "runs"):
+    for column in (*axes, *COMPARED, "runs"):
         table.add_column(column.replace("_", " "), justify="right")
     cells = trajectory.survivors.stack(cell=axes)
     for number in range(cells.sizes["cell"]):
         cell = cells.isel(cell=number).dropna("seed", subset=["invariant"])
-        medians = [f"{float(cell[name].median()):.4g}" if cell.sizes["seed"] else "-" for name in SHOWN]
+        medians = [f"{float(cell[name].median()):.3g}" if cell.sizes["seed"] else "-" for name in COMPARED]
         place = [f"{float(cell[axis]):g}" for axis in axes]
         table.add_row(*place, *medians, f"{cell.sizes['seed']} of {cells.sizes['seed']}")
     table.caption, table.caption_justify = "runs: those that did not diverge", "left"

@@ -35,14 +35,18 @@ class Simulate:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Redraw the figures of the paper and test its claims. Exit code 1 if a claim recorded as holding does not."""
+    """Redraw the figures of the paper, test its claims and write report.html.
+
+    What was already computed with the same seeds and version is reused. Exit code 1 if a claim that is recorded as
+    holding does not, or an experiment fails.
+    """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
     """Experiments to run; all of them if none is named."""
     out: Path = Path("results")
-    """Folder for figures, numbers and claims.json."""
+    """Folder for figures, numbers, claims.json and report.html."""
     quick: bool = False
-    """Few seeds: a look at the figures, not a test of the claims."""
+    """Few seeds: a look at the figures, not a test of the claims; the verdicts do not change the exit code."""
     seeds: int | None = None
     """Seeds of each curve, instead of the number each experiment asks for."""
     list: bool = False

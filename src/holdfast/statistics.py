@@ -47,3 +47,17 @@ def bootstrap(values: np.ndarray, statistic, *, samples: int = 1000, confidence:
     draws = np.array([statistic(values[row]) for row in rows])
     low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Estimate(float(statistic(values)), float(low), float(high))
+
+
+def proportion(successes: int, count: int) -> Estimate:
+    """A share of successes with Wilson's interval of 95 %.
+
+    Example:
+        >>> proportion(64, 64).low > 0.94
+        True
+    """
+    z = 1.959964  # the 97.5 % quantile of the normal law
+    share = successes / count
+    centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    return Estimate(share, float(centre - half), float(centre + half))

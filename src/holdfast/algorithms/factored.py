@@ -1,7 +1,7 @@
 """SGD on a factored matrix, U U^T or U U^T - V V^T."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,8 @@ from jax.typing import ArrayLike
 from holdfast.algorithms.base import Algorithm
 
 Gradient = Callable[[jax.Array, jax.Array], jax.Array]
+Drawn = TypeVar("Drawn")
+Seen = TypeVar("Seen")
 
 
 class Factors(NamedTuple):
@@ -33,10 +35,12 @@ class GradientInfo(NamedTuple):
     gradient: jax.Array
 
 
-def sampled(batching: Callable, oracle: Callable) -> Gradient:
+def sampled(
+    batching: Callable[[jax.Array], Drawn], oracle: Callable[[jax.Array, jax.Array, Drawn], Seen]
+) -> Callable[[jax.Array, jax.Array], Seen]:
     """The stochastic gradient (key, fitted) -> G of an oracle on batches drawn by a batching."""
 
-    def gradient(key: jax.Array, fitted: jax.Array) -> jax.Array:
+    def gradient(key: jax.Array, fitted: jax.Array) -> Seen:
         batch_key, oracle_key = jax.random.split(key)
         return oracle(oracle_key, fitted, batching(batch_key))
 

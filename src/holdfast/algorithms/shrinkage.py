@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.factored import Factors, GradientInfo
-from holdfast.oracles.rank_one import RankOneGradient
+from holdfast.oracles.quadratic import RankOneGradient
 
 Trace = Callable[[RankOneGradient, jax.Array], jax.Array]
 

@@ -7,11 +7,12 @@ import jax
 import numpy as np
 
 from holdfast import oracles
+from holdfast.batching import Batch, hetero
 from holdfast.bench.timing import best, on_all_cores, product_rate, read_rate
 from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import two_point
 from holdfast.measurements import collect
-from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.problems import MatrixSensing, matrix_sensing, orthonormal_frame
 from holdfast.run import available_workers
 from holdfast.settings import Settings
 from holdfast.simulation import ENSEMBLES, execute, slab_size
@@ -93,6 +94,25 @@ def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
         limit = 4 * dimension**3 * PAPER.steps / product_rate(dimension, slab_size(replace(PAPER, dimension=dimension)))
         table[str(dimension)] = {"law_seconds": seconds, "share_of_product_limit": limit / seconds}
     return table
+
+
+def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
+    """One gradient over 20,000 rank-one measurements for growing d, against the matrix-product rate (4 m d^2)."""
+    count = 20_000
+    table = {}
+    for dimension in (30, 100) if quick else (30, 100, 200, 400):
+        frame = orthonormal_frame(dimension, 2).astype(np.float32)
+        problem = matrix_sensing(frame, 1, two_point(1.0, 6.0))
+        batch = hetero(problem.environments, count)(jax.random.key(0))
+        seconds = _quadratic_seconds(problem, batch, count)
+        rate = product_rate(dimension, 8)
+        table[str(dimension)] = {"seconds": seconds, "share_of_product_rate": 4 * count * dimension**2 / seconds / rate}
+    return table
+
+
+def _quadratic_seconds(problem: MatrixSensing, batch: Batch, count: int) -> float:
+    gradient = jax.jit(lambda key: oracles.rank_one(problem, count)(key, problem.invariant_matrix, batch).gradient)
+    return best(on_all_cores(lambda: jax.block_until_ready(gradient(jax.random.key(1))))) / available_workers()
 
 
 def fixed_data(quick: bool) -> dict[str, float]:

@@ -18,6 +18,7 @@ BENCHMARKS = {
     ),
     "cost_against_batch_size": ("Exact law: seconds per trajectory against m", matrix_sensing.cost_against_batch_size),
     "cost_against_dimension": ("Exact law: seconds per trajectory against d", matrix_sensing.cost_against_dimension),
+    "quadratic_network": ("One gradient over 20,000 rank-one measurements", matrix_sensing.quadratic_network),
     "fixed_data": ("One gradient over 8000 kept measurements, d=100", matrix_sensing.fixed_data),
 }
 

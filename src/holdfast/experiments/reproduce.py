@@ -1,26 +1,79 @@
-"""Runs experiments: progress, figures, numbers, and the table of claims."""
+"""Runs experiments: progress, figures, numbers, the claims and a report. What is already computed is reused."""
 
 import json
+import time
+import traceback
 from pathlib import Path
 from types import ModuleType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from holdfast import terminal
-from holdfast.claims import HOLDING, Claim, Verdict
-from holdfast.experiments import figure_3, figure_4
+from holdfast.claims import Claim, Verdict
+from holdfast.experiments import (
+    algorithm_4,
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_6,
+    isometry,
+    proposition_1,
+    sequences,
+    theorem_2,
+    theorem_3,
+    theorem_4,
+    theorem_8,
+)
+from holdfast.experiments.store import Store, fingerprint
 from holdfast.plots import save, style
+from holdfast.report import Section, page
 from holdfast.trajectory import versions
 
-EXPERIMENTS: dict[str, ModuleType] = {"figure_3": figure_3, "figure_4": figure_4}
+EXPERIMENTS: dict[str, ModuleType] = {
+    "figure_1": figure_1,
+    "figure_2": figure_2,
+    "figure_3": figure_3,
+    "figure_4": figure_4,
+    "figure_5": figure_5,
+    "figure_6": figure_6,
+    "theorem_2": theorem_2,
+    "theorem_3": theorem_3,
+    "theorem_4": theorem_4,
+    "algorithm_4": algorithm_4,
+    "theorem_8": theorem_8,
+    "proposition_1": proposition_1,
+    "isometry": isometry,
+    "sequences": sequences,
+}
+
+# The folder, inside that of the results, in which data sets are kept for the next call. It can be deleted at any time.
+COMPUTED = ".computed"
+COLOURS = {
+    Verdict.HOLDS: "green",
+    Verdict.HOLDS_WITH_OUR_CHOICE: "green",
+    Verdict.DOES_NOT_HOLD: "red",
+    Verdict.OUTSIDE_CONSTANTS: "cyan",
+    Verdict.UNDECIDED: "yellow",
+}
 
 
 def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, seeds: int | None = None) -> int:
     """Run experiments by name (all if none is given) and write what they show to a folder.
 
+    An experiment that raises does not stop the others.
+
+    Args:
+        names: of the experiments, keys of `EXPERIMENTS`.
+        out: the folder; made if it does not exist.
+        quick: few seeds, for a look; the verdicts then do not change the exit code.
+        seeds: of each curve, instead of the number that each experiment asks for.
+
     Returns:
-        0, or 1 if a claim that is recorded as holding does not.
+        0, or 1 if an experiment failed or, unless `quick`, a claim that is recorded as holding does not.
     """
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
@@ -31,44 +84,111 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    ledger: list[Claim] = []
-    counts: dict[str, int] = {}
-    for name in names or EXPERIMENTS:
+    store = Store(out / COMPUTED, fingerprint())
+    chosen = list(dict.fromkeys(names or EXPERIMENTS))
+    sections: list[Section] = []
+    errors: dict[str, Exception] = {}
+    for place, name in enumerate(chosen, 1):
         experiment = EXPERIMENTS[name]
         count = seeds or (experiment.QUICK_SEEDS if quick else experiment.SEEDS)
-        counts[name] = count
-        with terminal.progress(name) as progress:
-            data = experiment.simulate(count, progress)
-        with style():
-            written = save(experiment.draw(data), out, name)
-        table = out / f"{name}.csv"
-        experiment.numbers(data).to_csv(table, index=False)
-        console.print(f"[bold]{name}[/bold] {experiment.TITLE} ({count} seeds)", highlight=False)
-        for path in (*written, table):
-            console.print(f"  wrote {path}", highlight=False)
-        ledger += experiment.claims(data)
-    path = out / "claims.json"
-    ledger_file = {"versions": versions(), "seeds": counts, "claims": [claim.asdict() for claim in ledger]}
-    path.write_text(json.dumps(ledger_file, indent=1, allow_nan=False) + "\n")
-    console.print(f"  wrote {path}", highlight=False)
-    console.print(_table(ledger))
+        head = f"[dim]{place} of {len(chosen)}[/dim] [bold]{name}[/bold]"
+        console.print(f"{head} {escape(experiment.TITLE)} ({count} seeds)", highlight=False, soft_wrap=True)
+        try:
+            section = _run(name, experiment, count, out, store, console)
+            _check_ids(section, sections)
+            sections.append(section)
+        except Exception as error:  # whatever it is, the other experiments go on; it is shown at the end
+            errors[name] = error
+            console.print("  [red]failed[/red], see the end")
+    ledger = [claim for section in sections for claim in section.claims]
+    failures = {name: f"{type(error).__name__}: {error}" for name, error in errors.items()}
+    ledger_file = {
+        "quick": quick,
+        "versions": versions(),
+        "seeds": {section.name: section.seeds for section in sections},
+        "failed": failures,
+        "claims": [claim.asdict() for claim in ledger],
+    }
+    _write(out / "claims.json", json.dumps(ledger_file, indent=1, allow_nan=False) + "\n", console)
+    _write(out / "report.html", page(sections, versions=versions(), quick=quick, failures=failures), console)
+    if ledger:
+        console.print(_table(ledger, quick))
     broken = [claim.id for claim in ledger if claim.broken]
     if broken:
         console.print(f"[red]recorded as holding, but not this time: {', '.join(broken)}[/red]")
-    return 1 if broken else 0
+        if quick:
+            console.print("a quick look is no test: this does not change the exit code")
+    _show_errors(errors)
+    return 1 if errors or (broken and not quick) else 0
 
 
-def _table(ledger: list[Claim]) -> Table:
-    table = Table(title="Claims", title_justify="left", show_lines=True)
+def _run(name: str, experiment: ModuleType, seeds: int, out: Path, store: Store, console: Console) -> Section:
+    """Compute or reuse, draw and judge one experiment."""
+    begin = time.monotonic()
+    data = store.load(name, seeds)
+    if data is None:
+        with terminal.progress(name) as progress:
+            data = experiment.simulate(seeds, progress)
+        console.print(f"  computed in {time.monotonic() - begin:.1f} s", highlight=False)
+        try:
+            data = store.keep(name, seeds, data)
+        except (OSError, NotImplementedError, TypeError, ValueError) as error:
+            # What cannot be stored can still be shown; only the next call has to compute it again.
+            console.print(f"  [yellow]not kept for the next call:[/yellow] {escape(str(error))}", highlight=False)
+    else:
+        console.print(f"  reused {store.path(name, seeds)}", highlight=False, markup=False, soft_wrap=True)
+    with style():
+        written = save(experiment.draw(data), out, name)
+    table = out / f"{name}.csv"
+    experiment.numbers(data).to_csv(table, index=False)
+    for path in (*written, table):
+        console.print(f"  wrote {path}", highlight=False, markup=False, soft_wrap=True)
+    (figure,) = (path for path in written if path.suffix == ".svg")
+    return Section(
+        name=name,
+        title=experiment.TITLE,
+        about=(experiment.__doc__ or "").strip().partition("\n")[0],
+        seeds=seeds,
+        figure=figure.read_text(encoding="utf-8"),
+        left_open=experiment.OPEN,
+        claims=tuple(experiment.claims(data)),
+    )
+
+
+def _check_ids(section: Section, others: list[Section]) -> None:
+    """Refuse a claim whose id is taken: the ledger and the links of the report go by it."""
+    taken = {claim.id for other in others for claim in other.claims}
+    for claim in section.claims:
+        if claim.id in taken:
+            raise ValueError(f"ids of claims must be unique, got {claim.id!r} twice")
+        taken.add(claim.id)
+
+
+def _write(path: Path, text: str, console: Console) -> None:
+    path.write_text(text, encoding="utf-8")
+    console.print(f"  wrote {path}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _table(ledger: list[Claim], quick: bool) -> Table:
+    table = Table(title="Claims (quick look)" if quick else "Claims", title_justify="left", show_lines=True)
     table.add_column("claim", ratio=1)
     table.add_column("measured, 95 % interval")
     table.add_column("verdict")
     for claim in ledger:
         value, low, high = claim.measured
-        colour = "green" if claim.verdict in HOLDING else "yellow" if claim.verdict is Verdict.UNDECIDED else "red"
+        colour = COLOURS[claim.verdict]
         table.add_row(
-            f"{claim.source}: {claim.statement}\n[dim]{claim.why}[/dim]",
-            f"{value:.3g}\n[dim]{low:.3g} to {high:.3g}[/dim]",
+            f"{escape(claim.source)}: {escape(claim.statement)}\n[dim]{escape(claim.why)}[/dim]",
+            f"{value:.4g}\n[dim]{low:.4g} to {high:.4g}[/dim]",
             f"[{colour}]{claim.verdict}[/{colour}]",
         )
     return table
+
+
+def _show_errors(errors: dict[str, Exception]) -> None:
+    """On stderr, each with where it happened."""
+    console = Console(stderr=True)
+    for name, error in errors.items():
+        console.print("".join(traceback.format_exception(error)), highlight=False, markup=False, soft_wrap=True, end="")
+        sentence = escape(f"{type(error).__name__}: {error}")
+        console.print(f"[red]{name} failed:[/red] {sentence}", highlight=False, soft_wrap=True)

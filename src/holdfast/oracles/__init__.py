@@ -9,5 +9,6 @@ its batch is a weight for each row.
 from holdfast.oracles.data import fixed, online
 from holdfast.oracles.law import law
 from holdfast.oracles.population import population
+from holdfast.oracles.quadratic import RankOneGradient, rank_one
 
-__all__ = ["fixed", "law", "online", "population"]
+__all__ = ["RankOneGradient", "fixed", "law", "online", "population", "rank_one"]

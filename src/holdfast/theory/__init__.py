@@ -1,4 +1,8 @@
-"""Theory as code: pure functions on problems, states and trajectories."""
+"""Theory as code: pure functions on problems, states and trajectories.
+
+`lyapunov` has growth rates, `sequences` the auxiliary sequences of the paper's proof, `isometry` the restricted
+isometry property.
+"""
 
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 

@@ -7,7 +7,7 @@ from holdfast import batching
 from holdfast.algorithms import sampled
 from holdfast.algorithms.shrinkage import estimated_trace, known_trace, no_shrinkage, shrinkage
 from holdfast.environments import two_point
-from holdfast.oracles.rank_one import rank_one
+from holdfast.oracles.quadratic import rank_one
 from holdfast.problems.quadratic_network import quadratic_network, random_neurons
 from holdfast.randomness import standard_normals
 
@@ -34,11 +34,12 @@ def test_the_network_is_its_matrix_sensing_problem(network):
 @pytest.mark.parametrize("truncation", [np.inf, 4.0])
 def test_streamed_gradient_equals_the_sum_over_matrices(network, fitted_six, truncation, monkeypatch):
     problem, _ = network
-    monkeypatch.setattr("holdfast.oracles.rank_one.BLOCK_BYTES", 7 * 4 * 6)  # several blocks, the last not full
-    key, count = jax.random.key(3), 40
+    monkeypatch.setattr("holdfast.oracles.quadratic.BLOCK_BYTES", 64 * 4 * 6)  # several blocks, the last not full
+    key, count = jax.random.key(3), 150
     batch = batching.pooled(problem.environments, count)(jax.random.key(1))
     seen = rank_one(problem, count, truncation)(key, fitted_six, batch)
-    x = np.stack([standard_normals(jax.random.fold_in(key, i), (6,), jnp.float32) for i in range(count)]).astype(float)
+    groups = [standard_normals(jax.random.fold_in(key, group), (64, 6), jnp.float32) for group in range(3)]
+    x = np.concatenate(groups)[:count].astype(float)
     group = np.repeat(np.arange(4), np.asarray(batch.counts, int))
     signals = [problem.invariant_matrix + problem.spurious_matrix(s) for s in problem.environments.strengths]
     y = np.array([row @ np.asarray(signals[g], float) @ row for row, g in zip(x, group, strict=True)])
@@ -77,7 +78,7 @@ def test_shrinkage_leaves_the_step_of_matrix_sensing(network):
     def exact(key, fitted):
         signal = problem.invariant_matrix + problem.spurious_matrix(batch.mean_strength)
         residual = fitted - signal
-        from holdfast.oracles.rank_one import RankOneGradient
+        from holdfast.oracles.quadratic import RankOneGradient
 
         return RankOneGradient(2 * residual + jnp.trace(residual) * jnp.eye(6), jnp.trace(signal), signal)
 

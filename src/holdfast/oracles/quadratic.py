@@ -13,6 +13,8 @@ from holdfast.randomness import standard_normals
 
 # Samples are made, used twice and forgotten: a block of them should stay in the cache of one core.
 BLOCK_BYTES = 2**19
+# Samples that share a key: what is drawn does not depend on the size of a block, and keys cost little.
+GROUP = 64
 
 
 class RankOneGradient(NamedTuple):
@@ -49,15 +51,19 @@ def rank_one(
         if batch.counts is None:
             raise ValueError("rank-one measurements need finitely many environments, got a continuum of them")
         dtype = fitted.dtype
-        rows = min(max(1, BLOCK_BYTES // (dimension * dtype.itemsize)), batch_size)
+        wanted = min(BLOCK_BYTES // (dimension * dtype.itemsize), batch_size)
+        groups = max(1, wanted // GROUP)
+        rows = groups * GROUP
         ends = jnp.cumsum(batch.counts)
+        starts = ends - batch.counts
 
         def add_block(block: jax.Array, total: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             index = block * rows + jnp.arange(rows)
-            keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(index)
-            x = jax.vmap(lambda key: standard_normals(key, (dimension,), dtype))(keys)
+            keys = jax.vmap(lambda group: jax.random.fold_in(key, group))(block * groups + jnp.arange(groups))
+            x = jax.vmap(lambda key: standard_normals(key, (GROUP, dimension), dtype))(keys).reshape(rows, dimension)
             predicted = jnp.sum((x @ fitted) * x, 1)
-            response = _responses(problem, x, batch.strengths, jnp.searchsorted(ends, index, side="right"))
+            member = (index[:, None] >= starts) & (index[:, None] < ends)
+            response = _responses(problem, x, batch.strengths, member)
             inside = index < batch_size
             weight = jnp.where(inside & (predicted <= truncation), predicted - response, 0)
             return total[0] + (x * weight[:, None]).T @ x, total[1] + jnp.sum(jnp.where(inside, response, 0))
@@ -70,10 +76,9 @@ def rank_one(
     return gradient
 
 
-def _responses(problem: MatrixSensing, x: jax.Array, strengths: jax.Array, group: jax.Array) -> jax.Array:
-    """Y = x^T A* x + x^T V* S(e) V*^T x for each row x, of the environment of its group."""
+def _responses(problem: MatrixSensing, x: jax.Array, strengths: jax.Array, member: jax.Array) -> jax.Array:
+    """Y = x^T A* x + x^T V* S(e) V*^T x for each row x, of the environment of the group that it is a member of."""
     invariant = jnp.square(x @ problem.invariant_basis) @ problem.invariant_spectrum
     seen = x @ problem.spurious_basis
-    each = jnp.einsum("ni,gij,nj->ng", seen, strengths, seen)
-    chosen = jnp.minimum(group, len(strengths) - 1)
-    return invariant + jnp.take_along_axis(each, chosen[:, None], 1)[:, 0]
+    each = jax.vmap(lambda strength: jnp.sum((seen @ strength) * seen, 1), out_axes=1)(strengths)
+    return invariant + jnp.sum(jnp.where(member, each, 0), 1)

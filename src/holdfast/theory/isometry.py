@@ -1,0 +1,200 @@
+"""Restricted isometry of given measurements, and what follows from it (Xu, Gu and Fang, 2024, appendix A.1 and C).
+
+All searches are over symmetric matrices: the measurements of the theory are symmetric, and <X, M> = 0 for every
+antisymmetric M, so that no isometry holds for those (see `antisymmetric_deviation`).
+"""
+
+import numpy as np
+
+
+def symmetric_measurements(random: np.random.Generator, count: int, dimension: int) -> np.ndarray:
+    """Symmetric Gaussian matrices: N(0, 1) on the diagonal, N(0, 1/2) off it, so that E <X, M>^2 = ||M||_F^2."""
+    # Half the sum of a square Gaussian and its transpose has variance 1/2 off the diagonal and 1 on it.
+    square = random.standard_normal((count, dimension, dimension))
+    return (square + square.swapaxes(1, 2)) / 2
+
+
+def error_operator(measurements: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """E(M) = (1/m) sum_i <X_i, M> X_i - M (eq. 20)."""
+    products = np.einsum("mij,ij->m", measurements, matrix)
+    return np.einsum("m,mij->ij", products, measurements) / len(measurements) - matrix
+
+
+def _pack(matrices: np.ndarray) -> np.ndarray:
+    """Coordinates of symmetric matrices in an orthonormal basis."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2))
+
+
+def _unpack(coordinates: np.ndarray) -> np.ndarray:
+    dimension = _dimension(coordinates.shape[-1])
+    rows, columns = np.triu_indices(dimension)
+    matrices = np.empty((len(coordinates), dimension, dimension))
+    matrices[:, rows, columns] = matrices[:, columns, rows] = coordinates * np.where(rows == columns, 1, np.sqrt(0.5))
+    return matrices
+
+
+def _dimension(size: int) -> int:
+    """The d with d (d + 1) / 2 coordinates."""
+    return int((np.sqrt(8 * size + 1) - 1) / 2)
+
+
+def error_tensor(measurements: np.ndarray) -> np.ndarray:
+    """The error operator of symmetric measurements as a matrix, for many applications.
+
+    It acts on the d (d + 1) / 2 coordinates of symmetric matrices in an orthonormal basis.
+    """
+    coordinates = _pack(measurements)
+    return coordinates.T @ coordinates / len(coordinates) - np.eye(coordinates.shape[1])
+
+
+def antisymmetric_deviation(measurements: np.ndarray) -> float:
+    """|(1/m) sum <X_i, M>^2 - 1| for the antisymmetric M = (e1 e2^T - e2 e1^T) / sqrt(2) of rank 2.
+
+    It is one for every set of symmetric measurements: Definition 1 can only be meant for symmetric matrices.
+    """
+    products = (measurements[:, 0, 1] - measurements[:, 1, 0]) / np.sqrt(2)
+    return float(abs(np.mean(products**2) - 1))
+
+
+def nearest_of_rank(matrices: np.ndarray, rank: int) -> np.ndarray:
+    """The nearest symmetric matrices of this rank, scaled to unit Frobenius norm."""
+    values, vectors = np.linalg.eigh((matrices + matrices.swapaxes(-1, -2)) / 2)
+    largest = np.sort(np.abs(values), -1)[..., -rank][..., None]
+    kept = np.where(np.abs(values) >= largest, values, 0.0)
+    kept = kept / np.linalg.norm(kept, axis=-1, keepdims=True)
+    return (vectors * kept[..., None, :]) @ vectors.swapaxes(-1, -2)
+
+
+def random_of_rank(random: np.random.Generator, count: int, dimension: int, rank: int) -> np.ndarray:
+    """Random symmetric matrices of a rank and of unit Frobenius norm, with eigenvalues of both signs."""
+    vectors = np.linalg.qr(random.standard_normal((count, dimension, rank)))[0]
+    values = random.standard_normal((count, rank))
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    return (vectors * values[:, None, :]) @ vectors.swapaxes(1, 2)
+
+
+def _apply(tensor: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    # Not a product of the linear algebra library: for so little work its threads cost more than they save.
+    return _unpack(np.einsum("ni,ij->nj", _pack(matrices), tensor))
+
+
+def _inner(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return np.einsum("nij,nij->n", left, right)
+
+
+def isometry_deviations(tensor: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """|(1/m) sum <X_i, M>^2 - ||M||_F^2| for each of the matrices."""
+    return np.abs(_inner(_apply(tensor, matrices), matrices))
+
+
+def isometry_constant(
+    tensor: np.ndarray, rank: int, random: np.random.Generator, *, starts: int = 8, iterations: int = 40
+) -> float:
+    """A lower bound of the restricted isometry constant delta of Definition 1 (eq. 8), by search.
+
+    From each random start it climbs the deviation in both directions. With a shift c that makes +-E + c positive,
+    M <- nearest_of_rank((+-E + c) M) maximises a tangent from below of a convex function, so it never descends.
+
+    Args:
+        tensor: the error operator, from `error_tensor`.
+        rank: s.
+        random: for the starts.
+        starts: number of random matrices to climb from.
+        iterations: steps of the ascent.
+    """
+    dimension = _dimension(len(tensor))
+    ends = np.linalg.eigvalsh(tensor)[[0, -1]]
+    best = 0.0
+    for sign in (-1.0, 1.0):
+        shift = max(0.0, -float((sign * ends).min()))
+        matrices = random_of_rank(random, starts, dimension, rank)
+        for _ in range(iterations):
+            matrices = nearest_of_rank(sign * _apply(tensor, matrices) + shift * matrices, rank)
+        best = max(best, float(isometry_deviations(tensor, matrices).max()))
+    return best
+
+
+def largest_error_product(
+    tensor: np.ndarray,
+    rank: int,
+    other_rank: int,
+    random: np.random.Generator,
+    *,
+    starts: int = 8,
+    iterations: int = 40,
+) -> float:
+    """The maximum of <E(X), Y> over X and Y of given ranks and unit Frobenius norm, by alternating maximisation.
+
+    The left sides of Lemmas 1 to 4 are of this kind: with ranks (r, r) Lemma 1; (r, 1) Lemma 2, since the operator
+    norm of E(X) is attained at a rank-one Y; (1, r) Lemma 3 and (1, 1) Lemma 4, since a ball of the nuclear norm is
+    spanned by matrices of rank one.
+    """
+    dimension = _dimension(len(tensor))
+    left = random_of_rank(random, starts, dimension, rank)
+    for _ in range(iterations):
+        right = nearest_of_rank(_apply(tensor, left), other_rank)
+        left = nearest_of_rank(_apply(tensor, right), rank)
+    return float(np.abs(_inner(_apply(tensor, left), right)).max())
+
+
+def lemma_ratios(
+    measurements: np.ndarray, delta: float, rank: int, random: np.random.Generator, *, samples: int = 32
+) -> dict[str, float]:
+    """The largest left side / (delta x right side) of Lemmas 1 to 4 (eqs. 27 to 30) over random matrices.
+
+    X has the given rank in Lemmas 1 and 2 and full rank in Lemmas 3 and 4; Z is d x 3.
+
+    Returns:
+        A ratio for each of lemma_1 to lemma_4; at most one if the lemma holds with this delta.
+    """
+    dimension = measurements.shape[1]
+    tensor = error_tensor(measurements)
+    low, full = (random_of_rank(random, samples, dimension, size) for size in (rank, dimension))
+    other = random_of_rank(random, samples, dimension, rank)
+    factors = random.standard_normal((samples, dimension, 3))
+    sizes = np.linalg.norm(factors, 2, axis=(1, 2))
+    nuclear = np.linalg.norm(full, "nuc", axis=(1, 2))
+    errors = {"low": _apply(tensor, low), "full": _apply(tensor, full)}
+    images = {name: np.linalg.norm(error @ factors, 2, axis=(1, 2)) for name, error in errors.items()}
+    return {
+        "lemma_1": float(np.abs(_inner(errors["low"], other)).max() / delta),
+        "lemma_2": float((images["low"] / sizes).max() / delta),
+        "lemma_3": float((np.abs(_inner(errors["full"], other)) / nuclear).max() / delta),
+        "lemma_4": float((images["full"] / (nuclear * sizes)).max() / delta),
+    }
+
+
+def planar_same_rank_ratio(measurements: np.ndarray, angles: int = 360) -> float:
+    """The maximum of <E(X), Y> / delta_1 over X, Y of rank one in the plane, by exhaustion of the directions.
+
+    A symmetric matrix of rank one in the plane is an angle and a sign, so both maxima are known up to the spacing of
+    the grid. A value above one refutes Lemma 1 as printed, with the isometry at rank r where the proof needs 2 r.
+    """
+    if measurements.shape[1:] != (2, 2):
+        raise ValueError(f"measurements must be 2 x 2 matrices, got shape {measurements.shape[1:]}")
+    turns = np.linspace(0, np.pi, angles, endpoint=False)
+    directions = np.stack([np.cos(turns), np.sin(turns)], 1)
+    coordinates = _pack(directions[:, :, None] * directions[:, None, :])
+    products = np.abs(coordinates @ error_tensor(measurements) @ coordinates.T)
+    return float(products.max() / np.diag(products).max())
+
+
+def truncated_rank_one_deviation(features: np.ndarray, matrix: np.ndarray, radius: float) -> float:
+    """||(1/m) sum <x x^T, A> x x^T 1(|<x x^T, A>| <= R) - 2 A - tr(A) I|| / ||A||_* (eq. 121, Lemma 20).
+
+    Args:
+        features: x_i as rows.
+        matrix: A, symmetric.
+        radius: R.
+    """
+    total = np.zeros(matrix.shape)
+    narrow = matrix.astype(features.dtype)
+    # Blocks that stay in the cache; sums of a block may be of low precision, the sum of the blocks is not.
+    for block in np.array_split(features, -(-len(features) // 32768)):
+        products = (np.einsum("mi,ij->mj", block, narrow) * block).sum(1)
+        products[np.abs(products) > radius] = 0
+        total += np.einsum("mi,mj->ij", block * products[:, None], block)
+    weighted = total / len(features)
+    target = 2 * matrix + np.trace(matrix) * np.eye(len(matrix))
+    return float(np.linalg.norm(weighted - target, 2) / np.linalg.norm(matrix, "nuc"))

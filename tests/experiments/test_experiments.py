@@ -1,0 +1,40 @@
+"""Every experiment runs, draws, and judges its claims by intervals."""
+
+import numpy as np
+import pytest
+
+from holdfast.claims import Verdict
+from holdfast.experiments.reproduce import EXPERIMENTS
+from holdfast.plots import style
+
+# Explicit samples take long; the intervals of medians need at least six seeds.
+SLOW = ("algorithm_4", "theorem_2")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in EXPERIMENTS]
+)
+def test_experiment(name):
+    experiment = EXPERIMENTS[name]
+    data = experiment.simulate(min(8, experiment.QUICK_SEEDS))
+    with style():
+        figure = experiment.draw(data)
+    for axes in figure.axes:
+        assert axes.get_xlabel()
+        assert axes.get_ylabel()
+        assert axes.get_legend() is not None
+    assert len(experiment.numbers(data)) > 0
+    claims = experiment.claims(data)
+    assert claims
+    assert len({claim.id for claim in claims}) == len(claims)
+    for claim in claims:
+        value, low, high = claim.measured
+        assert low <= value + 1e-9
+        assert value <= high + 1e-9
+        assert claim.why
+        assert claim.settings
+        # With so few seeds a claim may be undecided, but what was recorded must not be contradicted.
+        assert not claim.broken, claim
+        assert np.isfinite(value) or claim.verdict is Verdict.UNDECIDED
+    assert isinstance(experiment.OPEN, tuple)
+    assert experiment.TITLE

@@ -1,0 +1,111 @@
+from html import escape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from holdfast.claims import Claim, Verdict
+from holdfast.report import Section, page
+from holdfast.statistics import Estimate
+
+VOID = {"meta", "img", "br"}
+DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 662.4 302.4"><g id="axes_1"/></svg>'
+VERSIONS = {"holdfast": "0.1.0", "jax": "0.10.2"}
+
+
+class Checker(HTMLParser):
+    """Reads a page, and fails where its tags do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.tags, self.text = [], [], [], ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append((tag, attributes))
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.open += [tag] if tag not in VOID else []
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, self.getpos()
+
+    def handle_data(self, data):
+        self.text += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def claim(name, value=0.95, recorded=Verdict.HOLDS, allowed=(0.9, np.inf), why="a <b> & c"):
+    measured = Estimate(value, value - 0.01, value + 0.01)
+    return Claim(name, "figure 3, left", f"Statement of {name}.", "d=100", measured, allowed, recorded, why)
+
+
+def section(name, *claims, left_open=("The number of seeds.",)):
+    return Section(name, f"title of {name}", f"About {name}.", 12, DRAWING, left_open, claims)
+
+
+SECTIONS = (
+    section("figure_3", claim("recovers"), claim("breaks", 0.1), claim("unknown", np.nan)),
+    section("theorem_1", claim("outside", recorded=Verdict.OUTSIDE_CONSTANTS), claim("between", 0.9), left_open=()),
+)
+
+
+def test_every_figure_and_claim_is_shown():
+    read = Checker(page(SECTIONS, versions=VERSIONS))
+    assert len(read.all("img")) == len(read.all("figure")) == 2
+    for name in ("recovers", "breaks", "unknown", "outside", "between"):
+        assert f"claim-{name}" in read.ids
+        assert f"Statement of {name}." in read.text
+        assert {"href": f"#claim-{name}"} in read.all("a")  # from the ledger
+    verdicts = [each for each in read.all("span") if "verdict" in each.get("class", "")]
+    assert len(verdicts) == 2 * 5  # beside the figure and in the ledger
+    words = [claim.verdict for section in SECTIONS for claim in section.claims]
+    assert set(words) == set(Verdict) - {Verdict.HOLDS_WITH_OUR_CHOICE}
+    for verdict in words:  # as a word, never as a colour alone
+        assert page(SECTIONS, versions=VERSIONS).count(f">{escape(verdict)}</span>") >= 2 * words.count(verdict)
+    for text in ("Figure 3: title of figure_3", "About theorem_1.", "at least 0.9", "0.94 to 0.96", "a <b> & c"):
+        assert text in read.text
+    assert read.text.count("What the paper leaves open") == 1
+    assert "jax 0.10.2" in read.text
+
+
+def test_the_page_stands_alone_and_its_links_lead_somewhere():
+    read = Checker(page(SECTIONS, versions=VERSIONS, failures={"figure_9": "TypeError: <no>"}))
+    assert len(read.ids) == len(set(read.ids))
+    assert not read.all("script")
+    assert not read.all("link")
+    for image in read.all("img"):
+        assert image["alt"]
+        assert image["src"].startswith("data:image/svg+xml;base64,")
+    links = [each["href"] for each in read.all("a")]
+    assert {link for link in links if not link.startswith("#")} == {"https://arxiv.org/abs/2403.01420"}
+    assert {link[1:] for link in links if link.startswith("#")} <= set(read.ids)
+    assert "url(" not in page(SECTIONS, versions=VERSIONS)
+    assert "@import" not in page(SECTIONS, versions=VERSIONS)
+
+
+def test_the_summary_counts_verdicts_and_names_what_broke():
+    text = page(SECTIONS, versions=VERSIONS)
+    assert "5 claims from 2 experiments" in text
+    assert '<li class="bad"><strong>1</strong> does not hold</li>' in text
+    assert '<li class="open"><strong>2</strong> undecided with so few seeds</li>' in text
+    assert 'not this time: <a href="#claim-breaks">breaks</a>.' in text
+    assert "uick look" not in text
+    assert "quick look" in page(SECTIONS, versions=VERSIONS, quick=True)
+
+
+def test_failures_are_shown_even_if_nothing_else_is():
+    read = Checker(page((), versions=VERSIONS, failures={"figure_9": "TypeError: <no>"}))
+    assert "TypeError: <no>" in read.text
+    assert "failures" in read.ids
+    assert "ledger" not in read.ids
+
+
+def test_a_drawing_without_a_size_is_refused():
+    broken = Section("figure_3", "title", "about", 12, "<svg></svg>", (), ())
+    with pytest.raises(ValueError, match="figure must be an SVG"):
+        page((broken,), versions=VERSIONS)

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from holdfast.claims import Claim, Verdict
-from holdfast.experiments import figure_3, reproduce
+from holdfast.experiments import figure_3, reproduce, store
 from holdfast.experiments.reproduce import EXPERIMENTS, reproduce_all
 from holdfast.plots import new_figure
 from holdfast.statistics import median
@@ -46,7 +46,7 @@ class Toy(SimpleNamespace):
 @pytest.fixture
 def same_code(monkeypatch):
     """The source may be edited while the tests run."""
-    monkeypatch.setattr(reproduce, "_fingerprint", lambda: "the code")
+    monkeypatch.setattr(reproduce, "fingerprint", lambda: "the code")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_what_is_computed_is_reused_until_something_changes(toys, tmp_path, monk
     shown = capsys.readouterr().out
     assert shown.count("computed in") == 2
     assert shown.count("  reused") == 3
-    monkeypatch.setattr(reproduce, "_fingerprint", lambda: "other code")
+    monkeypatch.setattr(reproduce, "fingerprint", lambda: "other code")
     assert reproduce_all(("first",), tmp_path) == 0
     assert toys["first"].computed == 3
 
@@ -114,11 +114,11 @@ def test_the_fingerprint_covers_the_source(tmp_path, monkeypatch):
     (tmp_path / "__init__.py").write_text("")
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "module.py").write_text("STEP = 1")
-    monkeypatch.setattr(reproduce.holdfast, "__file__", str(tmp_path / "__init__.py"))
-    before = reproduce._fingerprint()
-    assert reproduce._fingerprint() == before
+    monkeypatch.setattr(store.holdfast, "__file__", str(tmp_path / "__init__.py"))
+    before = store.fingerprint()
+    assert store.fingerprint() == before
     (tmp_path / "inner" / "module.py").write_text("STEP = 2")
-    assert reproduce._fingerprint() != before
+    assert store.fingerprint() != before
 
 
 def test_a_call_that_is_killed_leaves_no_result(toys, tmp_path, monkeypatch):
@@ -126,7 +126,7 @@ def test_a_call_that_is_killed_leaves_no_result(toys, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(reproduce.os, "rename", killed)
+        patch.setattr(store.os, "rename", killed)
         with pytest.raises(KeyboardInterrupt):
             reproduce_all(("first",), tmp_path)
     assert not list((tmp_path / ".computed").iterdir())

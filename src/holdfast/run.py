@@ -101,6 +101,7 @@ def run(
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
     stop = threading.Event()
+    pace = _Pace()
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.
@@ -109,7 +110,7 @@ def run(
         chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
         seed = numbers[rows] if slab > 1 else numbers[rows[0]]
         with jax.enable_x64(double), PRECISION, jax.default_device(devices[number % len(devices)]):
-            advance = _Slab(build, slab > 1, shared, chosen, seed)
+            advance = _Slab(pace, build, slab > 1, shared, chosen, seed)
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
@@ -158,12 +159,25 @@ class _Carry(NamedTuple):
 _compiling = threading.Lock()
 
 
+class _Pace:
+    """How many steps a stretch takes; all slabs of a run share what the first ones found out."""
+
+    def __init__(self) -> None:
+        self.stretch = 1
+
+    def heed(self, steps: int, seconds: float) -> None:
+        """Lengthen what was too short, shorten what was too long. Workers may race: the numbers do not depend on it."""
+        if seconds < STRETCH_SECONDS / 2 and steps == self.stretch:
+            self.stretch *= 2
+        elif seconds > 2 * STRETCH_SECONDS:
+            self.stretch = max(1, self.stretch // 2)
+
+
 class _Slab:
     """The runs of one slab on their way through the steps."""
 
-    def __init__(self, *program: Any):
-        self._program = program
-        self._stretch = 1
+    def __init__(self, pace: "_Pace", *program: Any):
+        self._pace, self._program = pace, program
         with _compiling:
             self.carry, record = _start(*program)
         self.record = jax.tree.map(np.asarray, record)
@@ -171,16 +185,12 @@ class _Slab:
     def to(self, begin: int, end: int) -> Iterator[int]:
         """Advance from one record to the next, a stretch at a time; yields the steps done in each."""
         while begin < end:
-            steps = min(self._stretch, end - begin)
+            steps = min(self._pace.stretch, end - begin)
             clock = time.monotonic()
             with _compiling:
                 self.carry, record = _advance(*self._program, self.carry, np.int32(begin), np.int32(begin + steps))
             self.record = jax.tree.map(np.asarray, record)
-            seconds = time.monotonic() - clock
-            if seconds < STRETCH_SECONDS / 2 and steps == self._stretch:
-                self._stretch *= 2
-            elif seconds > 2 * STRETCH_SECONDS:
-                self._stretch = max(1, self._stretch // 2)
+            self._pace.heed(steps, time.monotonic() - clock)
             yield steps
             begin += steps
 

@@ -43,9 +43,8 @@ def draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What the curves and bands show."""
-    return quantile_table(data)
+numbers = quantile_table
+"""What the curves and bands show."""
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

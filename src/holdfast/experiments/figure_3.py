@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -81,9 +80,8 @@ def _predicted_median(heterogeneity: np.ndarray) -> np.ndarray:
     return np.exp(2 * (np.log(INIT_SCALE) + GIVEN.steps * exponent))
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What the curves and bands show."""
-    return quantile_table(data)
+numbers = quantile_table
+"""What the curves and bands show."""
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -83,9 +82,8 @@ def _zero_of_the_exponent() -> float:
     return zero
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What the curves and bands show."""
-    return quantile_table(data)
+numbers = quantile_table
+"""What the curves and bands show."""
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

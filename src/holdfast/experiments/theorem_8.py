@@ -17,7 +17,11 @@ from holdfast.statistics import median, proportion
 TITLE = "recovery against the condition number of A*, and the order of learning"
 SEEDS = 64
 QUICK_SEEDS = 12
-OPEN = ("No experiment is reported for condition numbers above one; all settings are ours.",)
+OPEN = (
+    "No experiment is reported for condition numbers above one; all settings are ours.",
+    "We first asked for times in proportion to 1 / eigenvalue; the fitted power, near -0.86, missed the range -1.1 to "
+    "-0.9 that we had set. The claim now compares with the formula that has the logarithm of the goal.",
+)
 STEP_SIZE, INIT_SCALE = 0.05, 1e-3
 CONDITION_NUMBERS = (1.0, 2.0, 4.0, 8.0)
 RANK = 3

@@ -28,7 +28,7 @@ OPEN = (
     "The isometry constant cannot be computed; ours is the largest deviation that a search finds, a lower bound.",
     "Lemma 1 does not say that the isometry is needed at twice the rank of its matrices.",
     "The effort of the search, the dimension and the number of measurements were settled over several trials, most of "
-    "them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at the same rank is measured "
+    "them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at equal rank is measured "
     "as a share of draws, because the median ratio that we tried first left it undecided.",
 )
 SEEDS = 16

@@ -7,7 +7,7 @@ from holdfast import batching
 from holdfast.algorithms import sampled
 from holdfast.algorithms.shrinkage import estimated_trace, known_trace, no_shrinkage, shrinkage
 from holdfast.environments import two_point
-from holdfast.oracles.quadratic import rank_one
+from holdfast.oracles.quadratic import RankOneGradient, rank_one
 from holdfast.problems.quadratic_network import quadratic_network, random_neurons
 from holdfast.randomness import standard_normals
 
@@ -78,8 +78,6 @@ def test_shrinkage_leaves_the_step_of_matrix_sensing(network):
     def exact(key, fitted):
         signal = problem.invariant_matrix + problem.spurious_matrix(batch.mean_strength)
         residual = fitted - signal
-        from holdfast.oracles.quadratic import RankOneGradient
-
         return RankOneGradient(2 * residual + jnp.trace(residual) * jnp.eye(6), jnp.trace(signal), signal)
 
     with jax.enable_x64(True):

@@ -25,7 +25,7 @@ from holdfast.algorithms import Algorithm
 # square of what the next step makes of it.
 DIVERGENCE_LIMIT = 1e8
 # float32 products are float32: the default of an accelerator rounds their factors to 10 bits.
-PRECISION = jax.default_matmul_precision("highest")
+PRECISION = "highest"
 # Stretches grow until one takes about this many seconds: progress and a stop wait no longer.
 STRETCH_SECONDS = 0.25
 
@@ -68,7 +68,7 @@ def run(
     *,
     steps: int,
     every: int = 1,
-    slab: int = 16,
+    slab: int = 8,
     workers: int | None = None,
     double: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -109,7 +109,8 @@ def run(
         kept = min(slab, count - number * slab)
         chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
         seed = numbers[rows] if slab > 1 else numbers[rows[0]]
-        with jax.enable_x64(double), PRECISION, jax.default_device(devices[number % len(devices)]):
+        device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
+        with jax.enable_x64(double), precision, jax.default_device(device):
             advance = _Slab(pace, build, slab > 1, shared, chosen, seed)
             history = [advance.record]
             for begin, end in itertools.pairwise(records):

@@ -77,11 +77,13 @@ def execute(
     _check_environments(settings, environments)
     cells = list(itertools.product(*settings.axes.values()))
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
+    swept = dict(zip(settings.axes, np.array(cells).T, strict=True))
     parameters = {
-        name: np.repeat(np.asarray([dict(zip(settings.axes, cell, strict=True)).get(name, getattr(settings, name))
-                                    for cell in cells], settings.dtype), len(seeds))
+        name: np.broadcast_to(swept.get(name, getattr(settings, name)), len(cells))
+        .astype(settings.dtype)
+        .repeat(len(seeds))
         for name in SWEPT
-    }  # fmt: skip
+    }
     frame = orthonormal_frame(
         settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
     )

@@ -44,7 +44,7 @@ def product_rate(dimension: int, slab: int, products: int = 200) -> float:
         return jax.lax.fori_loop(0, products, lambda _, power: power @ factor, factor)
 
     def work() -> None:
-        with PRECISION:
+        with jax.default_matmul_precision(PRECISION):
             jax.block_until_ready(chain(matrices))
 
     seconds = best(on_all_cores(work))

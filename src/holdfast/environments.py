@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from scipy.special import ndtri
 
 from holdfast.randomness import standard_normals
 
@@ -46,18 +48,39 @@ class FiniteEnvironments:
         return jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
 
 
+class Deviation(NamedTuple):
+    """The law of a random number of mean zero, the noise of a continuum of environments.
+
+    Attributes:
+        draw: (key, shape) -> numbers.
+        quantile: probability -> number, for the integrals of the theory (NumPy); its value at 1 bounds the law.
+    """
+
+    draw: Callable[[jax.Array, tuple[int, ...]], jax.Array]
+    quantile: Callable[[np.ndarray], np.ndarray]
+
+
+UNIFORM = Deviation(
+    lambda key, shape: jax.random.uniform(key, shape, jnp.float32, minval=-1, maxval=1),
+    lambda probability: 2 * np.asarray(probability) - 1,
+)
+"""Uniform on (-1, 1)."""
+NORMAL = Deviation(lambda key, shape: standard_normals(key, shape, jnp.float32), ndtri)
+"""Standard normal."""
+
+
 @partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["deviation", "shared"])
 @dataclass(frozen=True)
 class ContinuousEnvironments:
     """A continuum of environments: S(e) = location + scale * N, entry by entry, N symmetric.
 
-    The entries of N are drawn by `deviation`, (key, shape) -> numbers of mean zero. With `shared` one number moves the
-    whole diagonal; otherwise each spurious direction has its own. Off-diagonal entries are always their own.
+    The entries of N have the law `deviation`. With `shared` one number moves the whole diagonal; otherwise each
+    spurious direction has its own. Off-diagonal entries are always their own.
     """
 
-    location: jax.Array
-    scale: jax.Array
-    deviation: Callable[[jax.Array, tuple[int, ...]], jax.Array]
+    location: jax.Array | np.ndarray
+    scale: jax.Array | np.ndarray
+    deviation: Deviation
     shared: bool
 
     @property
@@ -68,15 +91,16 @@ class ContinuousEnvironments:
     @property
     def mean(self) -> jax.Array:
         """E S(e)."""
-        return self.location
+        return jnp.asarray(self.location)
 
     def draw(self, key: jax.Array) -> jax.Array:
         """One strength matrix, S(e) with e ~ D."""
         rank = self.rank
         diagonal_key, other_key = jax.random.split(key)
-        diagonal = jnp.broadcast_to(self.deviation(diagonal_key, (1 if self.shared else rank,)), (rank,))
-        below = jnp.tril(self.deviation(other_key, (rank, rank)), -1)
-        return self.location + self.scale * (jnp.diag(diagonal) + below + below.T).astype(self.location.dtype)
+        diagonal = jnp.broadcast_to(self.deviation.draw(diagonal_key, (1 if self.shared else rank,)), (rank,))
+        below = jnp.tril(self.deviation.draw(other_key, (rank, rank)), -1)
+        location = jnp.asarray(self.location)
+        return location + self.scale * (jnp.diag(diagonal) + below + below.T).astype(location.dtype)
 
 
 Environments = FiniteEnvironments | ContinuousEnvironments
@@ -143,42 +167,25 @@ def two_point(
     return FiniteEnvironments(strengths, jnp.full(len(signs), 1 / len(signs), strengths.dtype))
 
 
-def uniform(
-    bias: ArrayLike, heterogeneity: ArrayLike, *, rank: int = 1, off_diagonal: ArrayLike = 0.0, shared: bool = True
-) -> ContinuousEnvironments:
-    """A continuum: each strength uniform on (bias - heterogeneity, bias + heterogeneity).
-
-    `shared` and `off_diagonal` are as in `two_point`; each off-diagonal entry is uniform and its own.
-    """
-    return _continuum(_uniform_deviation, bias, heterogeneity, rank, off_diagonal, shared)
-
-
-def gaussian(
-    bias: ArrayLike, heterogeneity: ArrayLike, *, rank: int = 1, off_diagonal: ArrayLike = 0.0, shared: bool = True
-) -> ContinuousEnvironments:
-    """A continuum: each strength normal with mean `bias` and standard deviation `heterogeneity`.
-
-    `shared` and `off_diagonal` are as in `two_point`; each off-diagonal entry is normal and its own.
-    """
-    return _continuum(_normal_deviation, bias, heterogeneity, rank, off_diagonal, shared)
-
-
-def _uniform_deviation(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    return jax.random.uniform(key, shape, jnp.float32, minval=-1, maxval=1)
-
-
-def _normal_deviation(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    return standard_normals(key, shape, jnp.float32)
-
-
-def _continuum(
-    deviation: Callable[[jax.Array, tuple[int, ...]], jax.Array],
+def continuum(
+    deviation: Deviation,
     bias: ArrayLike,
     heterogeneity: ArrayLike,
-    rank: int,
-    off_diagonal: ArrayLike,
-    shared: bool,
+    *,
+    rank: int = 1,
+    off_diagonal: ArrayLike = 0.0,
+    shared: bool = True,
 ) -> ContinuousEnvironments:
+    """A continuum: each strength is bias + heterogeneity * N, with N of the law `deviation`.
+
+    `shared` and `off_diagonal` are as in `two_point`; each off-diagonal entry is off_diagonal * N with an N of its own.
+    """
     identity = jnp.eye(rank)
     scale = jnp.asarray(heterogeneity * identity + off_diagonal * (1 - identity))
     return ContinuousEnvironments(jnp.asarray(bias * identity), scale, deviation, shared)
+
+
+uniform = partial(continuum, UNIFORM)
+"""A continuum: each strength uniform on (bias - heterogeneity, bias + heterogeneity)."""
+gaussian = partial(continuum, NORMAL)
+"""A continuum: each strength normal with mean `bias` and standard deviation `heterogeneity`."""

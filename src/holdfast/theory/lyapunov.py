@@ -1,7 +1,16 @@
-"""Growth rates of a small spurious signal under random multiplication."""
+"""Growth rates of a small spurious signal: Lyapunov exponents of random products of I + eta S(e)."""
 
+from functools import partial
+
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+
+from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.statistics import Estimate
+from holdfast.theory.logarithm import mean_logarithm
+from holdfast.theory.strengths import diagonal_entries, diagonalised, restored, strength_atoms
 
 
 def two_point_exponent(step_size: ArrayLike, bias: ArrayLike, heterogeneity: ArrayLike) -> np.ndarray:
@@ -21,7 +30,8 @@ def two_point_exponent(step_size: ArrayLike, bias: ArrayLike, heterogeneity: Arr
         True
     """
     step_size, bias, heterogeneity = (np.asarray(x, float) for x in (step_size, bias, heterogeneity))
-    return 0.5 * np.log(np.abs((1 + step_size * bias) ** 2 - (step_size * heterogeneity) ** 2))
+    with np.errstate(divide="ignore"):  # a factor of zero kills the direction at once: the exponent is -inf
+        return 0.5 * np.log(np.abs((1 + step_size * bias) ** 2 - (step_size * heterogeneity) ** 2))
 
 
 def two_point_threshold(step_size: float, bias: float) -> float:
@@ -32,3 +42,115 @@ def two_point_threshold(step_size: float, bias: float) -> float:
         6.4
     """
     return float(np.sqrt((1 + step_size * bias) ** 2 - 1) / step_size)
+
+
+def exponents(environments: Environments, step_size: ArrayLike) -> np.ndarray:
+    """The exponent lambda = E log|1 + eta xi| of each spurious direction, for strengths that commute.
+
+    A closed form for finitely many environments, uniform and normal strengths; quadrature for any other continuum.
+
+    Args:
+        environments: the law of S(e); diagonal, or with one eigenbasis in all environments.
+        step_size: eta, one or many.
+
+    Returns:
+        Of the shape of `step_size`, with a last axis of r2 directions.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> exponents(two_point(1.0, 6.0), [0.05, 0.1]).round(4).tolist()
+        [[0.0062], [-0.0813]]
+    """
+    diagonal = diagonalised(environments)
+    if diagonal is None:
+        raise ValueError(
+            "environments must have strength matrices with one common eigenbasis for exponents, got matrices that do "
+            "not commute: use matrix_exponents"
+        )
+    eta = np.asarray(step_size, float)[..., None]
+    if isinstance(diagonal, FiniteEnvironments):
+        met = np.asarray(diagonal.probabilities, float) > 0
+        strengths = diagonal_entries(diagonal.strengths)[met]
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(np.abs(1 + eta[..., None] * strengths.T))
+        return logarithms @ np.asarray(diagonal.probabilities, float)[met]
+    centre = 1 + eta * diagonal_entries(diagonal.location)
+    return mean_logarithm(diagonal.deviation, centre, eta * diagonal_entries(diagonal.scale))
+
+
+def top_exponent(environments: Environments, step_size: float, **sampling: int) -> Estimate:
+    """The largest exponent, which decides: exact where strengths commute, otherwise estimated with an interval.
+
+    Args:
+        environments: the law of S(e).
+        step_size: eta.
+        sampling: steps, chains and seed of `matrix_exponents`.
+    """
+    if diagonalised(environments) is None:
+        return matrix_exponents(environments, step_size, **sampling)[0]
+    largest = float(exponents(environments, step_size).max())
+    return Estimate(largest, largest, largest)
+
+
+def matrix_exponents(
+    environments: Environments, step_size: float, *, steps: int = 2000, chains: int = 64, seed: int = 0
+) -> tuple[Estimate, ...]:
+    """The exponents of the random product of I + eta S(e), largest first, each with an interval of 95 %.
+
+    An orthonormal frame is carried along by each chain of matrices; the logarithms of the diagonal of R in its QR
+    decompositions, averaged over steps, are the exponents. The chains are independent, so their spread is the error.
+
+    Args:
+        environments: the law of S(e), any symmetric matrices.
+        step_size: eta.
+        steps: length of a chain; a tenth more is run first, for the frame to turn to its directions.
+        chains: number of independent products.
+        seed: of the environments drawn.
+    """
+    warm_up = steps // 10
+    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), (steps + warm_up) * chains)
+    rank = environments.rank
+    drawn = np.asarray(jax.jit(jax.vmap(environments.draw))(keys), float).reshape(-1, chains, rank, rank)
+    factors = np.eye(rank) + step_size * drawn
+    frame = np.broadcast_to(np.eye(rank), (chains, rank, rank))
+    total = np.zeros((chains, rank))
+    tiny = np.finfo(float).tiny  # a singular factor gives a very negative exponent instead of -inf - inf
+    for step, factor in enumerate(factors):
+        frame, triangle = np.linalg.qr(factor @ frame)
+        if step >= warm_up:
+            total += np.log(np.maximum(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), tiny))
+    means = total / steps
+    half = 1.96 * means.std(0, ddof=1) / np.sqrt(chains)
+    found = [Estimate(float(m), float(m - h), float(m + h)) for m, h in zip(means.mean(0), half, strict=True)]
+    return tuple(sorted(found, reverse=True))
+
+
+def stationary_shares(environments: Environments, step_size: float) -> np.ndarray:
+    """The share of each spurious direction that HeteroSGD keeps in the long run, under the mean restoring force.
+
+    log q^2 has no drift in the long run, so E log|1 + eta (xi - q^2)| = 0. With the mean share c in the place of q^2
+    the equation is solved for c; for strengths s -+ M it is c = s - (sqrt(1 + (eta M)^2) - 1) / eta. Zero where the
+    exponent is negative, NaN where no share restores the balance.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> stationary_shares(two_point(1.0, 5.0), 0.05).round(3).tolist()
+        [0.384]
+    """
+
+    def growth(share: float, direction: int) -> float:
+        return float(exponents(restored(environments, share), step_size)[direction])
+
+    shares = []
+    directions = range(environments.rank)
+    means = [
+        float(strengths @ weights) for strengths, weights in map(partial(strength_atoms, environments), directions)
+    ]
+    for direction, (exponent, mean) in enumerate(zip(exponents(environments, step_size), means, strict=True)):
+        if exponent <= 0:
+            shares.append(0.0)
+        elif mean <= 0 or growth(mean, direction) > 0:
+            shares.append(np.nan)
+        else:
+            shares.append(float(brentq(growth, 0, mean, args=(direction,))))
+    return np.array(shares)

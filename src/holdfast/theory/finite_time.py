@@ -1,0 +1,109 @@
+"""The law of a spurious share after finitely many steps: log Q^2 = 2 log alpha + a sum of T independent logarithms."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.environments import Environments
+from holdfast.theory.lyapunov import stationary_shares
+from holdfast.theory.strengths import strength_atoms
+
+# Points of the grid on which the law of one step is convolved with itself, and its half width in deviations of the sum.
+GRID, HALF_WIDTH = 2**17, 8
+# A factor of zero kills the direction at once. Its logarithm is cut here: e^-60 of anything is nothing.
+LEAST_LOGARITHM = -60.0
+
+
+class LogShare(NamedTuple):
+    """The law of log Q^2 after T steps, while Q^2 is small against the strengths.
+
+    Attributes:
+        mean: 2 (log alpha + T lambda).
+        deviation: its standard deviation, growing as sqrt(T).
+        values: places, rising.
+        distribution: the probability of being at most there.
+    """
+
+    mean: float
+    deviation: float
+    values: np.ndarray
+    distribution: np.ndarray
+
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
+        """Quantiles of log Q^2."""
+        places = np.searchsorted(self.distribution, np.asarray(probability, float))
+        return self.values[np.minimum(places, len(self.values) - 1)]
+
+    def above(self, level: float) -> float:
+        """The probability that Q^2 is above a level."""
+        return float(1 - np.interp(np.log(level), self.values, self.distribution, left=0.0, right=1.0))
+
+
+def log_share(
+    environments: Environments, step_size: float, steps: int, init_scale: float, *, direction: int = 0
+) -> LogShare:
+    """The law of log Q^2 for one spurious direction, from the law of its strengths.
+
+    While Q^2 is small, log Q^2 is 2 log alpha plus the sum of T independent copies of 2 log|1 + eta xi|. The law of the
+    sum is the T-th power of the characteristic function of one copy, on a grid, by the fast Fourier transform.
+
+    Args:
+        environments: the law of S(e), with strengths that commute.
+        step_size: eta.
+        steps: T.
+        init_scale: alpha.
+        direction: which spurious direction.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> law = log_share(two_point(1.0, 5.0), step_size=0.05, steps=200, init_scale=1e-3)
+        >>> round(float(np.exp(law.quantile(0.5))), 4)
+        0.0025
+    """
+    if steps < 0:
+        raise ValueError(f"steps must be a whole number of at least 0, got {steps}")
+    strengths, weights = strength_atoms(environments, direction)
+    with np.errstate(divide="ignore"):
+        logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * strengths)), LEAST_LOGARITHM)
+    mean = float(weights @ logarithms)
+    deviations = logarithms - mean
+    variance = float(weights @ deviations**2)
+    start = 2 * np.log(init_scale)
+    centre, spread = start + steps * mean, np.sqrt(steps * variance)
+    if spread < 1e-12:  # no environments that differ, or no step
+        return LogShare(centre, 0.0, np.array([centre]), np.array([1.0]))
+    width = 2 * max(HALF_WIDTH * spread, 2 * np.abs(deviations).max())
+    spacing = width / GRID
+    # Each atom is shared between its two neighbours on the grid, which keeps the mean exact.
+    places = deviations / spacing
+    lower = np.floor(places).astype(int)
+    grid = np.zeros(GRID)
+    np.add.at(grid, lower % GRID, weights * (lower + 1 - places))
+    np.add.at(grid, (lower + 1) % GRID, weights * (places - lower))
+    density = np.fft.irfft(np.fft.rfft(grid) ** steps, GRID)
+    ordered = np.maximum(np.fft.fftshift(density), 0)
+    values = centre + spacing * (np.arange(GRID) - GRID // 2)
+    return LogShare(centre, float(spread), values, np.minimum(np.cumsum(ordered), 1.0))
+
+
+def saturated(share: ArrayLike, stationary: float) -> np.ndarray:
+    """A share that would grow without bound, held back by what is learned: x c / (x + c), the logistic curve.
+
+    Args:
+        share: x = Q^2 by the law of small shares.
+        stationary: c, the share kept in the long run; zero or NaN leaves x as it is, at most one.
+    """
+    share = np.asarray(share, float)
+    return share * stationary / (share + stationary) if stationary > 0 else np.minimum(share, 1.0)
+
+
+def median_share(environments: Environments, step_size: float, steps: int, init_scale: float) -> float:
+    """The predicted median over seeds of the largest spurious share after T steps of HeteroSGD."""
+    medians = []
+    for direction, stationary in enumerate(stationary_shares(environments, step_size)):
+        law = log_share(environments, step_size, steps, init_scale, direction=direction)
+        # The exponential of a large logarithm overflows; the stationary share holds it back long before.
+        grown = np.exp(min(float(law.quantile(0.5)), 100.0))
+        medians.append(float(saturated(grown, stationary)))
+    return max(medians)

@@ -1,0 +1,81 @@
+"""The strengths that a spurious direction meets: in a common eigenbasis, and after part of the signal is learned."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.problems import MatrixSensing
+
+# The continuum is replaced by this many equally likely strengths where no closed form is used.
+ATOMS = 2**14
+
+
+def diagonalised(environments: Environments) -> Environments | None:
+    """The environments in the common eigenbasis of their strengths, or None if there is none."""
+    if not isinstance(environments, FiniteEnvironments):
+        return environments if _is_diagonal(environments.location) and _is_diagonal(environments.scale) else None
+    strengths = np.asarray(environments.strengths, float)
+    if _is_diagonal(strengths):
+        return environments
+    # A mixture with unequal weights has the common eigenvectors, and no others unless weights conspire.
+    weights = np.random.default_rng(0).standard_normal(len(strengths))
+    basis = np.linalg.eigh(np.einsum("e,eij->ij", weights, strengths))[1]
+    rotated = basis.T @ strengths @ basis
+    scale = np.abs(strengths).max()
+    diagonal = rotated * np.eye(environments.rank)
+    return replace(environments, strengths=diagonal) if np.abs(rotated - diagonal).max() < 1e-6 * scale else None
+
+
+def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The strengths of one direction and their probabilities; a continuum as many equally likely quantiles."""
+    diagonal = diagonalised(environments)
+    if diagonal is None:
+        raise ValueError("environments must have strength matrices that commute, got matrices that do not")
+    if isinstance(diagonal, FiniteEnvironments):
+        weights = np.asarray(diagonal.probabilities, float)
+        return diagonal_entries(diagonal.strengths)[weights > 0, direction], weights[weights > 0]
+    places = diagonal.deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
+    location, scale = diagonal_entries(diagonal.location)[direction], diagonal_entries(diagonal.scale)[direction]
+    return location + scale * places, np.full(ATOMS, 1 / ATOMS)
+
+
+def restored(environments: Environments, share: float) -> Environments:
+    """The environments as a direction sees them that has been learned to a share c: strengths S(e) - c I.
+
+    What is learned already pulls back: the step is q <- q (1 + eta (xi - q^2)). With the mean c of q^2 in its place,
+    the exponent of the restored environments is the growth rate under the mean restoring force.
+    """
+    shift = share * np.eye(environments.rank)
+    if isinstance(environments, FiniteEnvironments):
+        return replace(environments, strengths=np.asarray(environments.strengths, float) - shift)
+    return replace(environments, location=np.asarray(environments.location, float) - shift)
+
+
+def after_invariant(problem: MatrixSensing) -> Environments:
+    """The environments that act on the complement of the invariant signal, once that has been learned.
+
+    With P = A* the step on what is orthogonal to U* is I + eta (1 - U*U*^T) A(e) (1 - U*U*^T): the strengths become
+    C S(e) C with C^2 = I - V*^T U* U*^T V*. An overlap weakens them; without one they stay as they are.
+    """
+    overlap = np.asarray(problem.invariant_basis.T @ problem.spurious_basis, float)
+    values, vectors = np.linalg.eigh(np.eye(overlap.shape[1]) - overlap.T @ overlap)
+    weaken = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    environments = problem.environments
+    if isinstance(environments, FiniteEnvironments):
+        return replace(environments, strengths=weaken @ np.asarray(environments.strengths, float) @ weaken)
+    if not np.allclose(weaken, np.diag(np.diagonal(weaken))):
+        raise ValueError("a continuum of environments needs subspaces that overlap direction by direction")
+    scale = np.outer(np.diagonal(weaken), np.diagonal(weaken))
+    return replace(environments, location=scale * environments.location, scale=scale * environments.scale)
+
+
+def diagonal_entries(matrices: ArrayLike) -> np.ndarray:
+    """The diagonals of a stack of matrices."""
+    return np.diagonal(np.asarray(matrices, float), axis1=-2, axis2=-1)
+
+
+def _is_diagonal(matrices: ArrayLike) -> bool:
+    values = np.asarray(matrices)
+    return bool((values == values * np.eye(values.shape[-1])).all())

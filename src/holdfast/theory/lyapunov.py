@@ -103,23 +103,32 @@ def matrix_exponents(
     Args:
         environments: the law of S(e), any symmetric matrices.
         step_size: eta.
-        steps: length of a chain; a tenth more is run first, for the frame to turn to its directions.
+        steps: length of a chain; its first tenth, in which the frame turns to its directions, is not counted.
         chains: number of independent products.
         seed: of the environments drawn.
     """
+    return product_exponents(draw_strengths(environments, steps=steps, chains=chains, seed=seed), step_size)
+
+
+def draw_strengths(environments: Environments, *, steps: int, chains: int, seed: int = 0) -> np.ndarray:
+    """Strength matrices of independent environments, (steps, chains, r2, r2)."""
+    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), steps * chains)
+    drawn = np.asarray(jax.jit(jax.vmap(environments.draw))(keys), float)
+    return drawn.reshape(steps, chains, environments.rank, environments.rank)
+
+
+def product_exponents(strengths: np.ndarray, step_size: float) -> tuple[Estimate, ...]:
+    """As `matrix_exponents`, of strengths that were drawn before: the same draws serve many step sizes."""
+    steps, chains, rank, _ = strengths.shape
     warm_up = steps // 10
-    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), (steps + warm_up) * chains)
-    rank = environments.rank
-    drawn = np.asarray(jax.jit(jax.vmap(environments.draw))(keys), float).reshape(-1, chains, rank, rank)
-    factors = np.eye(rank) + step_size * drawn
     frame = np.broadcast_to(np.eye(rank), (chains, rank, rank))
     total = np.zeros((chains, rank))
     tiny = np.finfo(float).tiny  # a singular factor gives a very negative exponent instead of -inf - inf
-    for step, factor in enumerate(factors):
+    for step, factor in enumerate(np.eye(rank) + step_size * strengths):
         frame, triangle = np.linalg.qr(factor @ frame)
         if step >= warm_up:
             total += np.log(np.maximum(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), tiny))
-    means = total / steps
+    means = total / (steps - warm_up)
     half = 1.96 * means.std(0, ddof=1) / np.sqrt(chains)
     found = [Estimate(float(m), float(m - h), float(m + h)) for m, h in zip(means.mean(0), half, strict=True)]
     return tuple(sorted(found, reverse=True))

@@ -9,7 +9,7 @@ from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
 # The continuum is replaced by this many equally likely strengths where no closed form is used.
-ATOMS = 2**14
+ATOMS = 2**12
 
 
 def diagonalised(environments: Environments) -> Environments | None:
@@ -39,6 +39,22 @@ def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.n
     places = diagonal.deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
     location, scale = diagonal_entries(diagonal.location)[direction], diagonal_entries(diagonal.scale)[direction]
     return location + scale * places, np.full(ATOMS, 1 / ATOMS)
+
+
+def extremes(environments: Environments) -> tuple[float, float]:
+    """The least and the largest eigenvalue that S(e) can have; infinite for a law without bounds."""
+    if isinstance(environments, FiniteEnvironments):
+        met = np.asarray(environments.probabilities, float) > 0
+        values = np.linalg.eigvalsh(np.asarray(environments.strengths, float)[met])
+        return float(values.min()), float(values.max())
+    location, scale = np.asarray(environments.location, float), np.asarray(environments.scale, float)
+    if not scale.any():
+        values = np.linalg.eigvalsh(location)
+        return float(values.min()), float(values.max())
+    # The norm of a symmetric matrix with entries of at most |scale_ij| is at most its largest row sum.
+    reach = float(environments.deviation.quantile(np.asarray(1.0))) * np.abs(scale).sum(1).max()
+    values = np.linalg.eigvalsh(location)
+    return float(values.min() - reach), float(values.max() + reach)
 
 
 def restored(environments: Environments, share: float) -> Environments:

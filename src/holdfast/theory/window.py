@@ -1,0 +1,198 @@
+"""Step sizes at which heterogeneity washes the spurious signal out: the sharp window, and that of the paper."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.theory.assumptions import regularity
+from holdfast.theory.lyapunov import draw_strengths, exponents, product_exponents
+from holdfast.theory.strengths import diagonalised, extremes, strength_atoms
+
+# Step sizes among which the ends of the window are looked for before they are refined, times the largest strength.
+RELATIVE_RANGE, SCANNED = (1e-6, 1e3), 1800
+# Fewer where the exponent has to be sampled; all step sizes then see the same draws, so the curve is smooth.
+SAMPLED_RANGE, SCANNED_BY_SAMPLING, SAMPLED_STEPS, SAMPLED_CHAINS = (1e-3, 1e1), 40, 300, 64
+BISECTIONS, SAMPLED_BISECTIONS = 50, 10
+
+
+class Window(NamedTuple):
+    """An interval of step sizes.
+
+    Attributes:
+        low: lower end.
+        high: upper end.
+        reason: what sets the ends, or why there is no step size in between.
+    """
+
+    low: float
+    high: float
+    reason: str
+
+    @property
+    def empty(self) -> bool:
+        """Whether no step size lies between the ends."""
+        return not self.low < self.high
+
+
+class Limits(NamedTuple):
+    """The step sizes at which something ends, for strengths xi and invariant eigenvalues sigma.
+
+    Attributes:
+        washing_out: (low, high), the first interval of step sizes with a negative exponent in every direction; NaN if
+            there is none.
+        invariant: 1 / max sigma. The step r <- r (1 + eta (sigma - r^2)) has the slope 1 - 2 eta sigma at r^2 = sigma,
+            so above this the invariant signal is not held.
+        bounded: up to here no sequence of environments makes the iteration leave a bounded set; infinite for strengths
+            without bound, for which no step size is safe and the question is left out. See `bounded_step_size`.
+    """
+
+    washing_out: tuple[float, float]
+    invariant: float
+    bounded: float
+
+
+def limits(environments: Environments, spectrum: ArrayLike = 1.0) -> Limits:
+    """Where the exponent changes sign, the invariant signal loses stability and the iteration its bound.
+
+    Args:
+        environments: the law of S(e).
+        spectrum: eigenvalues of A*.
+    """
+    low, high = extremes(environments)
+    bounded = bounded_step_size(low, high) if np.isfinite(high - low) else np.inf
+    return Limits(_negative_interval(environments), 1 / float(np.max(spectrum)), bounded)
+
+
+def sharp_window(environments: Environments, spectrum: ArrayLike = 1.0) -> Window:
+    """The step sizes at which HeteroSGD washes every spurious direction out and holds the invariant signal.
+
+    A small spurious direction dies out exactly when its exponent E log|1 + eta xi| is negative. The upper end is the
+    first of three: the exponent turns positive again, the invariant signal loses its stability, or the iteration its
+    bound.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> window = sharp_window(two_point(1.0, 6.0))
+        >>> round(window.low, 4), round(window.high, 3)
+        (0.0571, 0.149)
+    """
+    found = limits(environments, spectrum)
+    low, high = found.washing_out
+    if np.isnan(low):
+        return Window(np.nan, np.nan, why_never(environments))
+    ends = {
+        "above it the spurious exponent is positive again": high,
+        "above it the invariant signal is not held": found.invariant,
+        "above it some sequence of environments makes the iteration diverge": found.bounded,
+    }
+    sentence, end = min(ends.items(), key=lambda item: item[1])
+    lower = "below the lower end the spurious signal grows" if low > 0 else "the spurious signal dies at any small step"
+    if low >= end:
+        sentence = f"the spurious signal only dies out above {low:.4g}, and {sentence.replace('it', f'{end:.4g}', 1)}"
+        return Window(low, end, sentence)
+    return Window(low, end, f"{lower}; upper end: {sentence}")
+
+
+def paper_window(environments: Environments) -> Window:
+    """The sufficient window (24 / M2, 1 / (64 M1)) of Theorem 2 of Xu, Gu and Fang (NeurIPS 2024).
+
+    M1 = sup |S_ii(e)| and M2 = min_i Var S_ii(e) / (1 + |E S_ii(e)|). It needs M2 > 1536 M1 and so, since M2 is at most
+    M1^2, strengths above 1536.
+    """
+    bound, heterogeneity = regularity(environments)
+    low = 24 / heterogeneity if heterogeneity > 0 else np.inf
+    high = 1 / (64 * bound) if bound > 0 else np.inf
+    if low < high:
+        return Window(low, high, "24 / M2 < eta < 1 / (64 M1)")
+    return Window(
+        low,
+        high,
+        f"it needs M2 > 1536 M1, and M2 = {heterogeneity:.4g} while 1536 M1 = {1536 * bound:.4g}: strengths would have "
+        "to exceed 1536 times the invariant signal",
+    )
+
+
+def bounded_step_size(least: float, largest: float) -> float:
+    """The step size up to which no sequence of strengths in [least, largest] makes the iteration diverge.
+
+    The step q <- q (1 + eta (xi - q^2)) reaches at most q^2 = (4/27) (1 + eta xi)^3 / eta, and its size grows from
+    q^2 > xi + 2 / eta on. What the largest strength can reach stays below what the least one throws out while
+
+        (4/27) (1 + eta xi_max)^3 <= 2 + eta xi_min
+
+    Above, a finite sequence of environments that has positive probability makes a q of order one diverge.
+
+    Example:
+        >>> round(bounded_step_size(1.0, 1.0), 6)  # one strength: 2 / xi
+        2.0
+    """
+    if largest <= 0 and least >= 0:
+        return np.inf
+
+    def margin(eta: float) -> float:
+        return 2 + eta * least - 4 / 27 * max(1 + eta * largest, 0) ** 3
+
+    low, high = 0.0, 1.0
+    while margin(high) > 0:
+        low, high = high, 2 * high
+    return _bisect(lambda eta: margin(eta) < 0, low, high)
+
+
+def why_never(environments: Environments) -> str:
+    """The reason why no step size washes the spurious signal out."""
+    least, largest = extremes(environments)
+    same = (
+        isinstance(environments, FiniteEnvironments) and np.ptp(np.asarray(environments.strengths), axis=0).max() == 0
+    )
+    if (isinstance(environments, FiniteEnvironments) and environments.count == 1) or same or least == largest:
+        return (
+            "there is only one environment, or all are identical: a signal that never changes cannot be told from an "
+            "invariant one, and nothing can be washed out"
+        )
+    if least >= 0:
+        return (
+            f"the strengths never change sign (from {least:.4g} to {largest:.4g}): every factor 1 + eta xi is at least "
+            "one, so the spurious signal grows at every step size and nothing can be washed out"
+        )
+    return (
+        "no step size makes the exponent negative in every direction: one that never changes sign, or hardly varies, "
+        "cannot be washed out"
+    )
+
+
+def _negative_interval(environments: Environments) -> tuple[float, float]:
+    """The first interval of step sizes on which the largest exponent is negative; NaN if there is none."""
+    if diagonalised(environments) is None:
+        strengths = draw_strengths(environments, steps=SAMPLED_STEPS, chains=SAMPLED_CHAINS)
+        scanned = np.geomspace(*SAMPLED_RANGE, SCANNED_BY_SAMPLING) / np.abs(np.linalg.eigvalsh(strengths)).max()
+        bisections = SAMPLED_BISECTIONS
+        top = lambda eta: product_exponents(strengths, eta)[0].value  # noqa: E731
+        negative = np.array([top(eta) < 0 for eta in scanned])
+    else:
+        atoms = np.concatenate([strength_atoms(environments, i)[0] for i in range(environments.rank)])
+        scanned = np.geomspace(*RELATIVE_RANGE, SCANNED) / max(np.abs(atoms).max(), np.finfo(float).tiny)
+        bisections = BISECTIONS
+        # The exponent of finitely many strengths has a narrow pit at -1 / xi, which a scan may step over.
+        pits = -1 / atoms[atoms < 0] if len(atoms) < SCANNED else np.array([])
+        scanned = np.sort(np.append(scanned, pits[(pits > scanned[0]) & (pits < scanned[-1])]))
+        top = lambda eta: float(exponents(environments, eta).max())  # noqa: E731
+        negative = exponents(environments, scanned).max(-1) < 0
+    if not negative.any():
+        return np.nan, np.nan
+    first = int(np.argmax(negative))
+    low = 0.0 if first == 0 else _bisect(lambda eta: top(eta) < 0, scanned[first - 1], scanned[first], bisections)
+    after = first + int(np.argmax(~negative[first:]))
+    if negative[after]:
+        return low, np.inf
+    return low, _bisect(lambda eta: top(eta) >= 0, scanned[after - 1], scanned[after], bisections)
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float, bisections: int = BISECTIONS) -> float:
+    """Where a condition that fails at `low` and holds at `high` begins to hold."""
+    for _ in range(bisections):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return float(high)

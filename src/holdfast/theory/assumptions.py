@@ -1,9 +1,94 @@
-"""Assumptions 1 to 3 of Xu, Gu and Fang (NeurIPS 2024)."""
+"""Assumptions 1 to 3 of Xu, Gu and Fang (NeurIPS 2024), checked on a problem and on its measurements.
+
+The paper leaves its universal constants open. Here they are one, and each check says by how much it holds or fails, so
+that a reader with other constants in mind can judge.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.problems import MatrixSensing
+from holdfast.theory.isometry import error_tensor, isometry_constant
 from holdfast.theory.strengths import diagonal_entries
+
+# Above this dimension the d^4 / 4 entries of the error operator are too many for the search.
+LARGEST_SEARCH = 64
+
+
+class Check(NamedTuple):
+    """One condition of an assumption.
+
+    Attributes:
+        name: assumption and letter or equation.
+        statement: what it asks for.
+        value: what was found.
+        limit: the value it has to stay below.
+        note: what the comparison does and does not say.
+    """
+
+    name: str
+    statement: str
+    value: float
+    limit: float
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value stays below the limit."""
+        return bool(self.value <= self.limit)
+
+
+def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = None, *, seed: int = 0) -> list[Check]:
+    """All conditions that can be checked, with universal constants of one.
+
+    Args:
+        problem: with at least one invariant and one spurious direction.
+        measurements: X of one environment, (m, d, d), for Assumption 3; left out, so is the check.
+        seed: of the search for the isometry constant.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> from holdfast.problems import matrix_sensing, orthonormal_frame
+        >>> problem = matrix_sensing(orthonormal_frame(20, 2), 1, two_point(1.0, 6.0))
+        >>> [check.name for check in check_assumptions(problem) if not check.holds]
+        ['1 (a)']
+    """
+    d, r1, r2 = problem.dimension, problem.invariant_rank, problem.spurious_rank
+    spectrum = np.asarray(problem.invariant_spectrum, float)
+    overlap = np.linalg.norm(np.asarray(problem.invariant_basis.T @ problem.spurious_basis, float), 2)
+    bound, heterogeneity = regularity(problem.environments)
+    checks = [
+        Check(
+            "1 (a)", "log(d)^4 <= min(r1, r2)", float(np.log(d) ** 4), min(r1, r2), "asymptotic: far off in practice"
+        ),
+        Check("1 (a)", "r1 + r2 <= d", r1 + r2, d),
+        Check(
+            "1 (b)",
+            "A* has unit eigenvalues: condition number 1",
+            float(spectrum.max() / spectrum.min()),
+            1 + 1e-6,
+            "a larger one is the business of Theorem 8",
+        ),
+        Check(
+            "1 (d)",
+            "||U*^T V*|| small: at most that of random subspaces, sqrt((r1 + r2) / d)",
+            float(overlap),
+            float(np.sqrt((r1 + r2) / d)),
+            "the theorem wants it below half the isometry constant",
+        ),
+        Check("2, eq. 6", "M1 <= M2", bound, heterogeneity, "M1 = sup |S_ii|, M2 = min Var S_ii / (1 + |E S_ii|)"),
+        Check(
+            "2, eq. 7",
+            "diagonal dominance: r2^2 sum_j |S_ij| <= M2^-1.5",
+            dominance(problem.environments) * r2**2,
+            heterogeneity**-1.5 if heterogeneity > 0 else np.inf,
+        ),
+    ]
+    if measurements is not None and d <= LARGEST_SEARCH:
+        checks.append(_isometry_check(measurements, d, r1, r2, heterogeneity, seed))
+    return checks
 
 
 def regularity(environments: Environments) -> tuple[float, float]:
@@ -22,3 +107,30 @@ def regularity(environments: Environments) -> tuple[float, float]:
         widest = environments.deviation.quantile(np.asarray(1.0)) * np.where(scale > 0, scale, np.nan)
         bound = np.max(np.abs(means) + np.nan_to_num(widest, posinf=np.inf))
     return float(bound), float(np.min(variances / (1 + np.abs(means))))
+
+
+def dominance(environments: Environments) -> float:
+    """sup_e max_i sum_(j != i) |S_ij(e)|, the off-diagonal part of the strengths (eq. 7)."""
+    other = 1 - np.eye(environments.rank)
+    if isinstance(environments, FiniteEnvironments):
+        return float((np.abs(np.asarray(environments.strengths, float)) * other).sum(-1).max())
+    widest = float(environments.deviation.quantile(np.asarray(1.0)))
+    scale = np.asarray(environments.scale, float) * other
+    reach = np.multiply(scale, widest, where=scale > 0, out=np.zeros_like(scale))  # nothing times infinity is nothing
+    return float((np.abs(np.asarray(environments.location, float)) * other + reach).sum(-1).max())
+
+
+def _isometry_check(
+    measurements: np.ndarray, dimension: int, invariant_rank: int, spurious_rank: int, heterogeneity: float, seed: int
+) -> Check:
+    rank = min(4 * (invariant_rank + spurious_rank), dimension)
+    symmetric = (measurements + measurements.swapaxes(1, 2)) / 2
+    found = isometry_constant(error_tensor(symmetric), rank, np.random.default_rng(seed), starts=4, iterations=20)
+    scale = (heterogeneity * np.log(dimension)) ** 1.5 * spurious_rank**2.5 * np.sqrt(invariant_rank + spurious_rank)
+    return Check(
+        "3",
+        f"isometry constant at rank {rank} <= 1 / ((M2 log d)^1.5 r2^2.5 sqrt(r1 + r2))",
+        found,
+        1 / scale if scale > 0 else np.inf,
+        "a lower bound found by search: above the limit it refutes the assumption, below it proves nothing",
+    )

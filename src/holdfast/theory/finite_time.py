@@ -10,7 +10,7 @@ from holdfast.theory.lyapunov import stationary_shares
 from holdfast.theory.strengths import strength_atoms
 
 # Points of the grid on which the law of one step is convolved with itself, and its half width in deviations of the sum.
-GRID, HALF_WIDTH = 2**15, 8
+GRID, HALF_WIDTH = 2**17, 8
 # A factor of zero kills the direction at once. Its logarithm is cut here: e^-60 of anything is nothing.
 LEAST_LOGARITHM = -60.0
 

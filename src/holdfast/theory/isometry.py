@@ -20,13 +20,14 @@ def error_operator(measurements: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return np.einsum("m,mij->ij", products, measurements) / len(measurements) - matrix
 
 
-def _pack(matrices: np.ndarray) -> np.ndarray:
+def pack(matrices: np.ndarray) -> np.ndarray:
     """Coordinates of symmetric matrices in an orthonormal basis."""
     rows, columns = np.triu_indices(matrices.shape[-1])
     return matrices[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2))
 
 
-def _unpack(coordinates: np.ndarray) -> np.ndarray:
+def unpack(coordinates: np.ndarray) -> np.ndarray:
+    """The symmetric matrices with these coordinates, the inverse of `pack`."""
     dimension = _dimension(coordinates.shape[-1])
     rows, columns = np.triu_indices(dimension)
     matrices = np.empty((len(coordinates), dimension, dimension))
@@ -44,7 +45,7 @@ def error_tensor(measurements: np.ndarray) -> np.ndarray:
 
     It acts on the d (d + 1) / 2 coordinates of symmetric matrices in an orthonormal basis.
     """
-    coordinates = _pack(measurements)
+    coordinates = pack(measurements)
     return coordinates.T @ coordinates / len(coordinates) - np.eye(coordinates.shape[1])
 
 
@@ -76,7 +77,7 @@ def random_of_rank(random: np.random.Generator, count: int, dimension: int, rank
 
 def _apply(tensor: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     # Not a product of the linear algebra library: for so little work its threads cost more than they save.
-    return _unpack(np.einsum("ni,ij->nj", _pack(matrices), tensor))
+    return unpack(np.einsum("ni,ij->nj", pack(matrices), tensor))
 
 
 def _inner(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -175,7 +176,7 @@ def planar_same_rank_ratio(measurements: np.ndarray, angles: int = 360) -> float
         raise ValueError(f"measurements must be 2 x 2 matrices, got shape {measurements.shape[1:]}")
     turns = np.linspace(0, np.pi, angles, endpoint=False)
     directions = np.stack([np.cos(turns), np.sin(turns)], 1)
-    coordinates = _pack(directions[:, :, None] * directions[:, None, :])
+    coordinates = pack(directions[:, :, None] * directions[:, None, :])
     products = np.abs(coordinates @ error_tensor(measurements) @ coordinates.T)
     return float(products.max() / np.diag(products).max())
 

@@ -1,0 +1,241 @@
+"""The problem behind measurements: invariant and spurious signals estimated from X, y and environment labels."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.environments import FiniteEnvironments
+from holdfast.problems import MatrixSensing
+from holdfast.theory.isometry import pack, unpack
+
+# A singular value counts as a signal when it exceeds what noise alone reaches on average by this many standard
+# deviations: the norm moves by at most as much as the entries, so noise passes with a probability below e^(-3.5^2 / 2).
+SAFETY = 3.5
+# The estimate is refined until a pass explains less than this share more, at most this many times.
+SETTLED, PASSES = 1e-3, 60
+# Passes over the measurements go by blocks of this many bytes.
+BLOCK_BYTES = 2**26
+
+
+class Estimated(NamedTuple):
+    """A matrix sensing problem that explains the data, and how well it is known.
+
+    Attributes:
+        problem: with one environment for each label. The invariant rank may be 0.
+        labels: of the environments, in the order of the strengths.
+        counts: measurements of each environment.
+        residual: root mean square of what the estimate leaves unexplained, per environment.
+        standard_error: of an entry of S(e), per environment.
+        scale: root mean square of <X, M> for a unit M, by which X and y were divided; 1 in the theory.
+        signed: whether the invariant signal has negative eigenvalues, which U U^T cannot fit.
+    """
+
+    problem: MatrixSensing
+    labels: tuple
+    counts: tuple[int, ...]
+    residual: np.ndarray
+    standard_error: np.ndarray
+    scale: float
+    signed: bool
+
+
+def estimate(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLike) -> Estimated:
+    """Estimate A*, V* and S(e) from measurements y = <X, A* + A(e)> + noise, without knowing any rank.
+
+    1. The moment estimator (1/m) sum y X of each A_e = A* + A(e) errs by ||A_e|| / sqrt(m) in every entry. What lies in
+       the common column space of all environments, above the noise, is kept as B, and the moments of what it leaves
+       unexplained are added: B + (1/m) sum (y - <X, B>) X. Repeated, this removes the error that the signal itself
+       causes; only that of label noise stays.
+    2. The varying space V* is that of the differences between environments.
+    3. The mean outside of V* is (U* without V*) times its transpose, and the block between the two gives the part of U*
+       in V*: so A* is known even if the subspaces overlap, and S(e) = V*^T (A_e - A*) V*.
+
+    Ranks are the numbers of singular values above what noise alone would reach.
+
+    Args:
+        measurements: X, (n, d, d), isotropic: E <X, M> X = c M for symmetric M, as Gaussian entries are.
+        responses: y, (n,).
+        environment: a label for each measurement.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> x, e = random.standard_normal((4000, 6, 6)), np.repeat(["a", "b"], 2000)
+        >>> y = x[:, 0, 0] + np.where(e == "a", -4.0, 6.0) * x[:, 1, 1]
+        >>> found = estimate(x, y, e)
+        >>> found.problem.invariant_rank, found.problem.spurious_rank
+        (1, 1)
+        >>> np.asarray(found.problem.environments.strengths).ravel().round(3).tolist()
+        [-4.0, 6.0]
+    """
+    coordinates, y, labels, codes = _checked(measurements, responses, environment)
+    scale = _isotropic_scale(coordinates)
+    groups = [codes == number for number in range(len(labels))]
+    matrices, residual = _explained(
+        [coordinates[rows] / scale for rows in groups], [y[rows] / scale for rows in groups]
+    )
+    counts = np.array([rows.sum() for rows in groups])
+    standard_error = residual / np.sqrt(counts)
+    problem, signed = _decomposed(matrices, standard_error)
+    return Estimated(problem, labels, tuple(counts.tolist()), residual, standard_error, scale, signed)
+
+
+def noise_level(rows: int, blocks: int, errors: np.ndarray) -> float:
+    """What the largest singular value of `blocks` symmetric noise matrices side by side stays below.
+
+    Coordinates in an orthonormal basis have the standard deviation tau, so entries off the diagonal tau / sqrt(2):
+    (sqrt(k) + sqrt(b k)) tau / sqrt(2) on average for b blocks of size k, and a few tau of fluctuation.
+
+    Args:
+        rows: k.
+        blocks: b.
+        errors: tau of each block; the root mean square is taken.
+    """
+    tau = float(np.sqrt(np.mean(np.square(errors))))
+    return tau * ((np.sqrt(rows) + np.sqrt(blocks * rows)) / np.sqrt(2) + SAFETY)
+
+
+def _checked(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLike):
+    """Packed coordinates, responses, labels and their numbers; refuses what cannot be used."""
+    x, y, labels = measurements, np.asarray(responses), np.asarray(environment)
+    shape, kind = np.shape(x), getattr(x, "dtype", np.asarray(x).dtype)
+    if len(shape) != 3 or shape[1] != shape[2] or 0 in shape or not np.issubdtype(kind, np.number):
+        raise ValueError(f"X must be square matrices, shape (n, d, d) with n at least 1, got {kind} of shape {shape}")
+    for name, values in (("y", y), ("environment", labels)):
+        if values.shape != (shape[0],):
+            raise ValueError(
+                f"{name} must have one entry for each of {shape[0]} measurements, got shape {values.shape}"
+            )
+    if not np.issubdtype(y.dtype, np.number):
+        raise ValueError(f"y must hold numbers, got {y.dtype}")
+    found, codes = np.unique(labels, return_inverse=True)
+    counts = np.bincount(codes)
+    if counts.min() < 2 * shape[1]:
+        raise ValueError(
+            f"each environment must have at least 2 d = {2 * shape[1]} measurements, got {counts.min()} in "
+            f"{found[np.argmin(counts)]!s}"
+        )
+    coordinates = np.concatenate([pack(_symmetric(np.asarray(block, float))) for block in _blocks(x, shape)])
+    for name, values in (("X", coordinates), ("y", y)):
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
+    return coordinates, y.astype(float), tuple(found.tolist()), codes
+
+
+def _blocks(measurements: Any, shape: tuple[int, ...]) -> Iterator[Any]:
+    """Slices, so that measurements in a file need never be in memory as whole matrices."""
+    rows = max(1, BLOCK_BYTES // (8 * shape[1] ** 2))
+    return (measurements[begin : begin + rows] for begin in range(0, shape[0], rows))
+
+
+def _symmetric(matrices: np.ndarray) -> np.ndarray:
+    return (matrices + matrices.swapaxes(-1, -2)) / 2
+
+
+def _isotropic_scale(coordinates: np.ndarray) -> float:
+    """Root mean square of the coordinates; refuses measurements that are not centred and isotropic."""
+    count = len(coordinates)
+    scale = float(np.sqrt(np.mean(coordinates**2)))
+    if scale == 0:
+        raise ValueError("X must not vanish, got only zeros")
+    # Means have the deviation scale / sqrt(n), mean squares sqrt(2 / n) of themselves for normal entries; ten of those
+    # are far beyond chance, also for entries with heavier tails.
+    means = np.abs(coordinates.mean(0)).max() / scale
+    squares = np.abs(np.mean(coordinates**2, 0) / scale**2 - 1).max()
+    if means > 10 / np.sqrt(count) or squares > 10 * np.sqrt(2 / count):
+        raise ValueError(
+            "X must be centred and isotropic (E <X, M> X = c M, as for Gaussian entries), got a mean of up to "
+            f"{means:.3g} and mean squares that differ by up to {squares:.3g} of their size; products x x^T are not, and "
+            "neither are entries of unequal scale"
+        )
+    return scale
+
+
+def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The debiased moment estimates of all A_e, (E, d, d), and the root mean square of what is left, (E,)."""
+    count = len(responses)
+    kept = unpack(np.zeros((count, coordinates[0].shape[1])))
+    dimension = kept.shape[1]
+    previous = np.full(count, np.inf)
+    for _ in range(PASSES):
+        left = [y - x @ matrix for x, y, matrix in zip(coordinates, responses, pack(kept), strict=True)]
+        residual = np.array([np.sqrt(np.mean(errors**2)) for errors in left])
+        errors = residual / np.sqrt([len(y) for y in responses])
+        moments = np.stack([e @ x / len(e) for x, e in zip(coordinates, left, strict=True)])
+        matrices = kept + unpack(moments)
+        if (residual > (1 - SETTLED) * previous).all():
+            break
+        previous = residual
+        # Each environment counts by its precision; where nothing is left to explain, equally.
+        weights = 1 / np.maximum(errors, np.finfo(float).eps * np.abs(matrices).max() + np.finfo(float).tiny)
+        stacked = np.concatenate([w * matrix for w, matrix in zip(weights, matrices, strict=True)], 1)
+        vectors, values, _ = np.linalg.svd(stacked, full_matrices=False)
+        space = vectors[:, values > noise_level(dimension, count, np.ones(1))]
+        projection = space @ space.T
+        kept = projection @ matrices @ projection
+    return matrices, residual
+
+
+def _decomposed(matrices: np.ndarray, errors: np.ndarray) -> tuple[MatrixSensing, bool]:
+    """Invariant and spurious parts of the matrices A_e, with entries known up to `errors`."""
+    count, dimension = matrices.shape[:2]
+    errors = np.maximum(errors, 1e-9 * np.abs(matrices).max())  # rounding is noise, too
+    # Signals live in few dimensions. There, noise reaches less, and weak differences are seen.
+    vectors, values, _ = np.linalg.svd(np.concatenate(list(matrices / errors[:, None, None]), 1), full_matrices=False)
+    space = vectors[:, values > noise_level(dimension, count, np.ones(1))]
+    small = space.T @ matrices @ space
+    size = small.shape[1]
+    mean = small.mean(0)
+    differences = np.concatenate(list(small - mean), 1)
+    vectors, values, _ = np.linalg.svd(differences) if size else (np.eye(0), np.zeros(0), None)
+    varying = vectors[:, : int((values > noise_level(size, count, errors)).sum())]
+    invariant, signed = _invariant_part(mean, varying, noise_level(size, 1, errors / np.sqrt(count)))
+    strengths = varying.T @ (small - invariant) @ varying
+    basis = _principal_basis(strengths)
+    spectrum, directions = _low_rank(invariant)
+    environments = _environments(basis.T @ strengths @ basis, errors)
+    invariant_basis, spurious_basis = space @ directions, space @ varying @ basis
+    return MatrixSensing(*map(jnp.asarray, (invariant_basis, spectrum, spurious_basis)), environments), signed
+
+
+def _invariant_part(mean: np.ndarray, varying: np.ndarray, noise: float) -> tuple[np.ndarray, bool]:
+    """A* from the mean of all A_e and the varying space; whether it has negative eigenvalues."""
+    outside = np.eye(len(mean)) - varying @ varying.T
+    values, vectors = np.linalg.eigh(outside @ mean @ outside)
+    found = np.abs(values) > noise
+    signed = bool((values[found] < 0).any())
+    # U* = K + V*(V*^T U*), with K its part outside: mean K-directions give V*^T U* divided by the size of K.
+    size, sign = np.sqrt(np.abs(values[found])), np.sign(values[found])
+    factor = vectors[:, found] * size + varying @ (varying.T @ mean @ vectors[:, found]) * (sign / size)
+    return (factor * sign) @ factor.T, signed
+
+
+def _low_rank(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues that differ from zero, largest first, and their vectors."""
+    values, vectors = np.linalg.eigh(matrix)
+    found = np.flatnonzero(np.abs(values) > 1e-8 * np.abs(values).max(initial=0))[::-1]
+    return values[found], vectors[:, found]
+
+
+def _principal_basis(strengths: np.ndarray) -> np.ndarray:
+    """The eigenbasis of how the strengths vary most; it makes them diagonal if they commute."""
+    deviations = strengths - strengths.mean(0)
+    if deviations.size == 0:
+        return np.eye(strengths.shape[1])
+    leading = np.linalg.svd(deviations.reshape(len(strengths), -1), full_matrices=False)[2][0]
+    matrix = leading.reshape(strengths.shape[1:])
+    return np.linalg.eigh(_symmetric(matrix))[1]
+
+
+def _environments(strengths: np.ndarray, errors: np.ndarray) -> FiniteEnvironments:
+    """Equally likely environments with these strengths.
+
+    Entries off the diagonal that noise alone explains are zero: strengths commute unless the data speak against it.
+    """
+    noise = np.abs(strengths) <= SAFETY * errors[:, None, None]
+    by_noise = noise.all(0) & ~np.eye(strengths.shape[1], dtype=bool)
+    return FiniteEnvironments(
+        _symmetric(np.where(by_noise, 0.0, strengths)), np.full(len(strengths), 1 / len(strengths))
+    )

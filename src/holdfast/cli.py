@@ -13,10 +13,12 @@ from typing import Annotated, Any
 import tyro
 
 from holdfast import __version__
-from holdfast.commands import bench, reproduce, simulate
+from holdfast.commands import advise, bench, reproduce, simulate, window
 
 COMMANDS: dict[str, Any] = {
     "simulate": simulate,
+    "window": window,
+    "advise": advise,
     "reproduce": reproduce,
     "bench": bench,
 }
@@ -69,7 +71,7 @@ def _sentence(box: str) -> str:
         if not text.strip("─"):
             break
         lines.append(text)
-    return re.sub(r"^Error parsing \S*settings: ", "", " ".join(lines))
+    return re.sub(r"^Error parsing \S+: ", "", " ".join(lines))
 
 
 def _refuse(sentence: str) -> int:

@@ -16,6 +16,8 @@ from holdfast.theory.isometry import pack, unpack
 SAFETY = 3.5
 # The estimate is refined until a pass explains less than this share more, at most this many times.
 SETTLED, PASSES = 1e-3, 60
+# Measurements whose scale is within this of one are taken to be those of the theory.
+UNIT_SCALE = 0.02
 # Passes over the measurements go by blocks of this many bytes.
 BLOCK_BYTES = 2**26
 
@@ -147,10 +149,10 @@ def _isotropic_scale(coordinates: np.ndarray) -> float:
     if means > 10 / np.sqrt(count) or squares > 10 * np.sqrt(2 / count):
         raise ValueError(
             "X must be centred and isotropic (E <X, M> X = c M, as for Gaussian entries), got a mean of up to "
-            f"{means:.3g} and mean squares that differ by up to {squares:.3g} of their size; products x x^T are not, and "
-            "neither are entries of unequal scale"
+            f"{means:.3g} and mean squares that differ by up to {squares:.3g} of their size; products x x^T and "
+            "entries of unequal scale are not isotropic"
         )
-    return scale
+    return 1.0 if abs(scale - 1) < UNIT_SCALE else scale
 
 
 def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -196,8 +198,8 @@ def _decomposed(matrices: np.ndarray, errors: np.ndarray) -> tuple[MatrixSensing
     basis = _principal_basis(strengths)
     spectrum, directions = _low_rank(invariant)
     environments = _environments(basis.T @ strengths @ basis, errors)
-    invariant_basis, spurious_basis = space @ directions, space @ varying @ basis
-    return MatrixSensing(*map(jnp.asarray, (invariant_basis, spectrum, spurious_basis)), environments), signed
+    invariant_basis, spurious_basis = jnp.asarray(space @ directions), jnp.asarray(space @ varying @ basis)
+    return MatrixSensing(invariant_basis, jnp.asarray(spectrum), spurious_basis, environments), signed
 
 
 def _invariant_part(mean: np.ndarray, varying: np.ndarray, noise: float) -> tuple[np.ndarray, bool]:

@@ -58,8 +58,8 @@ def log_share(
     Example:
         >>> from holdfast.environments import two_point
         >>> law = log_share(two_point(1.0, 5.0), step_size=0.05, steps=200, init_scale=1e-3)
-        >>> round(float(np.exp(law.quantile(0.5))), 4)
-        0.0025
+        >>> round(float(np.exp(law.quantile(0.5))), 5)
+        0.00255
     """
     if steps < 0:
         raise ValueError(f"steps must be a whole number of at least 0, got {steps}")

@@ -141,6 +141,29 @@ def bounded_step_size(least: float, largest: float) -> float:
     return _bisect(lambda eta: margin(eta) < 0, low, high)
 
 
+def threshold_heterogeneity(
+    law: Callable[[float, float], Environments], bias: float, step_size: float, largest: float = 1e6
+) -> float:
+    """The least heterogeneity M at which `law(bias, M)` is washed out at a step size; NaN if there is none.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> round(threshold_heterogeneity(two_point, 1.0, 0.05), 2)
+        6.4
+    """
+
+    def washed_out(heterogeneity: float) -> bool:
+        return bool(exponents(law(bias, heterogeneity), step_size).max() < 0)
+
+    if washed_out(0.0):
+        return 0.0
+    scanned = np.geomspace(1e-3, largest, SCANNED // 4)
+    first = next((place for place, heterogeneity in enumerate(scanned) if washed_out(heterogeneity)), None)
+    if first is None:
+        return np.nan
+    return _bisect(washed_out, scanned[first - 1] if first else 0.0, scanned[first])
+
+
 def why_never(environments: Environments) -> str:
     """The reason why no step size washes the spurious signal out."""
     least, largest = extremes(environments)

@@ -1,0 +1,39 @@
+"""Measurement data in files: X, y and environment, as NumPy's npz or as zarr."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NAMES = ("X", "y", "environment")
+
+
+def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
+    """X (n, d, d), y (n,) and environment (n,) from an .npz file or a .zarr folder.
+
+    The X of a zarr folder stays in the file; slices of it are read when they are used.
+    """
+    if path.suffix not in (".npz", ".zarr"):
+        raise ValueError(f"data must be an .npz file or a .zarr folder with {', '.join(NAMES)}, got {str(path)!r}")
+    if not path.exists():
+        raise ValueError(f"data must exist, got {str(path)!r}")
+    arrays = _open(path)
+    missing = [name for name in NAMES if name not in arrays]
+    if missing:
+        raise ValueError(f"data must hold {', '.join(NAMES)}, got {str(path)!r} without {', '.join(missing)}")
+    # What needs pickle would run code of the file: NumPy refuses it.
+    return arrays["X"], np.asarray(arrays["y"]), np.asarray(arrays["environment"])
+
+
+def _open(path: Path) -> Any:
+    if path.suffix == ".npz":
+        try:
+            return np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"data must be an .npz file that can be read, got {str(path)!r}: {error}") from error
+    import zarr
+
+    try:
+        return zarr.open_group(path, mode="r")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"data must be a .zarr folder that can be read, got {str(path)!r}: {error}") from error

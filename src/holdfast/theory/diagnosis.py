@@ -1,0 +1,173 @@
+"""Will heterogeneity wash the spurious signal out, at which step size, in how many steps? The answer in one object."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.environments import Environments
+from holdfast.statistics import Estimate
+from holdfast.theory.advice import Advice, advise
+from holdfast.theory.finite_time import median_share
+from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
+from holdfast.theory.strengths import diagonalised
+from holdfast.theory.window import Limits, Window, limits, paper_window, sharp_window
+
+
+class Diagnosis(NamedTuple):
+    """What the theory says of environments and settings.
+
+    Attributes:
+        step_size: eta, for which the next four are.
+        exponents: of each spurious direction; only the largest where strengths do not commute.
+        top_exponent: the largest, with an interval where it is estimated.
+        stationary: shares kept in the long run; None where strengths do not commute.
+        median: predicted median of the largest spurious share after the steps; None where strengths do not commute.
+        limits: what ends where.
+        window: the sharp window.
+        paper: the window of the paper.
+        advised: settings for the wanted confidence, None if there are none.
+        sentences: the same in words.
+    """
+
+    step_size: float
+    exponents: np.ndarray
+    top_exponent: Estimate
+    stationary: np.ndarray | None
+    median: float | None
+    limits: Limits
+    window: Window
+    paper: Window
+    advised: Advice | None
+    sentences: tuple[str, ...]
+
+    def asdict(self) -> dict[str, Any]:
+        """As plain values for JSON, with null for what does not exist."""
+        return {
+            "step_size": self.step_size,
+            "lyapunov": plain(self.top_exponent.value),
+            "lyapunov_interval": plain(self.top_exponent[1:]),
+            "exponents": plain(self.exponents),
+            "sharp_window": None if self.window.empty else plain(self.window[:2]),
+            "sharp_window_reason": self.window.reason,
+            "limits": {name: plain(value) for name, value in self.limits._asdict().items()},
+            "paper_window": plain(self.paper[:2]),
+            "paper_window_empty": self.paper.empty,
+            "paper_window_reason": self.paper.reason,
+            "stationary_share": plain(self.stationary),
+            "median_spurious_at_T": plain(self.median),
+            "advised": None if self.advised is None else self.advised._asdict(),
+            "advice": " ".join(self.sentences),
+        }
+
+
+def plain(value: Any) -> Any:
+    """Numbers and nested numbers as JSON knows them; null for what is not finite."""
+    if value is None or isinstance(value, str):
+        return value
+    if np.ndim(value) > 0:
+        return [plain(item) for item in value]
+    return float(value) if math.isfinite(value) else None
+
+
+def diagnose(
+    environments: Environments,
+    *,
+    step_size: float = 0.05,
+    steps: int = 200,
+    init_scale: float = 1e-3,
+    confidence: float = 0.95,
+    tolerance: float = 0.01,
+    spectrum: ArrayLike = 1.0,
+    dimension: int = 100,
+) -> Diagnosis:
+    """Exponents, windows, the share to expect, and advice.
+
+    Args:
+        environments: the law of S(e), with at least one spurious direction.
+        step_size: eta.
+        steps: T.
+        init_scale: alpha.
+        confidence: wanted probability that the spurious share ends below the tolerance.
+        tolerance: largest spurious share that counts as washed out.
+        spectrum: eigenvalues of A*.
+        dimension: d.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> print(diagnose(two_point(1.0, 0.5)).sentences[0])
+        The strengths never change sign (from 0.5 to 1.5): every factor 1 + eta xi is at least one, so the spurious \
+signal grows at every step size and nothing can be washed out.
+    """
+    commuting = diagonalised(environments) is not None
+    top = top_exponent(environments, step_size)
+    each = exponents(environments, step_size) if commuting else np.array([top.value])
+    window, paper = sharp_window(environments, spectrum), paper_window(environments)
+    stationary = stationary_shares(environments, step_size) if commuting else None
+    median = median_share(environments, step_size, steps, init_scale) if commuting else None
+    advised = advise(environments, confidence=confidence, tolerance=tolerance, spectrum=spectrum, dimension=dimension)
+    sentences = [
+        _about_window(window),
+        *_about_step_size(step_size, top, stationary, median, steps, init_scale),
+        *_about_advice(window, advised, confidence, tolerance, commuting),
+        f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
+    ]
+    found = limits(environments, spectrum)
+    return Diagnosis(step_size, each, top, stationary, median, found, window, paper, advised, tuple(sentences))
+
+
+def _about_window(window: Window) -> str:
+    if math.isnan(window.low):
+        return f"{_capital(window.reason)}."
+    if window.empty:
+        return f"No step size does both, wash out and stay stable: {window.reason}."
+    return (
+        f"Step sizes between {window.low:.4g} and {window.high:.4g} wash the spurious signal out and keep the "
+        f"invariant one: {window.reason}."
+    )
+
+
+def _about_step_size(
+    step_size: float,
+    top: Estimate,
+    stationary: np.ndarray | None,
+    median: float | None,
+    steps: int,
+    init_scale: float,
+) -> list[str]:
+    rate = abs(np.expm1(top.value))
+    if top.low <= 0 <= top.high and top.low < top.high:
+        sentence = f"At step size {step_size:g} the exponent is too close to zero to tell its sign."
+    elif top.value > 0:
+        kept = np.nan if stationary is None else stationary.max()  # NaN if one of them is
+        share = "" if np.isnan(kept) else f", in the long run to a share of about {kept:.2g}"
+        sentence = f"At step size {step_size:g} the spurious signal grows by {rate:.2%} a step{share}."
+    else:
+        sentence = f"At step size {step_size:g} the spurious signal shrinks by {rate:.2%} a step and dies out."
+    if median is None:
+        return [sentence]
+    return [
+        sentence,
+        f"After {steps} steps from an init scale of {init_scale:g}, half of the runs have a spurious share below "
+        f"{median:.2g}.",
+    ]
+
+
+def _about_advice(
+    window: Window, advised: Advice | None, confidence: float, tolerance: float, commuting: bool
+) -> list[str]:
+    if window.empty:
+        return []
+    if advised is None:
+        reason = "no starting point is small enough" if commuting else "their strengths do not commute"
+        return [f"No settings can be advised for a confidence of {confidence:g}: {reason}."]
+    return [
+        f"Advised: step size {advised.step_size:.3g}, init scale {advised.init_scale:.2g}, {advised.steps} steps.",
+        f"Without sampling error the spurious share then ends below {tolerance:g} with probability "
+        f"{1 - advised.failure:.3g}.",
+    ]
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]

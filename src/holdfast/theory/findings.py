@@ -1,0 +1,129 @@
+"""What measurements tell: the problem behind them, its assumptions, and what HeteroSGD would do on it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.theory.assumptions import LARGEST_SEARCH, Check, check_assumptions
+from holdfast.theory.diagnosis import Diagnosis, diagnose, plain
+from holdfast.theory.estimation import Estimated, estimate
+
+
+class Findings(NamedTuple):
+    """An estimated problem and what follows from it.
+
+    Attributes:
+        estimated: the problem and how well it is known.
+        checks: the assumptions of the paper; none without an invariant and a spurious signal.
+        diagnosis: of its environments; None without a spurious signal.
+        sentences: the answer in words.
+    """
+
+    estimated: Estimated
+    checks: list[Check]
+    diagnosis: Diagnosis | None
+    sentences: tuple[str, ...]
+
+    def asdict(self) -> dict[str, Any]:
+        """As plain values for JSON."""
+        estimated, problem = self.estimated, self.estimated.problem
+        overlap = np.asarray(problem.invariant_basis).T @ np.asarray(problem.spurious_basis)
+        return {
+            "dimension": problem.dimension,
+            "invariant_rank": problem.invariant_rank,
+            "spurious_rank": problem.spurious_rank,
+            "invariant_spectrum": plain(np.asarray(problem.invariant_spectrum)),
+            "overlap": float(np.linalg.norm(overlap, 2)) if overlap.size else 0.0,
+            "environments": [
+                {"label": label, "count": count, "strengths": plain(strength), "standard_error": float(error)}
+                for label, count, strength, error in zip(
+                    estimated.labels,
+                    estimated.counts,
+                    np.asarray(problem.environments.strengths),  # type: ignore[union-attr]
+                    estimated.standard_error,
+                    strict=True,
+                )
+            ],
+            "noise": plain(estimated.residual),
+            "assumptions": [
+                {**check._asdict(), "limit": plain(check.limit), "holds": check.holds} for check in self.checks
+            ],
+            **(self.diagnosis.asdict() if self.diagnosis else {"lyapunov": None, "sharp_window": None}),
+            "advice": " ".join(self.sentences),
+        }
+
+
+def examine(
+    measurements: Any,
+    responses: np.ndarray,
+    environment: np.ndarray,
+    *,
+    step_size: float = 0.05,
+    steps: int = 200,
+    init_scale: float = 1e-3,
+    confidence: float = 0.95,
+    tolerance: float = 0.01,
+) -> Findings:
+    """Estimate the problem behind measurements, check the paper's assumptions on it and say what HeteroSGD would do.
+
+    Args:
+        measurements: X, (n, d, d).
+        responses: y, (n,).
+        environment: labels, (n,).
+        step_size: eta.
+        steps: T.
+        init_scale: alpha.
+        confidence: wanted probability that the spurious share ends below the tolerance.
+        tolerance: largest spurious share that counts as washed out.
+    """
+    estimated = estimate(measurements, responses, environment)
+    problem = estimated.problem
+    if problem.spurious_rank == 0:
+        return Findings(estimated, [], None, (*_about_signals(estimated), _why_nothing_varies(estimated)))
+    spectrum = np.abs(np.asarray(problem.invariant_spectrum)) if problem.invariant_rank else 1.0
+    # The step size of the user acts on measurements of their scale: (1/m) sum <X, W> X is scale^2 W.
+    diagnosis = diagnose(
+        problem.environments,
+        step_size=step_size * estimated.scale**2,
+        steps=steps,
+        init_scale=init_scale,
+        confidence=confidence,
+        tolerance=tolerance,
+        spectrum=spectrum,
+        dimension=problem.dimension,
+    )
+    checks = []
+    if problem.invariant_rank:
+        first = np.asarray(environment) == estimated.labels[0]
+        searchable = problem.dimension <= LARGEST_SEARCH
+        checks = check_assumptions(problem, np.asarray(measurements)[first] / estimated.scale if searchable else None)
+    return Findings(estimated, checks, diagnosis, (*_about_signals(estimated), *diagnosis.sentences))
+
+
+def _about_signals(estimated: Estimated) -> list[str]:
+    problem = estimated.problem
+    if problem.invariant_rank == problem.spurious_rank == 0:
+        return ["No signal rises above the noise: there is nothing to learn from these measurements."]
+    sentences = [
+        f"Found an invariant signal of rank {problem.invariant_rank} and a spurious one of rank "
+        f"{problem.spurious_rank} in {len(estimated.labels)} environment{'s' * (len(estimated.labels) > 1)}."
+    ]
+    if problem.invariant_rank == 0:
+        sentences.append("Nothing is invariant: what HeteroSGD keeps is not a signal.")
+    if estimated.signed:
+        sentences.append("The invariant signal has negative eigenvalues: fit U U^T - V V^T, not U U^T.")
+    if estimated.scale != 1:
+        sentences.append(
+            f"The measurements have the scale {estimated.scale:.3g} instead of 1: the step sizes below are for "
+            f"measurements divided by it. For yours, divide them by {estimated.scale**2:.3g}."
+        )
+    return sentences
+
+
+def _why_nothing_varies(estimated: Estimated) -> str:
+    if len(estimated.labels) == 1:
+        return (
+            "There is only one environment: a signal that varies cannot be told from one that stays, and nothing can "
+            "be washed out."
+        )
+    return "The environments do not differ beyond the noise: nothing varies, so nothing can be washed out."

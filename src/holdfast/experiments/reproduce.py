@@ -21,6 +21,7 @@ from holdfast.experiments import (
     figure_5,
     figure_6,
     isometry,
+    phase,
     proposition_1,
     sequences,
     theorem_2,
@@ -28,7 +29,7 @@ from holdfast.experiments import (
     theorem_4,
     theorem_8,
 )
-from holdfast.experiments.store import Store, fingerprint
+from holdfast.experiments.store import COMPUTED, Store, fingerprint
 from holdfast.plots import save, style
 from holdfast.report import Section, page
 from holdfast.trajectory import versions
@@ -48,10 +49,9 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "proposition_1": proposition_1,
     "isometry": isometry,
     "sequences": sequences,
+    "phase": phase,
 }
 
-# The folder, inside that of the results, in which data sets are kept for the next call. It can be deleted at any time.
-COMPUTED = ".computed"
 COLOURS = {
     Verdict.HOLDS: "green",
     Verdict.HOLDS_WITH_OUR_CHOICE: "green",

@@ -15,6 +15,9 @@ import xarray as xr
 import holdfast
 from holdfast.trajectory import versions
 
+# The folder, inside that of the results, in which data sets are kept for the next call. It can be deleted at any time.
+COMPUTED = ".computed"
+
 
 @dataclass(frozen=True)
 class Store:

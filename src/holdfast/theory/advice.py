@@ -13,8 +13,8 @@ from holdfast.theory.finite_time import log_share
 from holdfast.theory.strengths import diagonalised
 from holdfast.theory.window import sharp_window
 
-# An invariant signal counts as learned when its share is within this of one.
-UNLEARNED = 0.05
+# An invariant signal counts as learned for good when its share has reached this.
+LEARNED = 0.95
 # alpha = 10^-16 is the least that is considered: its square is what float32 can still hold.
 SMALLEST_EXPONENT = 16.0
 
@@ -35,13 +35,13 @@ class Advice(NamedTuple):
     failure: float
 
 
-def learning_time(step_size: float, init_scale: float, spectrum: ArrayLike = 1.0) -> int:
-    """Steps until the slowest invariant direction has learned 95 % of its eigenvalue, without sampling error.
+def learning_time(step_size: float, init_scale: float, spectrum: ArrayLike = 1.0, level: float = LEARNED) -> int:
+    """Steps until the slowest invariant direction has learned a share of its eigenvalue, without sampling error.
 
     r <- r (1 + eta (sigma - r^2)) grows by 1 + eta sigma a step while it is small. The logistic curve with that rate,
     which r^2 / sigma follows for small steps and overtakes for larger ones, gives
 
-        T = (logit 0.95 - logit(alpha^2 / sigma)) / (2 log(1 + eta sigma))
+        T = (logit level - logit(alpha^2 / sigma)) / (2 log(1 + eta sigma))
 
     Example:
         >>> learning_time(step_size=0.05, init_scale=1e-3)
@@ -51,7 +51,7 @@ def learning_time(step_size: float, init_scale: float, spectrum: ArrayLike = 1.0
     if not 0 < step_size * eigenvalue < 1:
         raise ValueError(f"step_size must be between 0 and {1 / eigenvalue:.4g} for this spectrum, got {step_size}")
     start = min(init_scale**2 / eigenvalue, 0.5)
-    return math.ceil((logit(1 - UNLEARNED) - logit(start)) / (2 * np.log1p(step_size * eigenvalue)))
+    return math.ceil((logit(level) - logit(start)) / (2 * np.log1p(step_size * eigenvalue)))
 
 
 def advise(

@@ -34,14 +34,18 @@ def two_point_exponent(step_size: ArrayLike, bias: ArrayLike, heterogeneity: Arr
         return 0.5 * np.log(np.abs((1 + step_size * bias) ** 2 - (step_size * heterogeneity) ** 2))
 
 
-def two_point_threshold(step_size: float, bias: float) -> float:
-    """The heterogeneity at which the exponent crosses zero: sqrt((1 + eta s)^2 - 1) / eta, for a positive bias.
+def two_point_threshold(step_size: ArrayLike, bias: ArrayLike, exponent: ArrayLike = 0.0) -> np.ndarray:
+    """The heterogeneity at which the exponent is zero, or another wanted number; NaN where there is none.
+
+        M = sqrt((1 + eta s)^2 - e^(2 lambda)) / eta
 
     Example:
-        >>> round(two_point_threshold(0.05, 1.0), 2)
+        >>> float(two_point_threshold(0.05, 1.0).round(2))
         6.4
     """
-    return float(np.sqrt((1 + step_size * bias) ** 2 - 1) / step_size)
+    step_size, bias, exponent = (np.asarray(x, float) for x in (step_size, bias, exponent))
+    with np.errstate(invalid="ignore"):
+        return np.sqrt((1 + step_size * bias) ** 2 - np.exp(2 * exponent)) / step_size
 
 
 def exponents(environments: Environments, step_size: ArrayLike) -> np.ndarray:

@@ -61,9 +61,13 @@ def limits(environments: Environments, spectrum: ArrayLike = 1.0) -> Limits:
         environments: the law of S(e).
         spectrum: eigenvalues of A*.
     """
+    return Limits(_negative_interval(environments), *stability_limits(environments, spectrum))
+
+
+def stability_limits(environments: Environments, spectrum: ArrayLike = 1.0) -> tuple[float, float]:
+    """`invariant` and `bounded` of `Limits`, which need no exponent."""
     low, high = extremes(environments)
-    bounded = bounded_step_size(low, high) if np.isfinite(high - low) else np.inf
-    return Limits(_negative_interval(environments), 1 / float(np.max(spectrum)), bounded)
+    return 1 / float(np.max(spectrum)), bounded_step_size(low, high) if np.isfinite(high - low) else np.inf
 
 
 def sharp_window(environments: Environments, spectrum: ArrayLike = 1.0) -> Window:

@@ -1,0 +1,35 @@
+"""Maps over two settings: a signal in colours, or named regions."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
+from matplotlib.patches import Patch
+
+# Shares below this are shown as this: the scale is logarithmic.
+LEAST = 1e-6
+REGION_COLOURS = ("#d9d9d9", "#8fbbda", "#e8a798", "#5b5b5b")
+
+
+def draw_plane(axes: Axes, values: xr.DataArray, title: str, names: Mapping[int, str] | None = None) -> None:
+    """Draw values over the (y, x) dimensions of an array; with names, as regions with a key."""
+    y, x = (values[name].values.astype(float) for name in values.dims)
+    if names is None:
+        shown = np.clip(values.values, LEAST, 1.0)
+        image = axes.pcolormesh(
+            x, y, shown, norm=LogNorm(LEAST, 1.0), cmap="viridis", shading="nearest", rasterized=True
+        )
+        axes.figure.colorbar(image, ax=axes, pad=0.02).set_label("white: all runs diverged")
+    else:
+        norm = BoundaryNorm(np.arange(len(names) + 1) - 0.5, len(names))
+        colours = ListedColormap(REGION_COLOURS[: len(names)])
+        axes.pcolormesh(x, y, values.values, norm=norm, cmap=colours, shading="nearest", rasterized=True)
+        keys = [Patch(color=REGION_COLOURS[code], label=name) for code, name in names.items()]
+        axes.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    axes.set(xlabel=_words(values.dims[1]), ylabel=_words(values.dims[0]), title=title)
+
+
+def _words(name: object) -> str:
+    return str(name).replace("_", " ")

@@ -1,0 +1,43 @@
+"""What finite batches add: the residual that HeteroSGD keeps because each batch errs."""
+
+import numpy as np
+
+from holdfast.environments import Environments, FiniteEnvironments
+
+
+def mean_square_strength(environments: Environments) -> float:
+    """E ||S(e)||_F^2."""
+    if isinstance(environments, FiniteEnvironments):
+        squares = np.square(np.asarray(environments.strengths, float)).sum((1, 2))
+        return float(squares @ np.asarray(environments.probabilities, float))
+    location, scale = np.asarray(environments.location, float), np.asarray(environments.scale, float)
+    places = environments.deviation.quantile((np.arange(4096) + 0.5) / 4096)
+    return float(np.square(location).sum() + np.square(scale).sum() * np.mean(np.square(places)))
+
+
+def residual_floor(
+    environments: Environments, step_size: float, dimension: int, batch_size: float, invariant_rank: int = 1
+) -> float:
+    """The residual ||E||_F^2 that sampling error sustains once A* of unit spectrum is learned and nothing else.
+
+    With P = A* a symmetric Gaussian batch adds noise of variance ||S(e)||_F^2 / (2 m) to the entries of G off the
+    diagonal. It drives each of d r1 entries of E, and the invariant signal pulls them back by 1 - eta a step:
+
+        ||E||_F^2 = eta^2 r1 d E||S||^2 / (2 m) / (1 - (1 - eta)^2) = eta r1 d E||S||^2 / (2 m (2 - eta))
+
+    Independent Gaussian entries make twice the noise.
+
+    Args:
+        environments: the law of S(e).
+        step_size: eta, below 1.
+        dimension: d.
+        batch_size: m.
+        invariant_rank: r1.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> round(residual_floor(two_point(1.0, 8.0), 0.05, 100, 8000), 4)
+        0.0104
+    """
+    variance = mean_square_strength(environments) / (2 * batch_size)
+    return step_size * invariant_rank * dimension * variance / (2 - step_size)

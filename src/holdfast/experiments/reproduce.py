@@ -14,6 +14,7 @@ from holdfast import terminal
 from holdfast.claims import Claim, Verdict
 from holdfast.experiments import (
     algorithm_4,
+    exponents,
     figure_1,
     figure_2,
     figure_3,
@@ -49,6 +50,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "proposition_1": proposition_1,
     "isometry": isometry,
     "sequences": sequences,
+    "exponents": exponents,
     "phase": phase,
 }
 

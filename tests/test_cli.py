@@ -1,9 +1,11 @@
+import contextlib
 import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import zarr
 
 from holdfast.cli import main
 from holdfast.trajectory import Trajectory
@@ -122,3 +124,102 @@ def test_the_core_imports_with_jax_and_numpy_alone():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "(2, 2)\n", done.stderr
+
+
+def test_window_as_json(capsys):
+    assert main(["window", "--heterogeneity", "6", "--bias", "1", "--step-size", "0.05", "--format", "json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["lyapunov"] == pytest.approx(0.5 * np.log(1.05**2 - 0.3**2))
+    assert result["sharp_window"] == pytest.approx([2 / 35, 0.1485], abs=1e-4)
+    assert result["paper_window"] == pytest.approx([24 / 18, 1 / 448])
+    assert result["paper_window_empty"] is True
+    assert "1536" in result["paper_window_reason"]
+    assert result["threshold_heterogeneity"] == pytest.approx(6.40, abs=0.005)
+    assert result["median_spurious_at_T"] == pytest.approx(1.2e-5, rel=0.02)
+    assert "Advised: step size" in result["advice"]
+
+
+@pytest.mark.parametrize("law", ["two-point", "uniform", "gaussian"])
+def test_window_as_a_table(law, capsys):
+    assert main(["window", "--heterogeneity", "6", "--bias", "1", "--environments", law]) == 0
+    output = capsys.readouterr().out
+    assert "sharp window of step sizes" in output
+    assert "paper's sufficient window is empty" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--heterogeneity 0", "nothing can be washed out"),
+        ("--heterogeneity 0.5", "never change sign"),
+    ],
+)
+def test_window_says_why_there_is_none(options, words, capsys):
+    assert main(["window", "--bias", "1", *options.split(), "--format", "json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["sharp_window"] is None
+    assert words in result["advice"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("window --heterogeneity -1 --bias 1", "heterogeneity must be a number of at least 0, got -1.0"),
+        ("window --heterogeneity 6 --bias 1 --confidence 2", "confidence must be between 0 and 1, got 2.0"),
+        ("advise data.txt", "data must be an .npz file or a .zarr folder with X, y, environment, got 'data.txt'"),
+        ("advise none.npz", "data must exist, got 'none.npz'"),
+        ("phase nowhere", "planes must be among step_size, time, sampling, overlap, got 'nowhere'"),
+        ("phase --cells 1", "cells must be a whole number of at least 2, got 1"),
+    ],
+)
+def test_bad_arguments_of_the_theory_get_one_sentence(arguments, sentence, capsys):
+    with contextlib.suppress(SystemExit):
+        assert main(arguments.split()) == 2
+    assert capsys.readouterr().err == f"holdfast: {sentence}\n"
+
+
+@pytest.fixture
+def measurements():
+    """Two environments of a problem with one invariant and one spurious direction."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal((800, 6, 6), dtype=np.float32)
+    environment = np.repeat(["home", "away"], 400)
+    return {"X": x, "y": x[:, 0, 0] + np.where(environment == "home", -4, 6) * x[:, 1, 1], "environment": environment}
+
+
+def test_advise_reads_both_formats(tmp_path, measurements, capsys):
+    np.savez(tmp_path / "data.npz", **measurements)
+    group = zarr.open_group(tmp_path / "data.zarr", mode="w")
+    for name, values in {**measurements, "environment": np.repeat([0, 1], 400)}.items():
+        group.create_array(name, data=values)
+    results = []
+    for name in ("data.npz", "data.zarr"):
+        assert main(["advise", str(tmp_path / name), "--step-size", "0.1", "--format", "json"]) == 0
+        results.append(json.loads(capsys.readouterr().out))
+    for result in results:
+        assert (result["invariant_rank"], result["spurious_rank"]) == (1, 1)
+        assert sorted(e["strengths"][0][0] for e in result["environments"]) == pytest.approx([-4, 6], abs=1e-3)
+        assert result["lyapunov"] == pytest.approx(0.5 * np.log(0.6 * 1.6), abs=1e-4)
+    assert [e["label"] for e in results[0]["environments"]] == ["away", "home"]
+    assert main(["advise", str(tmp_path / "data.npz")]) == 0
+    output = capsys.readouterr().out
+    assert "Assumptions of the paper" in output
+    assert "home" in output
+
+
+def test_advise_on_incomplete_or_damaged_files(tmp_path, measurements, capsys):
+    np.savez(tmp_path / "data.npz", X=measurements["X"], y=measurements["y"])
+    assert main(["advise", str(tmp_path / "data.npz")]) == 2
+    assert "without environment" in capsys.readouterr().err
+    (tmp_path / "data.npz").write_bytes(b"not an archive")
+    assert main(["advise", str(tmp_path / "data.npz")]) == 2
+    assert "can be read" in capsys.readouterr().err
+
+
+def test_phase_writes_and_reuses(tmp_path, capsys):
+    command = ["phase", "time", "--cells", "4", "--seeds", "3", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert "cells in" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.glob("phase_*")} == {f"phase_time.{end}" for end in ("png", "svg", "csv")}
+    assert main(command) == 0
+    assert "reused" in capsys.readouterr().out

@@ -7,6 +7,7 @@ import operator
 import os
 import re
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,13 +67,11 @@ def _parse(arguments: list[str]) -> Any:
 
 def _sentence(box: str) -> str:
     """The first paragraph of the box that tyro draws around an error."""
-    lines = []
-    for line in box.splitlines()[1:]:
-        text = line.strip("│╭╮╰╯ ")
-        if not text.strip("─"):
-            break
-        lines.append(text)
-    return re.sub(r"^Error parsing \S+: ", "", " ".join(lines))
+    texts = [line.strip("│╭╮╰╯+| ") for line in box.splitlines()[1:]]
+    # Where it cannot draw lines, the box is made of hyphens.
+    paragraphs = [list(group) for ruled, group in groupby(texts, lambda text: not text.strip("─-")) if not ruled]
+    lines = paragraphs[0] if paragraphs else texts
+    return re.sub(r"^Error parsing (\S*settings|Arguments): ", "", " ".join(lines))
 
 
 def _refuse(sentence: str) -> int:

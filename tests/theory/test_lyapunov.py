@@ -1,16 +1,114 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.theory import two_point_exponent, two_point_threshold
+from holdfast.environments import NORMAL, UNIFORM, Deviation, continuum, gaussian, table, two_point, uniform
+from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.theory import (
+    exponents,
+    matrix_exponents,
+    stationary_shares,
+    top_exponent,
+    two_point_exponent,
+    two_point_threshold,
+)
+from holdfast.theory.logarithm import mean_logarithm, quadrature
+from holdfast.theory.strengths import after_invariant, diagonalised, restored
 
 
 @pytest.mark.parametrize(("step_size", "bias", "heterogeneity"), [(0.05, 1.0, 5.0), (0.2, -0.5, 9.0), (0.01, 2.0, 0.0)])
 def test_exponent_is_the_mean_of_the_logarithm(step_size, bias, heterogeneity):
     factors = 1 + step_size * (bias + heterogeneity * np.array([-1, 1]))
-    assert two_point_exponent(step_size, bias, heterogeneity) == pytest.approx(np.mean(np.log(np.abs(factors))))
+    expected = np.mean(np.log(np.abs(factors)))
+    assert two_point_exponent(step_size, bias, heterogeneity) == pytest.approx(expected)
+    assert exponents(two_point(bias, heterogeneity), step_size) == pytest.approx([expected], rel=1e-5)
 
 
 def test_exponent_vanishes_at_the_threshold():
     threshold = two_point_threshold(0.05, 1.0)
     assert threshold == pytest.approx(6.40, abs=0.005)
     assert two_point_exponent(0.05, 1.0, threshold) == pytest.approx(0, abs=1e-12)
+    assert two_point_exponent(0.05, 1.0, two_point_threshold(0.05, 1.0, 0.01)) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("deviation", [UNIFORM, NORMAL], ids=["uniform", "normal"])
+@pytest.mark.parametrize(
+    ("centre", "spread"), [(1.05, 0.3), (1.05, 5e-4), (1.05, 3.0), (0.0, 2.0), (0.3, 0.3), (1.0, 0.051), (1.0, 0.0499)]
+)
+def test_closed_forms_equal_quadrature(deviation, centre, spread):
+    # Both sides of the switch to a series (0.05 for the normal law) are among the cases.
+    assert mean_logarithm(deviation, centre, spread) == pytest.approx(quadrature(deviation, centre, spread), abs=2e-9)
+
+
+def test_no_spread_is_the_plain_logarithm():
+    assert mean_logarithm(NORMAL, [0.5, 2.0], 0.0) == pytest.approx(np.log([0.5, 2.0]))
+
+
+@pytest.mark.parametrize("law", [uniform(0.5, 7.0), gaussian(0.5, 7.0)], ids=["uniform", "gaussian"])
+def test_exponents_are_those_of_drawn_strengths(law):
+    draws = 100_000
+    strengths = np.asarray(
+        law.location[0, 0] + law.scale[0, 0] * law.deviation.quantile((np.arange(draws) + 0.5) / draws)
+    )
+    for step_size in (0.02, 0.3):
+        # The midpoint rule misses log 1 / n at the singularity.
+        expected = np.mean(np.log(np.abs(1 + step_size * strengths)))
+        assert exponents(law, step_size)[0] == pytest.approx(expected, abs=3e-4)
+
+
+def test_a_law_of_ones_own_goes_by_quadrature():
+    triangular = Deviation(
+        UNIFORM.draw, lambda p: np.where(p < 0.5, np.sqrt(2 * p) - 1, 1 - np.sqrt(2 * (1 - np.asarray(p))))
+    )
+    grid = triangular.quantile((np.arange(200_000) + 0.5) / 200_000)
+    law = continuum(triangular, 1.0, 4.0)
+    assert exponents(law, 0.1)[0] == pytest.approx(np.mean(np.log(np.abs(1.1 + 0.4 * grid))), abs=1e-6)
+
+
+def test_strengths_with_a_common_eigenbasis_are_made_diagonal():
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    values = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
+    law = table(np.stack([turn @ np.diag(row) @ turn.T for row in values]))
+    expected = np.sort(np.mean(np.log(np.abs(1 + 0.1 * values)), 0))
+    assert np.sort(exponents(law, 0.1)) == pytest.approx(expected)
+
+
+def test_matrix_exponents_agree_with_the_exact_ones():
+    """Commuting strengths: each interval of 95 % is widened to 99.9 % for the two of them."""
+    law = two_point(1.0, 6.0, rank=2, off_diagonal=0.5)
+    exact = np.sort(exponents(law, 0.05))[::-1]
+    for estimate, value in zip(matrix_exponents(law, 0.05, steps=4000), exact, strict=True):
+        assert abs(estimate.value - value) < 3.3 / 1.96 * (estimate.high - estimate.value)
+
+
+def test_matrix_exponents_sum_to_the_mean_logarithm_of_the_determinant():
+    strengths = np.array([[[2.0, 1.5], [1.5, -1.0]], [[-3.0, 0.7], [0.7, 1.0]], [[1.0, -2.0], [-2.0, 4.0]]])
+    law = table(strengths)
+    assert diagonalised(law) is None
+    expected = np.linalg.slogdet(np.eye(2) + 0.1 * strengths)[1].mean()
+    found = matrix_exponents(law, 0.1, steps=4000)
+    error = sum(estimate.high - estimate.value for estimate in found)
+    assert sum(estimate.value for estimate in found) == pytest.approx(expected, abs=1.7 * error)
+    assert top_exponent(law, 0.1, steps=4000) == found[0]
+    with pytest.raises(ValueError, match="commute"):
+        exponents(law, 0.1)
+
+
+def test_stationary_share_solves_its_equation():
+    step_size, bias, heterogeneity = 0.05, 1.0, 3.0
+    law = two_point(bias, heterogeneity)
+    (share,) = stationary_shares(law, step_size)
+    assert share == pytest.approx(bias - (np.sqrt(1 + (step_size * heterogeneity) ** 2) - 1) / step_size)
+    assert exponents(restored(law, share), step_size) == pytest.approx([0], abs=1e-9)
+    assert stationary_shares(two_point(1.0, 8.0), step_size) == pytest.approx([0])
+
+
+def test_overlap_weakens_the_strengths_that_are_left():
+    """The step on the complement of U*, written out with full matrices."""
+    law = table([[2.0, -1.0], [-3.0, 1.0]])
+    problem = matrix_sensing(orthonormal_frame(6, 4, seed=3), 2, law, overlap=0.4)
+    outside = np.eye(6) - np.asarray(problem.invariant_basis @ problem.invariant_basis.T)
+    for strength, weaker in zip(law.strengths, after_invariant(problem).strengths, strict=True):
+        full = outside @ np.asarray(problem.spurious_matrix(jnp.asarray(strength))) @ outside
+        largest = np.sort(np.abs(np.linalg.eigvalsh(full)))[-2:]
+        assert np.sort(np.abs(np.linalg.eigvalsh(weaker))) == pytest.approx(largest, abs=1e-5)

@@ -136,6 +136,9 @@ def test_window_as_json(capsys):
     assert "1536" in result["paper_window_reason"]
     assert result["threshold_heterogeneity"] == pytest.approx(6.40, abs=0.005)
     assert result["median_spurious_at_T"] == pytest.approx(1.2e-5, rel=0.02)
+    law = result["log_spurious_at_T"]
+    assert law["mean"] == pytest.approx(2 * (np.log(1e-3) + 200 * result["lyapunov"]))
+    assert law["quantiles"]["0.1"] < law["quantiles"]["0.5"] < law["quantiles"]["0.9"]
     assert "Advised: step size" in result["advice"]
 
 

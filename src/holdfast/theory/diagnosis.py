@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike
 from holdfast.environments import Environments
 from holdfast.statistics import Estimate
 from holdfast.theory.advice import Advice, advise
-from holdfast.theory.finite_time import median_share
+from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
 from holdfast.theory.strengths import diagonalised
 from holdfast.theory.window import Limits, Window, limits, paper_window, sharp_window
+
+SHOWN_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 class Diagnosis(NamedTuple):
@@ -24,6 +26,7 @@ class Diagnosis(NamedTuple):
         top_exponent: the largest, with an interval where it is estimated.
         stationary: shares kept in the long run; None where strengths do not commute.
         median: predicted median of the largest spurious share after the steps; None where strengths do not commute.
+        log_share: the law of the logarithm of that share while it is small; None where strengths do not commute.
         limits: what ends where.
         window: the sharp window.
         paper: the window of the paper.
@@ -36,6 +39,7 @@ class Diagnosis(NamedTuple):
     top_exponent: Estimate
     stationary: np.ndarray | None
     median: float | None
+    log_share: LogShare | None
     limits: Limits
     window: Window
     paper: Window
@@ -57,9 +61,16 @@ class Diagnosis(NamedTuple):
             "paper_window_reason": self.paper.reason,
             "stationary_share": plain(self.stationary),
             "median_spurious_at_T": plain(self.median),
+            "log_spurious_at_T": self._law(),
             "advised": None if self.advised is None else self.advised._asdict(),
             "advice": " ".join(self.sentences),
         }
+
+    def _law(self) -> dict[str, Any] | None:
+        if self.log_share is None:
+            return None
+        quantiles = {str(p): plain(self.log_share.quantile(p)) for p in SHOWN_QUANTILES}
+        return {"mean": self.log_share.mean, "deviation": self.log_share.deviation, "quantiles": quantiles}
 
 
 def plain(value: Any) -> Any:
@@ -106,6 +117,8 @@ signal grows at every step size and nothing can be washed out.
     window, paper = sharp_window(environments, spectrum), paper_window(environments)
     stationary = stationary_shares(environments, step_size) if commuting else None
     median = median_share(environments, step_size, steps, init_scale) if commuting else None
+    slowest = int(np.argmax(each))
+    law = log_share(environments, step_size, steps, init_scale, direction=slowest) if commuting else None
     advised = advise(environments, confidence=confidence, tolerance=tolerance, spectrum=spectrum, dimension=dimension)
     sentences = [
         _about_window(window),
@@ -114,7 +127,7 @@ signal grows at every step size and nothing can be washed out.
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
     found = limits(environments, spectrum)
-    return Diagnosis(step_size, each, top, stationary, median, found, window, paper, advised, tuple(sentences))
+    return Diagnosis(step_size, each, top, stationary, median, law, found, window, paper, advised, tuple(sentences))
 
 
 def _about_window(window: Window) -> str:

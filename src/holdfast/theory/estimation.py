@@ -1,6 +1,7 @@
 """The problem behind measurements: invariant and spurious signals estimated from X, y and environment labels."""
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -195,7 +196,7 @@ def _decomposed(matrices: np.ndarray, errors: np.ndarray) -> tuple[MatrixSensing
     varying = vectors[:, : int((values > noise_level(size, count, errors)).sum())]
     invariant, signed = _invariant_part(mean, varying, noise_level(size, 1, errors / np.sqrt(count)))
     strengths = varying.T @ (small - invariant) @ varying
-    basis = _principal_basis(strengths)
+    basis = _common_basis(strengths)
     spectrum, directions = _low_rank(invariant)
     environments = _environments(basis.T @ strengths @ basis, errors)
     invariant_basis, spurious_basis = jnp.asarray(space @ directions), jnp.asarray(space @ varying @ basis)
@@ -221,14 +222,27 @@ def _low_rank(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values[found], vectors[:, found]
 
 
-def _principal_basis(strengths: np.ndarray) -> np.ndarray:
-    """The eigenbasis of how the strengths vary most; it makes them diagonal if they commute."""
-    deviations = strengths - strengths.mean(0)
-    if deviations.size == 0:
-        return np.eye(strengths.shape[1])
-    leading = np.linalg.svd(deviations.reshape(len(strengths), -1), full_matrices=False)[2][0]
-    matrix = leading.reshape(strengths.shape[1:])
-    return np.linalg.eigh(_symmetric(matrix))[1]
+def _common_basis(strengths: np.ndarray) -> np.ndarray:
+    """The rotation that makes the off-diagonal entries of all strengths together smallest, by Jacobi's method.
+
+    Each pair of axes is turned by the angle that is best for it (Cardoso and Souloumiac, 1996), until none turns.
+    """
+    rank = strengths.shape[1]
+    basis = np.eye(rank)
+    for _ in range(PASSES):
+        turned = False
+        for i, j in combinations(range(rank), 2):
+            rotated = basis.T @ strengths @ basis
+            difference, twice = rotated[:, i, i] - rotated[:, j, j], 2 * rotated[:, i, j]
+            cosine, sine = difference @ difference - twice @ twice, 2 * difference @ twice
+            angle = 0.5 * np.arctan2(sine, cosine + np.hypot(cosine, sine))
+            if abs(angle) > 1e-12:
+                turned = True
+                c, s = np.cos(angle), np.sin(angle)
+                basis[:, [i, j]] = basis[:, [i, j]] @ np.array([[c, -s], [s, c]])
+        if not turned:
+            break
+    return basis
 
 
 def _environments(strengths: np.ndarray, errors: np.ndarray) -> FiniteEnvironments:
@@ -236,7 +250,8 @@ def _environments(strengths: np.ndarray, errors: np.ndarray) -> FiniteEnvironmen
 
     Entries off the diagonal that noise alone explains are zero: strengths commute unless the data speak against it.
     """
-    noise = np.abs(strengths) <= SAFETY * errors[:, None, None]
+    # An entry errs by what A_e errs, and A* about as much.
+    noise = np.abs(strengths) <= SAFETY * np.sqrt(2) * errors[:, None, None]
     by_noise = noise.all(0) & ~np.eye(strengths.shape[1], dtype=bool)
     return FiniteEnvironments(
         _symmetric(np.where(by_noise, 0.0, strengths)), np.full(len(strengths), 1 / len(strengths))

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.stats
 from jax.extend.random import threefry_2x32
 
-from holdfast.randomness import standard_normals, threefry
+from holdfast.randomness import _words, standard_normals, threefry
 
 
 def test_threefry_is_the_generator_of_jax():
@@ -12,6 +12,15 @@ def test_threefry_is_the_generator_of_jax():
     counters = jnp.arange(20, dtype=jnp.uint32)
     ours = jnp.concatenate(threefry(key, counters[:10], counters[10:]))
     assert (ours == threefry_2x32(jax.random.key_data(key), counters)).all()
+
+
+def test_words_are_those_of_the_cipher():
+    """Also those that, read as floating-point numbers, are no numbers: one in 128."""
+    for count in (1, 2, 7, 100_000):
+        counters = jnp.arange(count, dtype=jnp.uint32)
+        plain = threefry(jax.random.key(5), counters, jnp.zeros_like(counters))
+        for packed, word in zip(jax.jit(_words, static_argnums=1)(jax.random.key(5), count), plain, strict=True):
+            np.testing.assert_array_equal(packed, word)
 
 
 def test_normals_are_standard_normal():

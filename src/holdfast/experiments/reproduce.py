@@ -28,7 +28,7 @@ from holdfast.experiments import (
     theorem_4,
     theorem_8,
 )
-from holdfast.experiments.store import Store, fingerprint
+from holdfast.experiments.store import DamagedError, Store, fingerprint
 from holdfast.plots import save, style
 from holdfast.report import Section, page
 from holdfast.trajectory import versions
@@ -125,7 +125,11 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
 def _run(name: str, experiment: ModuleType, seeds: int, out: Path, store: Store, console: Console) -> Section:
     """Compute or reuse, draw and judge one experiment."""
     begin = time.monotonic()
-    data = store.load(name, seeds)
+    try:
+        data = store.load(name, seeds)
+    except DamagedError as error:
+        console.print(f"  [yellow]computed again:[/yellow] {escape(str(error))}", highlight=False, soft_wrap=True)
+        data = None
     if data is None:
         with terminal.progress(name) as progress:
             data = experiment.simulate(seeds, progress)

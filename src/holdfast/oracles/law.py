@@ -114,11 +114,12 @@ def law(problem: MatrixSensing, ensemble: Ensemble, noise_variance: ArrayLike | 
         if noise_variance is not None:
             noise = jnp.full((groups, 1), -jnp.sqrt(jnp.asarray(noise_variance, dtype)))
             coefficients = jnp.concatenate([coefficients, noise], 1)
-        single = batch.counts is None
-        shape = (*coefficients.shape, 1 if single else coefficients.shape[1] + CHI_SQUARE_NORMALS)
+        counts = batch.counts
+        # A group of one sample is a vector: Omega_g = g g^T.
+        shape = (*coefficients.shape, 1 if counts is None else coefficients.shape[1] + CHI_SQUARE_NORMALS)
         coordinates, normals = several_normals(key, ((ensemble.size(dimension),), shape), dtype)
         z = ensemble.unpack(coordinates, dimension)
-        sums, squares = _sums(normals, coefficients) if single else _wishart_sums(normals, coefficients, batch.counts)
+        sums, squares = _sums(normals, coefficients) if counts is None else _wishart_sums(normals, coefficients, counts)
         length = jnp.sqrt(squares)
         inside = sums[: frame.coefficients.shape[1]] - length * frame.project(z)
         return frame.expand(inside / batch.size) + (length / batch.size) * z

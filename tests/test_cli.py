@@ -222,7 +222,7 @@ def test_advise_on_incomplete_or_damaged_files(tmp_path, measurements, capsys):
 def test_phase_writes_and_reuses(tmp_path, capsys):
     command = ["phase", "time", "--cells", "4", "--seeds", "3", "--out", str(tmp_path)]
     assert main(command) == 0
-    assert "cells in" in capsys.readouterr().out
+    assert "computed in" in capsys.readouterr().out
     assert {path.name for path in tmp_path.glob("phase_*")} == {f"phase_time.{end}" for end in ("png", "svg", "csv")}
     assert main(command) == 0
     assert "reused" in capsys.readouterr().out

@@ -11,9 +11,10 @@ from holdfast.ensembles import Ensemble
 from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
-# A block is what one iteration of a streaming loop holds. Between its two products it should stay in the cache of one
-# core: blocks that rely on the cache shared with other programs were three times slower when those were busy.
-BLOCK_BYTES = 192 * 2**10
+# A block is what one iteration of a streaming loop holds. It is large enough that XLA shares its two products among the
+# cores, so that a single run uses them all, and small enough that the part of each core stays in its own cache between
+# the products: blocks that rely on the cache shared with other programs were three times slower when those were busy.
+BLOCK_BYTES = 5 * 2**18
 # Rows start on a cache line: the products over unaligned rows are a fifth slower.
 ROW_MULTIPLE = 64
 

@@ -180,7 +180,8 @@ class _Slab:
     def __init__(self, pace: "_Pace", *program: Any):
         self._pace, self._program = pace, program
         with _compiling:
-            self.carry, record = _start(*program)
+            # No step at all: the first record comes from the program of all others, not from one more to compile.
+            self.carry, record = _advance(*program, _start(*program), np.int32(0), np.int32(0))
         self.record = jax.tree.map(np.asarray, record)
 
     def to(self, begin: int, end: int) -> Iterator[int]:
@@ -201,11 +202,9 @@ def _over_runs(vectorised: bool, function: Callable, axes: tuple) -> Callable:
 
 
 @partial(jax.jit, static_argnames=("build", "vectorised"))
-def _start(build: Build, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array):
-    def start(parameters: Any, seed: jax.Array):
-        experiment = build(shared, parameters)
-        state = experiment.algorithm.init()
-        return _Carry(state, jnp.full((), -1, jnp.int32)), experiment.observe(state)
+def _start(build: Build, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array) -> _Carry:
+    def start(parameters: Any, seed: jax.Array) -> _Carry:
+        return _Carry(build(shared, parameters).algorithm.init(), jnp.full((), -1, jnp.int32))
 
     return _over_runs(vectorised, start, (0, 0))(parameters, seed)
 

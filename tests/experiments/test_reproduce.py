@@ -1,4 +1,5 @@
 import json
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -108,6 +109,40 @@ def test_what_is_computed_is_reused_until_something_changes(toys, tmp_path, monk
     monkeypatch.setattr(reproduce, "fingerprint", lambda: "other code")
     assert reproduce_all(("first",), tmp_path) == 0
     assert toys["first"].computed == 3
+
+
+@pytest.mark.parametrize("damage", ["missing", "shortened", "all gone"])
+def test_a_damaged_result_is_computed_again(toys, tmp_path, capsys, damage):
+    assert reproduce_all(("first",), tmp_path) == 0
+    (entry,) = (tmp_path / ".computed").iterdir()
+    chunk = next(path for path in entry.glob("data.zarr/share/*") if not path.name.startswith("."))
+    if damage == "missing":
+        chunk.unlink()
+    elif damage == "shortened":
+        chunk.write_bytes(chunk.read_bytes()[:-3])
+    else:
+        shutil.rmtree(entry / "data.zarr")
+    capsys.readouterr()
+    assert reproduce_all(("first",), tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("computed again:") == 1
+    assert toys["first"].computed == 2
+    assert reproduce_all(("first",), tmp_path) == 0
+    assert toys["first"].computed == 2
+
+
+def test_results_of_other_code_are_deleted(toys, tmp_path, monkeypatch):
+    """But not those of other seeds or other experiments."""
+    assert reproduce_all(("first", "second"), tmp_path) == 0
+    assert reproduce_all(("first",), tmp_path, seeds=8) == 0
+    kept = set((tmp_path / ".computed").iterdir())
+    assert len(kept) == 3
+    monkeypatch.setattr(reproduce, "fingerprint", lambda: "other code")
+    assert reproduce_all(("first",), tmp_path) == 0
+    entries = set((tmp_path / ".computed").iterdir())
+    assert len(entries) == 2
+    (survivor,) = entries & kept
+    assert survivor.name.startswith("second")
 
 
 def test_the_fingerprint_covers_the_source(tmp_path, monkeypatch):

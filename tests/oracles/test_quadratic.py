@@ -34,12 +34,13 @@ def test_the_network_is_its_matrix_sensing_problem(network):
 @pytest.mark.parametrize("truncation", [np.inf, 4.0])
 def test_streamed_gradient_equals_the_sum_over_matrices(network, fitted_six, truncation, monkeypatch):
     problem, _ = network
-    monkeypatch.setattr("holdfast.oracles.quadratic.BLOCK_BYTES", 64 * 4 * 6)  # several blocks, the last not full
+    monkeypatch.setattr("holdfast.oracles.quadratic.BLOCK_NUMBERS", 64 * 6)  # three blocks, the last not full
     key, count = jax.random.key(3), 150
     batch = batching.pooled(problem.environments, count)(jax.random.key(1))
     seen = rank_one(problem, count, truncation)(key, fitted_six, batch)
-    groups = [standard_normals(jax.random.fold_in(key, group), (64, 6), jnp.float32) for group in range(3)]
-    x = np.concatenate(groups)[:count].astype(float)
+    keys = [[jax.random.fold_in(jax.random.fold_in(key, block), j) for j in range(6)] for block in range(3)]
+    blocks = [[standard_normals(key, (64,), jnp.float32) for key in row] for row in keys]
+    x = np.concatenate(blocks, 1).T[:count].astype(float)
     group = np.repeat(np.arange(4), np.asarray(batch.counts, int))
     signals = [problem.invariant_matrix + problem.spurious_matrix(s) for s in problem.environments.strengths]
     y = np.array([row @ np.asarray(signals[g], float) @ row for row, g in zip(x, group, strict=True)])

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+import jax
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -36,6 +37,7 @@ OPEN = (
 DIMENSION, RANK, BATCH_SIZE, STEP_SIZE, BIAS, HETEROGENEITY = 30, 2, 20_000, 0.04, 0.5, 4.0
 INIT_SCALE, STEPS, EVERY = 1e-3, 250, 10
 SUMMARY = "d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-3, T=250, fresh samples (ours)"
+TRACES = (known_trace, estimated_trace, no_shrinkage, operator_norm)
 VARIANTS = {
     "HeteroSGD, known trace": (batching.hetero, known_trace),
     "HeteroSGD, estimated trace": (batching.hetero, estimated_trace),
@@ -45,8 +47,10 @@ VARIANTS = {
 }
 
 
-def _build(problem: MatrixSensing, parameters: dict, batches: Callable, trace: Callable) -> Experiment:
+def _build(problem: MatrixSensing, parameters: dict, batches: Callable) -> Experiment:
     gradient = sampled(batches(problem.environments, BATCH_SIZE), rank_one(problem, BATCH_SIZE))
+    # The way to find tau is a number, so that one compiled program serves all of them.
+    trace = partial(jax.lax.switch, parameters["trace"], TRACES)
     algorithm = shrinkage(gradient, DIMENSION, parameters["step_size"], parameters["init_scale"], trace, "float32")
     return Experiment(algorithm, lambda state: signals(problem, state))
 
@@ -55,19 +59,24 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     """All variants on one network."""
     neurons = orthonormal_frame(DIMENSION, 2 * RANK).astype(np.float32)
     problem = quadratic_network(neurons[:, :RANK], neurons[:, RANK:], two_point(BIAS, HETEROGENEITY, rank=RANK))
-    parameters = {
-        "step_size": np.full(seeds, STEP_SIZE, np.float32),
-        "init_scale": np.full(seeds, INIT_SCALE, np.float32),
-    }
-    parts = []
-    for batches, trace in VARIANTS.values():
-        build = partial(_build, batches=batches, trace=trace)
-        records = run(build, problem, parameters, np.arange(seeds), steps=STEPS, every=EVERY, slab=1, progress=progress)
-        names = ("invariant", "spurious", "residual")
-        variables = {name: (("seed", "step"), records.values[name]) for name in names}
-        ends = {"diverged_at": ("seed", records.diverged_at)}
-        parts.append(xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(seeds)}))
-    return xr.concat(parts, pd.Index(list(VARIANTS), name="variant"))
+    parts = {}
+    for batches in dict.fromkeys(batches for batches, _ in VARIANTS.values()):
+        chosen = {name: trace for name, (used, trace) in VARIANTS.items() if used is batches}
+        runs = len(chosen) * seeds
+        parameters = {
+            "step_size": np.full(runs, STEP_SIZE, np.float32),
+            "init_scale": np.full(runs, INIT_SCALE, np.float32),
+            "trace": np.repeat([TRACES.index(trace) for trace in chosen.values()], seeds).astype(np.int32),
+        }
+        build, numbers = partial(_build, batches=batches), np.tile(np.arange(seeds), len(chosen))
+        records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=progress)
+        for place, name in enumerate(chosen):
+            rows = slice(place * seeds, (place + 1) * seeds)
+            recorded = ("invariant", "spurious", "residual")
+            variables = {signal: (("seed", "step"), records.values[signal][rows]) for signal in recorded}
+            ends = {"diverged_at": ("seed", records.diverged_at[rows])}
+            parts[name] = xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(seeds)})
+    return xr.concat([parts[name] for name in VARIANTS], pd.Index(list(VARIANTS), name="variant"))
 
 
 def draw(data: xr.Dataset) -> Figure:

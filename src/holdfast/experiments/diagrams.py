@@ -1,16 +1,15 @@
 """Runs the phase diagrams at full size: progress, figures and numbers. What is already computed is reused."""
 
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from holdfast import terminal
 from holdfast.experiments.phase import PLANES, draw_diagram, numbers
+from holdfast.experiments.shown import computed, written
 from holdfast.experiments.store import COMPUTED, Store, fingerprint
-from holdfast.plots import save, style
 from holdfast.theory.regions import Region
 
 
@@ -39,20 +38,8 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
         table.add_column(column, justify="left" if column == "plane" else "right")
     for name in dict.fromkeys(names or PLANES):
         plane = PLANES[name]
-        key = f"phase_{name}_{cells}"
-        data = store.load(key, seeds)
-        begin = time.monotonic()
         console.print(f"[bold]{name}[/bold] {plane.title}, {seeds} seeds a cell", highlight=False)
-        if data is None:
-            with terminal.progress(name) as progress:
-                data = store.keep(key, seeds, plane.simulate(cells, seeds, progress))
-            console.print(f"  {data['region'].size} cells in {time.monotonic() - begin:.1f} s", highlight=False)
-        else:
-            console.print("  reused", highlight=False)
-        with style():
-            written = save(draw_diagram(plane, data, seeds), out, f"phase_{name}")
-        numbers(data).to_csv(out / f"phase_{name}.csv", index=False)
-        for path in (*written, out / f"phase_{name}.csv"):
-            console.print(f"  wrote {path}", highlight=False, markup=False, soft_wrap=True)
+        data = computed(store, f"phase_{name}_{cells}", seeds, partial(plane.simulate, cells, seeds), console)
+        written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}", console)
         table.add_row(name, *(f"{np.mean(data['region'].values == region):.0%}" for region in Region))
     console.print(table)

@@ -26,7 +26,7 @@ OPEN = (
     "nearer to 4.",
 )
 SEEDS = 256
-QUICK_SEEDS = 16
+QUICK_SEEDS = 8
 # Dense enough to place the transition, and holding the M = 1 and M = 6 of the left panel.
 HETEROGENEITY = tuple(np.arange(1.0, 10.25, 0.5).tolist())
 SHOWN = (6.0, 1.0)

@@ -1,8 +1,8 @@
 """Runs experiments: progress, figures, numbers, the claims and a report. What is already computed is reused."""
 
 import json
-import time
 import traceback
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast import terminal
 from holdfast.claims import Claim, Verdict
 from holdfast.experiments import (
     algorithm_4,
@@ -30,8 +29,8 @@ from holdfast.experiments import (
     theorem_4,
     theorem_8,
 )
+from holdfast.experiments.shown import computed, written
 from holdfast.experiments.store import COMPUTED, Store, fingerprint
-from holdfast.plots import save, style
 from holdfast.report import Section, page
 from holdfast.trajectory import versions
 
@@ -126,26 +125,9 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
 
 def _run(name: str, experiment: ModuleType, seeds: int, out: Path, store: Store, console: Console) -> Section:
     """Compute or reuse, draw and judge one experiment."""
-    begin = time.monotonic()
-    data = store.load(name, seeds)
-    if data is None:
-        with terminal.progress(name) as progress:
-            data = experiment.simulate(seeds, progress)
-        console.print(f"  computed in {time.monotonic() - begin:.1f} s", highlight=False)
-        try:
-            data = store.keep(name, seeds, data)
-        except (OSError, NotImplementedError, TypeError, ValueError) as error:
-            # What cannot be stored can still be shown; only the next call has to compute it again.
-            console.print(f"  [yellow]not kept for the next call:[/yellow] {escape(str(error))}", highlight=False)
-    else:
-        console.print(f"  reused {store.path(name, seeds)}", highlight=False, markup=False, soft_wrap=True)
-    with style():
-        written = save(experiment.draw(data), out, name)
-    table = out / f"{name}.csv"
-    experiment.numbers(data).to_csv(table, index=False)
-    for path in (*written, table):
-        console.print(f"  wrote {path}", highlight=False, markup=False, soft_wrap=True)
-    (figure,) = (path for path in written if path.suffix == ".svg")
+    data = computed(store, name, seeds, partial(experiment.simulate, seeds), console)
+    paths = written(partial(experiment.draw, data), experiment.numbers(data), out, name, console)
+    (figure,) = (path for path in paths if path.suffix == ".svg")
     return Section(
         name=name,
         title=experiment.TITLE,

@@ -23,7 +23,7 @@ from holdfast.batching import Batch
 from holdfast.ensembles import Ensemble, symmetric_gaussian
 from holdfast.oracles.base import Oracle
 from holdfast.problems import MatrixSensing
-from holdfast.randomness import standard_normals
+from holdfast.randomness import CHI_SQUARE_NORMALS, chi_squares, several_normals
 
 
 class _Frame(NamedTuple):
@@ -34,15 +34,20 @@ class _Frame(NamedTuple):
     expand: Callable[[jax.Array], jax.Array]  # (k,) -> matrix
 
 
-def _norm_and_direction(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _norm_and_inverse(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
     norm = jnp.sqrt(jnp.sum(jnp.square(matrix)))
-    return norm, matrix / jnp.where(norm > 0, norm, 1)
+    return norm, 1 / jnp.where(norm > 0, norm, 1)
 
 
 def _line(residual: jax.Array) -> _Frame:
     """The line through the only residual of the batch."""
-    norm, direction = _norm_and_direction(residual)
-    return _Frame(norm[None, None], lambda z: jnp.sum(z * direction)[None], lambda c: c[0] * direction)
+    norm, inverse = _norm_and_inverse(residual)
+    # The direction residual / norm is not formed: that would be one more pass over the matrix.
+    return _Frame(
+        norm[None, None],
+        lambda z: (jnp.sum(z * residual) * inverse)[None],
+        lambda c: (c[0] * inverse) * residual,
+    )
 
 
 def _signal_space(residual: jax.Array, basis: jax.Array, strengths: jax.Array) -> _Frame:
@@ -52,36 +57,30 @@ def _signal_space(residual: jax.Array, basis: jax.Array, strengths: jax.Array) -
     outside = residual - basis @ seen @ basis.T
     # What is left may be rounding error, neither symmetric nor orthogonal to the first space: then it is nothing.
     negligible = 100 * jnp.finfo(residual.dtype).eps * jnp.max(jnp.abs(residual))
-    norm, direction = _norm_and_direction(jnp.where(jnp.max(jnp.abs(outside)) > negligible, outside, 0))
+    outside = jnp.where(jnp.max(jnp.abs(outside)) > negligible, outside, 0)
+    norm, inverse = _norm_and_inverse(outside)
     inside = jax.vmap(lambda strength: symmetric_gaussian.pack(seen - strength))(strengths)
 
     def project(z: jax.Array) -> jax.Array:
         block = basis.T @ z @ basis
-        return jnp.append(symmetric_gaussian.pack((block + block.T) / 2), jnp.sum(z * direction))
+        return jnp.append(symmetric_gaussian.pack((block + block.T) / 2), jnp.sum(z * outside) * inverse)
 
     def expand(c: jax.Array) -> jax.Array:
-        return basis @ symmetric_gaussian.unpack(c[:-1], rank) @ basis.T + c[-1] * direction
+        return basis @ symmetric_gaussian.unpack(c[:-1], rank) @ basis.T + (c[-1] * inverse) * outside
 
     return _Frame(jnp.column_stack([inside, jnp.full(len(inside), norm)]), project, expand)
 
 
-def _wishart_sums(key: jax.Array, coefficients: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _wishart_sums(normals: jax.Array, coefficients: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
     """sum_g Omega_g w_g and sum_g w_g^T Omega_g w_g for Omega_g ~ Wishart(counts_g, I), by Bartlett's factor.
 
     A group with fewer samples than dimensions has a factor with as many columns as samples, so any count is exact.
     """
-    size, dtype = coefficients.shape[1], coefficients.dtype
+    size = coefficients.shape[1]
     freedom = counts[:, None] - np.arange(size)
-    diagonal_key, below_key = jax.random.split(key)
-    squares = 2 * jax.random.gamma(diagonal_key, jnp.maximum(freedom, 1) / 2, dtype=jnp.float32).astype(dtype)
-    below = standard_normals(below_key, (len(counts), size, size), dtype)
-    factor = jnp.where(np.eye(size, dtype=bool), jnp.sqrt(squares)[:, None, :], jnp.tril(below, -1))
+    squares = chi_squares(normals[..., size:], jnp.maximum(freedom, 1))
+    factor = jnp.where(np.eye(size, dtype=bool), jnp.sqrt(squares)[:, None, :], jnp.tril(normals[..., :size], -1))
     return _sums(jnp.where(freedom[:, None, :] > 0, factor, 0), coefficients)
-
-
-def _single_sums(key: jax.Array, coefficients: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The same sums when each group is one sample: Omega_g = g g^T."""
-    return _sums(standard_normals(key, (*coefficients.shape, 1), coefficients.dtype), coefficients)
 
 
 def _sums(factor: jax.Array, coefficients: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -104,7 +103,6 @@ def law(problem: MatrixSensing, ensemble: Ensemble, noise_variance: ArrayLike | 
 
     def gradient(key: jax.Array, fitted: jax.Array, batch: Batch) -> jax.Array:
         dimension, dtype = problem.dimension, fitted.dtype
-        z_key, sums_key = jax.random.split(key)
         residual = fitted - problem.invariant_matrix
         groups = len(batch.strengths)
         frame = (
@@ -116,13 +114,14 @@ def law(problem: MatrixSensing, ensemble: Ensemble, noise_variance: ArrayLike | 
         if noise_variance is not None:
             noise = jnp.full((groups, 1), -jnp.sqrt(jnp.asarray(noise_variance, dtype)))
             coefficients = jnp.concatenate([coefficients, noise], 1)
-        sums, squares = (
-            _single_sums(sums_key, coefficients)
-            if batch.counts is None
-            else _wishart_sums(sums_key, coefficients, batch.counts)
-        )
-        z = ensemble.unpack(standard_normals(z_key, (ensemble.size(dimension),), dtype), dimension)
-        inside = sums[: frame.coefficients.shape[1]] - jnp.sqrt(squares) * frame.project(z)
-        return (frame.expand(inside) + jnp.sqrt(squares) * z) / batch.size
+        counts = batch.counts
+        # A group of one sample is a vector: Omega_g = g g^T.
+        shape = (*coefficients.shape, 1 if counts is None else coefficients.shape[1] + CHI_SQUARE_NORMALS)
+        coordinates, normals = several_normals(key, ((ensemble.size(dimension),), shape), dtype)
+        z = ensemble.unpack(coordinates, dimension)
+        sums, squares = _sums(normals, coefficients) if counts is None else _wishart_sums(normals, coefficients, counts)
+        length = jnp.sqrt(squares)
+        inside = sums[: frame.coefficients.shape[1]] - length * frame.project(z)
+        return frame.expand(inside / batch.size) + (length / batch.size) * z
 
     return gradient

@@ -1,0 +1,150 @@
+"""Matrix completion: some entries of a matrix are seen, the others are to be guessed."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["rows", "columns", "values", "observed", "targets", "truth"],
+    meta_fields=[],
+)
+@dataclass(frozen=True)
+class MatrixCompletion:
+    """A matrix A*, and what is observed of it.
+
+    The observed entries are kept twice, as a list for an algorithm that sees one at a time and as a mask for one that
+    sees all of them.
+
+    Attributes:
+        rows: (N,), row i of each observed entry.
+        columns: (N,), its column j.
+        values: (N,), what was observed there, A*_ij and perhaps noise.
+        observed: (height, width), 1 where an entry was observed and 0 elsewhere.
+        targets: (height, width), the observed values, 0 elsewhere.
+        truth: A*, (height, width).
+
+    Reference: Wang and Jacot (ICLR 2024), who write I for the observed entries and N for their number.
+    """
+
+    rows: jax.Array
+    columns: jax.Array
+    values: jax.Array
+    observed: jax.Array
+    targets: jax.Array
+    truth: jax.Array
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return self.rows.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(height, width) of A*."""
+        height, width = self.truth.shape
+        return height, width
+
+    def train_error(self, fitted: ArrayLike) -> np.ndarray:
+        """The mean square over observed entries of fitted - observed value; 0 if none was observed."""
+        mask = np.asarray(self.observed, float)
+        return (mask * np.square(np.asarray(fitted, float) - self.targets)).sum((-2, -1)) / max(mask.sum(), 1)
+
+    def test_error(self, fitted: ArrayLike) -> np.ndarray:
+        """The mean square over the entries that were not observed of fitted - A*; 0 if there is none."""
+        mask = 1 - np.asarray(self.observed, float)
+        return (mask * np.square(np.asarray(fitted, float) - self.truth)).sum((-2, -1)) / max(mask.sum(), 1)
+
+    @property
+    def scale(self) -> float:
+        """The largest singular value of the observed values, with 0 for the others; 1 if all of it is 0."""
+        return float(np.linalg.norm(np.asarray(self.targets, float), 2)) or 1.0
+
+
+def matrix_completion(
+    truth: ArrayLike, observed: ArrayLike, *, noise_variance: float = 0.0, seed: int = 0
+) -> MatrixCompletion:
+    """Completion of any matrix from any of its entries, seen exactly or with noise.
+
+    Args:
+        truth: A*.
+        observed: of the same shape, true where an entry is seen. All may be, or none.
+        noise_variance: of what is added, once, to each entry that is seen.
+        seed: of this noise.
+
+    Example:
+        >>> problem = matrix_completion([[1.0, 2.0], [3.0, 6.0]], [[True, True], [True, False]])
+        >>> problem.count, float(problem.test_error(np.zeros((2, 2))))
+        (3, 36.0)
+    """
+    whole, mask = np.asarray(truth, float), np.asarray(observed, bool)
+    if whole.ndim != 2 or whole.size == 0:
+        raise ValueError(f"truth must be a matrix with at least one entry, got shape {whole.shape}")
+    if mask.shape != whole.shape:
+        raise ValueError(f"observed must have the shape {whole.shape} of truth, got {mask.shape}")
+    if not noise_variance >= 0:
+        raise ValueError(f"noise_variance must be a number of at least 0, got {noise_variance!r}")
+    noise = np.sqrt(noise_variance) * np.random.default_rng(seed).standard_normal(whole.shape)
+    targets = np.where(mask, whole + noise, 0.0)
+    rows, columns = np.nonzero(mask)
+    cast = partial(jnp.asarray, dtype=jnp.result_type(float))
+    return MatrixCompletion(
+        jnp.asarray(rows, jnp.int32),
+        jnp.asarray(columns, jnp.int32),
+        cast(targets[mask]),
+        cast(mask),
+        cast(targets),
+        cast(whole),
+    )
+
+
+def two_by_two(epsilon: float) -> MatrixCompletion:
+    """The example of the slides: three entries of a 2 x 2 matrix of rank one.
+
+        A* = [[1, 1 / epsilon], [epsilon, 1]],    the entry 1 / epsilon is missing
+
+    Args:
+        epsilon: the smaller it is, the further the truth is from every matrix that fits with small entries.
+
+    Example:
+        >>> two_by_two(0.25).truth.tolist()
+        [[1.0, 4.0], [0.25, 1.0]]
+    """
+    if not 0 < epsilon < np.inf:
+        raise ValueError(f"epsilon must be a positive number, got {epsilon!r}")
+    return matrix_completion([[1.0, 1 / epsilon], [epsilon, 1.0]], [[True, False], [True, True]])
+
+
+def random_low_rank(
+    height: int, width: int, rank: int, share: float, *, noise_variance: float = 0.0, seed: int = 0
+) -> MatrixCompletion:
+    """A random matrix of a given rank, a random share of whose entries is observed.
+
+        A* = G H^T / sqrt(rank),    entries of G and H independent N(0, 1), so those of A* have variance one
+
+    Args:
+        height: number of rows.
+        width: number of columns.
+        rank: of A*, at most the smaller of the two.
+        share: of the entries that are observed, rounded to a whole number of them.
+        noise_variance: of the observed values.
+        seed: of the matrix, of which entries are observed, and of the noise.
+
+    Example:
+        >>> problem = random_low_rank(20, 20, 3, 0.4)
+        >>> problem.count, int(np.linalg.matrix_rank(problem.truth, 1e-4))
+        (160, 3)
+    """
+    if not 1 <= rank <= min(height, width):
+        raise ValueError(f"rank must be from 1 to the smaller side {min(height, width)}, got {rank!r}")
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be from 0 to 1, got {share!r}")
+    random = np.random.default_rng(seed)
+    truth = random.standard_normal((height, rank)) @ random.standard_normal((rank, width)) / np.sqrt(rank)
+    chosen = random.permutation(height * width) < round(share * height * width)
+    return matrix_completion(truth, chosen.reshape(height, width), noise_variance=noise_variance, seed=seed)

@@ -1,5 +1,7 @@
 """What the figures have in common: curves of the three signals, a table of their quantiles, places where they cross."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -32,3 +34,22 @@ def crossing(places: np.ndarray, levels: np.ndarray, mark: float) -> float:
         return np.nan
     weight = excess[after - 1] / (excess[after - 1] - excess[after])
     return float(places[after - 1] + weight * (places[after] - places[after - 1]))
+
+
+def stages(progress: Callable[[int, int], None] | None, lengths: list[int]) -> list[Callable[[int, int], None]]:
+    """One report for each part of a simulation, which together fill one progress bar.
+
+    Args:
+        progress: called with (done, in all), or None.
+        lengths: of the parts, in the unit of the bar.
+    """
+    total = sum(lengths)
+
+    def stage(begin: int, length: int) -> Callable[[int, int], None]:
+        def report(done: int, of: int) -> None:
+            if progress is not None:
+                progress(begin + length * done // max(of, 1), total)
+
+        return report
+
+    return [stage(sum(lengths[:number]), length) for number, length in enumerate(lengths)]

@@ -13,10 +13,11 @@ from typing import Annotated, Any
 import tyro
 
 from holdfast import __version__
-from holdfast.commands import bench, reproduce, simulate
+from holdfast.commands import bench, jumps, reproduce, simulate
 
 COMMANDS: dict[str, Any] = {
     "simulate": simulate,
+    "jumps": jumps,
     "reproduce": reproduce,
     "bench": bench,
 }

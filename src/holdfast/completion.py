@@ -4,20 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.deep_linear import LayerGradient, Layers, deep_linear, orthogonal_layers, repeated
+from holdfast.algorithms.deep_linear import LayerGradient, deep_linear, orthogonal_layers, repeated
 from holdfast.completion_settings import AlgorithmName, CompletionSettings
 from holdfast.oracles import completion as oracles
 from holdfast.problems import MatrixCompletion, random_low_rank, two_by_two
 from holdfast.run import Experiment, run
 
-# A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a kernel of more
-# entries than this among threads, which costs more than it gains.
-ENTRIES, LARGEST_SLAB, SMALLEST_SLAB = 2000, 64, 8
+# A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a
+# kernel of more entries than this among threads, which costs more than it gains.
+ENTRIES, LARGEST_SLAB, SMALLEST_SLAB = 1600, 64, 4
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,7 @@ class Build:
         """The algorithm of one run; its layers are recorded."""
         substeps = self.substeps if self.algorithm == "sde" else 1
         gradient = self._gradient(problem, parameters["noise_variance"])
-        algorithm = deep_linear(
-            gradient, parameters["layers"], parameters["step_size"] / substeps, parameters["ridge"]
-        )
+        algorithm = deep_linear(gradient, parameters["layers"], parameters["step_size"] / substeps, parameters["ridge"])
         return Experiment(
             repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers}
         )
@@ -133,7 +129,8 @@ def train(
         slab=slab or slab_size(layers), workers=workers,
         double=dtype == np.float64, progress=progress,
     )  # fmt: skip
-    return Paths(records.steps, records.values["layers"], records.diverged_at)
+    recorded: Any = records.values["layers"]  # a tuple of arrays: records may be any tree
+    return Paths(records.steps, recorded, records.diverged_at)
 
 
 def slab_size(layers: tuple[np.ndarray, ...]) -> int:
@@ -174,9 +171,7 @@ def posed(settings: CompletionSettings) -> MatrixCompletion:
     )
 
 
-def simulate_completion(
-    settings: CompletionSettings, progress: Callable[[int, int], None] | None = None
-) -> Simulation:
+def simulate_completion(settings: CompletionSettings, progress: Callable[[int, int], None] | None = None) -> Simulation:
     """Run what settings describe, with their offshoots.
 
     Example:

@@ -12,7 +12,8 @@ AlgorithmName = Literal["sgd", "mini-batch", "label-noise", "gradient-descent", 
 class CompletionSettings:
     """Matrix completion by a deep linear network with an L2 penalty.
 
-    The defaults are a regime of this project's choice in which SGD sits at rank 2 for thousands of steps and then jumps to rank 1,
+    The defaults are a regime of this project's choice in which SGD sits at rank 2 for thousands of steps and then '
+                                             'jumps to rank 1,
     while gradient descent stays. The slides of Wang and Jacot (ICLR 2024) give no numbers.
     """
 
@@ -80,9 +81,7 @@ class CompletionSettings:
         for field in fields(self):
             allowed = get_args(field.type) if get_origin(field.type) is Literal else None
             if allowed and getattr(self, field.name) not in allowed:
-                raise ValueError(
-                    f"{field.name} must be one of {', '.join(allowed)}, got {getattr(self, field.name)!r}"
-                )
+                raise ValueError(f"{field.name} must be one of {', '.join(allowed)}, got {getattr(self, field.name)!r}")
         if self.problem == "random" and self.rank > self.dimension:
             raise ValueError(f"rank must be at most dimension {self.dimension}, got {self.rank}")
         if self.seed + self.seeds > 2**32:

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A singular value is gone when it falls below the first share of the scale, and back when it rises above the second. In between the
-# rank stays what it was, so that a value that wanders about one mark makes no jumps.
+# A singular value is gone when it falls below the first share of the scale, and back when it rises above the second.
+# In between the rank stays what it was, so that a value that wanders about one mark makes no jumps.
 GONE, BACK = 0.01, 0.1
-# A run has sat at a rank, and not only passed through it on its way from the start, after this many memory times of the ridge.
+# A run has sat at a rank, and not only passed through it on its way from the start, after this many memory times of
+# the ridge.
 SITTING = 20.0
 
 
@@ -28,7 +29,7 @@ class Jump(NamedTuple):
 
 
 def memory(step_size: float, ridge: float) -> float:
-    """Steps in which the penalty alone shrinks a layer by a factor e: 1 / (2 eta lambda); infinite without a penalty."""
+    """Steps in which the penalty alone shrinks a layer by a factor e, 1 / (2 eta lambda)."""
     return 1 / (2 * step_size * ridge) if ridge > 0 else np.inf
 
 

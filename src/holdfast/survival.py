@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2
+from scipy.special import gammaincinv  # type: ignore[import-untyped]  # scipy comes with jax
 
 from holdfast.statistics import CONFIDENCE, Estimate
 
@@ -14,7 +14,8 @@ def event_rate(times: ArrayLike, happened: ArrayLike, confidence: float = CONFID
 
         rate = events / total time,    bounds = quantiles of chi^2 / (2 total time)
 
-    For events that come at a constant rate this uses cut-off times as well as whole ones. Its reciprocal is the mean waiting time.
+    For events that come at a constant rate this uses cut-off times as well as whole ones. Its reciprocal is the mean
+    waiting time.
 
     Args:
         times: waited, until the event or until the end of the run.
@@ -28,8 +29,9 @@ def event_rate(times: ArrayLike, happened: ArrayLike, confidence: float = CONFID
     exposure, events = float(np.sum(times)), int(np.sum(happened))
     if exposure <= 0:
         return Estimate(0.0, 0.0, np.inf)
-    low = chi2.ppf((1 - confidence) / 2, 2 * events) / 2 if events else 0.0
-    high = chi2.ppf((1 + confidence) / 2, 2 * events + 2) / 2
+    # The chi^2 quantiles, halved, are those of the gamma law.
+    low = gammaincinv(events, (1 - confidence) / 2) if events else 0.0
+    high = gammaincinv(events + 1, (1 + confidence) / 2)
     return Estimate(events / exposure, float(low / exposure), float(high / exposure))
 
 
@@ -74,6 +76,4 @@ def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> Survival:
     half = 1.959964 * np.sqrt(variance) / np.abs(log_share)
     low, high = (np.where(inner, np.exp(log_share * np.exp(sign * half)), share) for sign in (1, -1))
     start = np.ones(1)
-    return Survival(
-        np.concatenate([[0.0], places]), *(np.concatenate([start, part]) for part in (share, low, high))
-    )
+    return Survival(np.concatenate([[0.0], places]), *(np.concatenate([start, part]) for part in (share, low, high)))

@@ -90,7 +90,7 @@ def _prefixes(layers: Layers) -> list[jax.Array]:
 
 
 def _product(first: jax.Array, second: jax.Array) -> jax.Array:
-    """A matrix product, as a sum that XLA fuses over all runs: up to 25 times faster than `@` for 6 x 6, as fast for 20 x 20."""
+    """A matrix product as a sum that XLA fuses over all runs: 12 times faster than `@` for small layers."""
     return jnp.sum(first[:, :, None] * second, 1)
 
 
@@ -120,7 +120,7 @@ def deep_linear(gradient: LayerGradient, start: Layers, step_size: ArrayLike, ri
     def step(key: jax.Array, layers: Layers) -> tuple[Layers, LayerInfo]:
         g = gradient(key, layers)
         kept = 1 - 2 * step_size * ridge
-        return tuple(kept * w - step_size * slope for w, slope in zip(layers, g, strict=True)), LayerInfo(g)
+        return jax.tree.map(lambda w, slope: kept * w - step_size * slope, layers, g), LayerInfo(g)
 
     return Algorithm(lambda: start, step)
 

@@ -25,8 +25,8 @@ EPSILON, STEPS, EVERY, INIT_SCALE = 0.25, 30_000, 200, 1.0
 STEP_SIZE, RIDGE, DEPTH, WIDTH = 0.4, 0.0245, 3, 6
 STEP_SIZES = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
 WIDTHS = (2, 3, 4, 6, 10)
-# Around the ridge at which gradient descent leaves rank 2, which depends on the depth; deep networks diverge at the step of shallow
-# ones.
+# Around the ridge at which gradient descent leaves rank 2, which depends on the depth; deep networks diverge at the
+# step of shallow ones.
 RIDGES = {
     2: (0.07, 0.08, 0.09, 0.1, 0.11, 0.12),
     3: (0.022, 0.023, 0.024, 0.025, 0.026, 0.027),
@@ -35,9 +35,11 @@ RIDGES = {
 }
 STEP_SIZE_OF_DEPTH = {2: 0.4, 3: 0.4, 4: 0.3, 5: 0.3}
 OPEN = (
-    "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not said otherwise; "
+    "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
+    "said otherwise; "
     "eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
-    "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of the simulation count as "
+    "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
+    "the simulation count as "
     "what they are.",
 )
 SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
@@ -137,8 +139,11 @@ def draw(data: xr.Dataset) -> Figure:
             cells = data.sel(cell=chosen)
             shares = [_share(cells.isel(cell=place)) for place in range(cells.sizes["cell"])]
             name = "SGD" if algorithm == "sgd" else "gradient descent"
-            _curve(middle, cells["ridge"].values.tolist(), shares, f"{name}, L={depth}", color=f"C{number}",
-                   linestyle=style, marker="o" if algorithm == "sgd" else "s")  # fmt: skip
+            x, look = cells["ridge"].values.tolist(), {"color": f"C{number}", "linestyle": style, "marker": "o"}
+            if algorithm == "sgd":
+                _curve(middle, x, shares, f"{name}, L={depth}", **look)
+            else:  # the same outcome from every start: no interval to show
+                middle.plot(x, [share.value for share in shares], label=f"{name}, L={depth}", markersize=3, **look)
     middle.set(xlabel="ridge λ", ylabel=f"share that left rank 2 in {STEPS:,} steps", xscale="log", ylim=(-0.03, 1.05))
     middle.set_title("width 6, η=0.4 (L=2, 3) or 0.3")
     for axes in (left, middle, right):
@@ -185,7 +190,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     rises, count = int(deep["rose"].sum()), int(deep["sat"].sum())
     sgd, gd = cell("ridge", "sgd", depth=4, ridge=0.0095), cell("ridge", "gradient-descent", depth=4, ridge=0.0095)
     return [
-        Claim("jump-rates-step-size", "slides, theorem", "Jumps come from the finite step size: they are more frequent at a "
+        Claim("jump-rates-step-size", "slides, theorem", "Jumps come from the finite step size: they are more "
+                                                         "frequent at a "
               "larger one.", f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
               _ratio(_rate(fast), _rate(slow)), (2, np.inf), choice, "ratio of the rates, with the widest interval"),
         Claim("jump-rates-width", "this project", "The rate does not depend on the width of a wide enough network.",
@@ -196,11 +202,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}"),
         Claim("jump-rates-two-layers", "slides, theorem", "With two layers no rank ever rises.",
               f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
-              proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), (0, 0.05), Verdict.DOES_NOT_HOLD,
-              "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta |residual| s^(L-1) and "
+              proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), (0, 0.05),
+              Verdict.DOES_NOT_HOLD,
+              "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
+              "|residual| s^(L-1) and "
               "shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that holds it"),
-        Claim("jump-rates-depth", "this project", "In four layers SGD stays at rank 2 where gradient descent leaves it.",
+        Claim("jump-rates-depth", "this project", "In four layers SGD stays at rank 2 where gradient descent leaves "
+                                                  "it.",
               f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}", _share(sgd), (0, 0.2), choice,
-              f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the second "
+              f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
+              f"second "
               "direction alive: jumps that gradient descent cannot make need depth 3"),
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,21 +23,25 @@ TITLE = "one-way jumps: SGD, gradient descent, and the stochastic differential e
 SEEDS = 200
 QUICK_SEEDS = 16
 OPEN = (
-    "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random rotations, "
+    "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
+    "rotations, "
     "100,000 steps; offshoots with eta=0.2, lambda=2e-4, 20,000 steps. The regime is narrow: at lambda=0.0265 gradient "
     "descent leaves rank 2 as well, at lambda=0.022 SGD rarely does.",
-    "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed entries, and as "
+    "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed "
+    "entries, and as "
     "back above 0.1 of it.",
-    "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 steps here. Runs that reach "
+    "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 steps "
+    "here. Runs that reach "
     "rank 1 before have never been at rank 2 and count as no jump.",
-    "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of SGD. It is run for "
+    "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
+    "SGD. It is run for "
     "fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
 )
 EPSILON, DEPTH, WIDTH, STEP_SIZE, RIDGE = 0.25, 3, 6, 0.4, 0.0245
 RUN = CompletionSettings(
     epsilon=EPSILON, depth=DEPTH, width=WIDTH, step_size=STEP_SIZE, ridge=RIDGE, steps=100_000, every=200
 )
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "SGD": {},
     "gradient descent": {"algorithm": "gradient-descent"},
     "mini-batches of 2": {"algorithm": "mini-batch", "batch_size": 2, "steps": 50_000},
@@ -46,16 +51,14 @@ VARIANTS = {
 }
 # Offshoots of every run: so many in the time before its jump, and as many after it.
 BRANCHES = 4
-OFFSHOOT = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
+OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
 
 
 def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
     """All variants from the same starts, and offshoots of SGD before and after its jumps."""
     # The stochastic differential equation takes a step for each substep; the bar counts those.
-    lengths = [
-        seeds * int(options.get("steps", RUN.steps)) * int(options.get("substeps", 1)) for options in VARIANTS.values()
-    ]
+    lengths = [seeds * options.get("steps", RUN.steps) * options.get("substeps", 1) for options in VARIANTS.values()]
     lengths.append(seeds * 2 * BRANCHES * OFFSHOOT["steps"])
     reports = stages(progress, lengths)
     parts = []
@@ -215,20 +218,24 @@ def claims(data: xr.Dataset) -> list[Claim]:
         Claim("jumps-one-way", "slides, theorem", "No run jumps back to a higher rank.", SUMMARY,
               proportion(int(sgd["rose"].sum()), seeds), (0, 0.05), choice,
               f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}"),
-        Claim("jumps-gradient-descent", "slides, figure", "Gradient descent from the same starts stays at rank 2.", SUMMARY,
+        Claim("jumps-gradient-descent", "slides, figure", "Gradient descent from the same starts stays at rank 2.",
+        SUMMARY,
               proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds), (0, 0.05), choice,
               f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
               f"{int(gd['sat'].sum())} of {seeds} sat"),
-        Claim("jumps-offshoots", "slides, figure", "Offshoots after the jump reach a test error at least 100 times below "
+        Claim("jumps-offshoots", "slides, figure", "Offshoots after the jump reach a test error at least 100 times "
+                                                   "below "
               "offshoots before it.", f"{SUMMARY}; offshoots with eta=0.2, lambda=2e-4, 20,000 steps",
               median(factors), (100, np.inf), choice,
               f"median over runs of the ratio of medians; the smallest is {factors.min():.3g}"),
         Claim("jumps-sde", "slides, conclusion", "The continuous approximation does not jump.",
-              "the same, Euler-Maruyama with 8 substeps, T=10,000", proportion(int(fine["jumped"].sum()), seeds), (0, 0.05),
+              "the same, Euler-Maruyama with 8 substeps, T=10,000", proportion(int(fine["jumped"].sum()), seeds), (0,
+              0.05),
               Verdict.DOES_NOT_HOLD,
               f"share of the runs that jump; per step they jump {relative:.2g} times as often as SGD. What the "
               "equation lacks is the closed set, not the jump: its noise is unbounded"),
-        Claim("jumps-sde-diverges", "slides, conclusion", "SGD stays in a bounded region where its continuous approximation does not.",
+        Claim("jumps-sde-diverges", "slides, conclusion", "SGD stays in a bounded region where its continuous "
+                                                          "approximation does not.",
               "the same, Euler-Maruyama with 1 substep, T=40,000", proportion(int(coarse["diverged"].sum()), seeds),
               (0.05, 1.0), choice,
               f"share of the SDE runs that diverge; with 8 substeps {int(fine['diverged'].sum())} of {seeds} in "

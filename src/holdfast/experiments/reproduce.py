@@ -13,6 +13,7 @@ from rich.table import Table
 from holdfast import terminal
 from holdfast.claims import Claim, Verdict
 from holdfast.experiments import (
+    absorbing,
     algorithm_4,
     figure_1,
     figure_2,
@@ -21,6 +22,9 @@ from holdfast.experiments import (
     figure_5,
     figure_6,
     isometry,
+    jump_rates,
+    jump_recovery,
+    jumps,
     proposition_1,
     sequences,
     theorem_2,
@@ -48,6 +52,10 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "proposition_1": proposition_1,
     "isometry": isometry,
     "sequences": sequences,
+    "jumps": jumps,
+    "jump_rates": jump_rates,
+    "absorbing": absorbing,
+    "jump_recovery": jump_recovery,
 }
 
 # The folder, inside that of the results, in which data sets are kept for the next call. It can be deleted at any time.

@@ -80,7 +80,7 @@ def equal_weights(problem: MatrixCompletion) -> Weights:
 
 
 def batch_weights(problem: MatrixCompletion, batch_size: int) -> Weights:
-    """m observed entries, drawn uniformly with replacement, with weight 1/m each time: mini-batch SGD.
+    """M observed entries, drawn uniformly with replacement, with weight 1/m each time: mini-batch SGD.
 
     Args:
         problem: what is observed. With no observed entry all weights are zero.
@@ -104,8 +104,8 @@ def gaussian_weights(problem: MatrixCompletion, temperature: ArrayLike) -> Weigh
 
         w_k = 1/N + sqrt(temperature / N) (xi_k - mean of xi),    xi_k ~ N(0, 1) independent
 
-    SGD draws e_K with K uniform, whose covariance is (I - 1 1^T / N) / N, that of the second term. The gradient noise is linear
-    in the weights, so this noise has the covariance of the gradient of SGD at whatever state it meets.
+    SGD draws e_K with K uniform, whose covariance is (I - 1 1^T / N) / N, that of the second term. The gradient noise
+    is linear in the weights, so this noise has the covariance of the gradient of SGD at whatever state it meets.
 
     One step of length h of the Euler-Maruyama method for the stochastic differential equation
         d theta = - gradient dt + sqrt(eta) Sigma(theta)^(1/2) dB

@@ -8,6 +8,7 @@ from holdfast.theory.absorbing import (
     Constants,
     closedness,
     grid,
+    holding_size,
     imbalance,
     layer_ranks,
     margins,
@@ -86,3 +87,21 @@ def test_search_agrees_with_the_margins():
         found = closedness(margins(layers, 2, candidate.constants).inside)
         assert candidate.entered == pytest.approx((found.entered >= 0).mean())
         assert candidate.exits == found.exits.sum()
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+def test_below_the_holding_size_a_chain_of_numbers_shrinks(depth):
+    """Layers of size one: the bound is the step itself."""
+    step_size, ridge, residual = 0.1, 0.02, -0.7
+    limit = holding_size(ridge, residual, depth)
+    for share in (0.5, 0.99, 1.01, 2.0):
+        size = share * limit
+        after = (1 - 2 * step_size * ridge) * size - step_size * residual * size ** (depth - 1)
+        assert (after < size) == (share < 1)
+
+
+def test_two_layers_hold_all_sizes_or_none():
+    assert holding_size(0.3, 0.5, 2) == np.inf
+    assert holding_size(0.2, 0.5, 2) == 0
+    assert holding_size(0.2, 0.0, 3) == np.inf
+    assert holding_size(0.2, 0.5, 1) == 0

@@ -37,6 +37,7 @@ BALANCES, SLACKS, LEVELS, BOUNDS = (0.03, 0.1, 0.3), (0.1, 0.3, 0.6, 0.9), (0.01
 # The constants this project stands by: the loosest of the search for which no run ever left.
 CHOSEN = Constants(balance=0.1, slack=0.6, level=0.1, bound=4.0)
 ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "SDE": "sde"}
+SUBSTEPS = 8  # of the equation in a step of SGD
 LONG_RUNS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradient-descent"}
 OPEN = (
     "The form of f_alpha. Ours is 1 - (1 - x / alpha)^2 below alpha, the simplest with a continuous slope; the search "
@@ -57,7 +58,13 @@ def _train(seeds: int, algorithm: AlgorithmName, step_size: float, ridge: float,
     numbers = np.arange(seeds)
     layers = starts(widths, INIT_SCALE, numbers)
     return train(
-        two_by_two(EPSILON), layers, numbers, step_size=step_size, ridge=ridge, build=Build(algorithm), **options
+        two_by_two(EPSILON),
+        layers,
+        numbers,
+        step_size=step_size,
+        ridge=ridge,
+        build=Build(algorithm, substeps=SUBSTEPS),
+        **options,
     )
 
 
@@ -66,7 +73,7 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     problem = two_by_two(EPSILON)
     # A quarter of the seeds: each of their steps is kept.
     few = max(QUICK_SEEDS // 2, seeds // 4)
-    lengths = [few * STEPS] * len(ALGORITHMS) + [seeds * COLLAPSE_STEPS] * 2
+    lengths = [few * STEPS, few * STEPS * SUBSTEPS] + [seeds * COLLAPSE_STEPS] * 2
     reports = stages(progress, lengths)
     parts, searches = [], []
     for (name, algorithm), report in zip(ALGORITHMS.items(), reports, strict=False):
@@ -183,13 +190,14 @@ def draw(data: xr.Dataset) -> Figure:
     )
     closed = (data["search_exits"] == 0) & (data["search_entered"] > 0.5)
     for algorithm, style in (("SGD", "o-"), ("SDE", "s:")):
-        for number, balance in enumerate(BALANCES):
-            share = closed.sel(algorithm=algorithm, balance=balance).mean(("count", "slack", "bound"))
+        for number, level in enumerate(LEVELS):
+            share = closed.sel(algorithm=algorithm, level=level).sel(balance=BALANCES[1:], bound=BOUNDS[1:])
+            label = f"{algorithm}, alpha={level}"
             middle.plot(
-                data["level"], share, style, color=f"C{number}", markersize=4, label=f"{algorithm}, eps1={balance}"
+                data["slack"], share.mean(("count", "balance", "bound")), style, color=f"C{number}", label=label
             )
-    middle.set(xlabel="level alpha", ylabel="share of constants with B_1 closed", xscale="log", ylim=(-0.03, 1.05))
-    middle.set_title("Search over f, eps1, eps2, C")
+    middle.set(xlabel="eps2", ylabel="share of constants with B_1 closed", ylim=(-0.03, 1.05))
+    middle.set_title("Search: eps1 ≥ 0.1, C ≥ 2, three forms of f")
     for number, name in enumerate(data["long_run"].values.tolist()):
         runs = data.sel(long_run=name)["largest"].clip(min=1e-12)
         for seed in range(min(12, runs.sizes["seed"])):
@@ -235,7 +243,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               "leads out.", f"{SUMMARY}, {constants}", proportion(left, max(steps, 1)), (0, 0.001), choice,
               f"share of steps that lead out, all three entries tried: {left} of {steps:,}"),
         Claim("absorbing-sde", "slides, conclusion", "The continuous approximation leaves B_1.",
-              f"{SUMMARY}, {constants}, Euler-Maruyama with 1 substep",
+              f"{SUMMARY}, {constants}, Euler-Maruyama with 8 substeps",
               proportion(int(((sde["exits"].values > 0) | sde["diverged"].values.astype(bool)).sum()), runs), (0.5,
               1), choice,
               f"share of the runs that ever left or diverged; the search found "

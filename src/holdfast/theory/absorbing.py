@@ -118,6 +118,30 @@ def margins(layers: Layers, rank: float, constants: Constants) -> Margins:
     return Margins(constants.balance - imbalance(wide), rank + constants.slack - counts, constants.bound - largest)
 
 
+def holding_size(ridge: float, residual: float, depth: int) -> float:
+    """The singular value of balanced layers below which the ridge wins over any single entry, to first order.
+
+        s <- s - 2 eta lambda s + eta |residual| s^(L-1) at most,    so s shrinks for s^(L-2) < 2 lambda / |residual|
+
+    Below it a lost direction stays lost: this is what makes jumps one-way for three or more layers. With two layers
+    both terms are linear, and the direction is held (infinity) or not (0) whatever its size; with one layer the entry
+    always wins.
+
+    Args:
+        ridge: lambda.
+        residual: the largest |A_ij - A*_ij| over the observed entries.
+        depth: L.
+
+    Example:
+        >>> holding_size(0.02, 0.4, 3), holding_size(0.02, 0.4, 2)
+        (0.1, 0.0)
+    """
+    ratio = 2 * ridge / abs(residual) if residual else np.inf
+    if depth > 2:
+        return float(ratio ** (1 / (depth - 2)))
+    return np.inf if depth == 2 and ratio > 1 else 0.0
+
+
 class Closedness(NamedTuple):
     """Whether runs stay in a set once they are in it.
 

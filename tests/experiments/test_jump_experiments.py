@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from holdfast.completion import starts, train
-from holdfast.experiments import absorbing, jump_rates, jump_recovery, jumps
+from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
 from holdfast.experiments.curves import stages
 from holdfast.experiments.store import Store
 from holdfast.plots import style
@@ -24,14 +24,14 @@ def short(monkeypatch):
     monkeypatch.setattr(jumps, "OFFSHOOT", jumps.OFFSHOOT | {"steps": 500})
     monkeypatch.setattr(jump_rates, "STEPS", 1500)
     monkeypatch.setattr(absorbing, "STEPS", 1500)
-    monkeypatch.setattr(absorbing, "COLLAPSE_STEPS", 3000)
+    monkeypatch.setattr(collapse, "STEPS", 3000)
     monkeypatch.setattr(jump_recovery, "STEPS", 300)
     monkeypatch.setattr(jump_recovery, "ANNEALED_STEPS", 100)
     monkeypatch.setattr(jump_recovery, "EVERY", 50)
 
 
 @pytest.mark.parametrize(
-    "experiment", [jumps, absorbing, jump_recovery, jump_rates], ids=lambda module: module.__name__
+    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
 )
 def test_experiment_cut_short(experiment, short, tmp_path):
     reports = []

@@ -36,11 +36,9 @@ RIDGES = {
 STEP_SIZE_OF_DEPTH = {2: 0.4, 3: 0.4, 4: 0.3, 5: 0.3}
 OPEN = (
     "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
-    "said otherwise; "
-    "eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
+    "said otherwise; eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
     "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
-    "the simulation count as "
-    "what they are.",
+    "the simulation count as what they are.",
 )
 SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
 
@@ -190,27 +188,57 @@ def claims(data: xr.Dataset) -> list[Claim]:
     rises, count = int(deep["rose"].sum()), int(deep["sat"].sum())
     sgd, gd = cell("ridge", "sgd", depth=4, ridge=0.0095), cell("ridge", "gradient-descent", depth=4, ridge=0.0095)
     return [
-        Claim("jump-rates-step-size", "slides, theorem", "Jumps come from the finite step size: they are more "
-                                                         "frequent at a "
-              "larger one.", f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
-              _ratio(_rate(fast), _rate(slow)), (2, np.inf), choice, "ratio of the rates, with the widest interval"),
-        Claim("jump-rates-width", "this project", "The rate does not depend on the width of a wide enough network.",
-              f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}", _ratio(_rate(wide), _rate(narrow)),
-              (1 / 3, 3), choice, "ratio of the rates, with the widest interval"),
-        Claim("jump-rates-one-way", "slides, theorem", "With three or more layers no rank ever rises.",
-              f"all cells with L = 3, 4, 5, {SUMMARY}", proportion(rises, max(count, 1)), (0, 0.01), choice,
-              f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}"),
-        Claim("jump-rates-two-layers", "slides, theorem", "With two layers no rank ever rises.",
-              f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
-              proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), (0, 0.05),
-              Verdict.DOES_NOT_HOLD,
-              "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
-              "|residual| s^(L-1) and "
-              "shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that holds it"),
-        Claim("jump-rates-depth", "this project", "In four layers SGD stays at rank 2 where gradient descent leaves "
-                                                  "it.",
-              f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}", _share(sgd), (0, 0.2), choice,
-              f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
-              f"second "
-              "direction alive: jumps that gradient descent cannot make need depth 3"),
-    ]  # fmt: skip
+        Claim(
+            "jump-rates-step-size",
+            "Wang and Jacot, theorem",
+            "Jumps come from the finite step size: they are more frequent at a larger one.",
+            f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
+            _ratio(_rate(fast), _rate(slow)),
+            (2, np.inf),
+            choice,
+            "ratio of the rates, with the widest interval",
+        ),
+        Claim(
+            "jump-rates-width",
+            "this project",
+            "The rate does not depend on the width of a wide enough network.",
+            f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
+            _ratio(_rate(wide), _rate(narrow)),
+            (1 / 3, 3),
+            choice,
+            "ratio of the rates, with the widest interval",
+        ),
+        Claim(
+            "jump-rates-one-way",
+            "Wang and Jacot, theorem",
+            "With three or more layers no rank ever rises.",
+            f"all cells with L = 3, 4, 5, {SUMMARY}",
+            proportion(rises, max(count, 1)),
+            (0, 0.01),
+            choice,
+            f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
+        ),
+        Claim(
+            "jump-rates-two-layers",
+            "Wang and Jacot, theorem",
+            "With two layers no rank ever rises.",
+            f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
+            proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)),
+            (0, 0.05),
+            Verdict.DOES_NOT_HOLD,
+            "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
+            "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
+            "holds it",
+        ),
+        Claim(
+            "jump-rates-depth",
+            "this project",
+            "In four layers SGD stays at rank 2 where gradient descent leaves it.",
+            f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}",
+            _share(sgd),
+            (0, 0.2),
+            choice,
+            f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
+            "second direction alive: jumps that gradient descent cannot make need depth 3",
+        ),
+    ]

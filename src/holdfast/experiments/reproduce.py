@@ -15,6 +15,7 @@ from holdfast.claims import Claim, Verdict
 from holdfast.experiments import (
     absorbing,
     algorithm_4,
+    collapse,
     figure_1,
     figure_2,
     figure_3,
@@ -55,6 +56,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "jumps": jumps,
     "jump_rates": jump_rates,
     "absorbing": absorbing,
+    "collapse": collapse,
     "jump_recovery": jump_recovery,
 }
 

@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 
 from holdfast.claims import Claim, Verdict
 from holdfast.completion import AlgorithmName, Build, starts, train
-from holdfast.experiments.curves import stages
+from holdfast.experiments.curves import draw_survival, stages
 from holdfast.jumps import SITTING, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems import two_by_two
 from holdfast.statistics import proportion
-from holdfast.survival import event_rate, kaplan_meier
+from holdfast.survival import event_rate
 
 TITLE = "the collapse to rank 0 at constant step size and ridge"
 SEEDS = 64
@@ -65,12 +65,7 @@ def draw(data: xr.Dataset) -> Figure:
         lines = left.plot(data["step"] / 1000, sizes.transpose("step", "seed"), color=f"C{number}", linewidth=0.7)
         lines[0].set_label(name)
         sat = runs["sat"].values.astype(bool)
-        curve = kaplan_meier(runs["waited"].values[sat], runs["collapsed"].values[sat])
-        end = runs["waited"].values[sat].max(initial=0)
-        x = np.append(curve.times, end) / 1000
-        right.step(x, np.append(curve.share, curve.share[-1]), where="post", color=f"C{number}", label=name)
-        bands = (np.append(part, part[-1]) for part in (curve.low, curve.high))
-        right.fill_between(x, *bands, step="post", color=f"C{number}", alpha=0.15, linewidth=0)
+        draw_survival(right, runs["waited"].values[sat] / 1000, runs["collapsed"].values[sat], name, color=f"C{number}")
     left.set(xlabel="step, in 1000", ylabel="largest singular value", yscale="log", ylim=(1e-12, 10))
     left.set_title(f"The first {SHOWN} runs")
     right.set(xlabel="steps since sitting at rank 1, in 1000", ylabel="share still at rank 1", ylim=(-0.03, 1.05))

@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from holdfast.plots import BAND, COLOURS, band
+from holdfast.survival import kaplan_meier
 
 # The paper calls the invariant signal true and the residual error.
 LABELS = {"invariant": "invariant", "spurious": "spurious", "residual": "residual"}
@@ -53,3 +54,14 @@ def stages(progress: Callable[[int, int], None] | None, lengths: list[int]) -> l
         return report
 
     return [stage(sum(lengths[:number]), length) for number, length in enumerate(lengths)]
+
+
+def draw_survival(axes: Axes, waited: np.ndarray, happened: np.ndarray, label: str, **line) -> None:
+    """The share that still waits, with its band, up to the longest time that was watched; nothing if nobody waited."""
+    if len(waited) == 0:
+        return
+    curve = kaplan_meier(waited, happened)
+    times = np.append(curve.times, waited.max())
+    share, low, high = (np.append(part, part[-1]) for part in (curve.share, curve.low, curve.high))
+    (drawn,) = axes.step(times, share, where="post", label=label, **line)
+    axes.fill_between(times, low, high, step="post", color=drawn.get_color(), alpha=0.15, linewidth=0)

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from holdfast.claims import Claim, Verdict
 from holdfast.completion import Build, Simulation, offshoots, simulate_completion
 from holdfast.completion_settings import CompletionSettings
-from holdfast.experiments.curves import stages
+from holdfast.experiments.curves import draw_survival, stages
 from holdfast.jumps import SITTING, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure
 from holdfast.statistics import Estimate, median, proportion
-from holdfast.survival import event_rate, kaplan_meier
+from holdfast.survival import event_rate
 
 TITLE = "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts"
 SEEDS = 200
@@ -117,13 +117,8 @@ def draw(data: xr.Dataset) -> Figure:
     for number, name in enumerate(VARIANTS):
         runs = data.sel(variant=name)
         sat = runs["sat"].values.astype(bool)
-        curve = kaplan_meier(runs["waited"].values[sat], runs["jumped"].values.astype(bool)[sat])
-        end = float(runs["waited"].values[sat].max()) if sat.any() else 0.0
-        style = {"linestyle": "--" if "SDE" in name else "-", "color": f"C{number % 5}"}
-        x, share = np.append(curve.times, end), np.append(curve.share, curve.share[-1])
-        middle.step(x, share, where="post", label=name, **style)
-        low, high = np.append(curve.low, curve.low[-1]), np.append(curve.high, curve.high[-1])
-        middle.fill_between(x, low, high, step="post", alpha=0.15, color=style["color"], linewidth=0)
+        look = {"linestyle": "--" if "SDE" in name else "-", "color": f"C{number % 5}"}
+        draw_survival(middle, runs["waited"].values[sat], runs["jumped"].values[sat], name, **look)
     middle.set(xlabel="steps since sitting at rank 2", ylabel="share still at rank 2", ylim=(-0.03, 1.05))
     middle.set(xscale="log", xlim=(RUN.every, RUN.steps))
     middle.set_title("Kaplan-Meier, bands of 95 %")

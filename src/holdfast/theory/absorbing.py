@@ -133,8 +133,8 @@ def holding_size(ridge: float, residual: float, depth: int) -> float:
         depth: L.
 
     Example:
-        >>> holding_size(0.02, 0.4, 3), holding_size(0.02, 0.4, 2)
-        (0.1, 0.0)
+        >>> holding_size(0.25, 2.0, 3), holding_size(0.25, 2.0, 2)
+        (0.25, 0.0)
     """
     ratio = 2 * ridge / abs(residual) if residual else np.inf
     if depth > 2:

@@ -14,13 +14,14 @@ from typing import Annotated, Any
 import tyro
 
 from holdfast import __version__
-from holdfast.commands import advise, bench, phase, reproduce, simulate, window
+from holdfast.commands import advise, bench, jumps, phase, reproduce, simulate, window
 
 COMMANDS: dict[str, Any] = {
     "simulate": simulate,
     "window": window,
     "phase": phase,
     "advise": advise,
+    "jumps": jumps,
     "reproduce": reproduce,
     "bench": bench,
 }

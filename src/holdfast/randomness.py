@@ -40,6 +40,12 @@ def threefry(key: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.A
     return first, second
 
 
+def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
+    """The same key as `jax.random.fold_in`, to the bit, with the rounds unrolled: a loop of short steps feels it."""
+    words = threefry(key, jnp.zeros((), jnp.uint32), number.astype(jnp.uint32))
+    return jax.random.wrap_key_data(jnp.stack(words), impl="threefry2x32")
+
+
 def standard_normals(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
     """Independent N(0, 1) numbers by the method of Box and Muller (1958).
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.algorithms import Algorithm
+from holdfast.randomness import fold_in
 
 # A run whose squared state norm passes this has left every region the theory speaks of; float32 still holds the
 # square of what the next step makes of it.
@@ -217,7 +218,7 @@ def _advance(build: Build, vectorised: bool, shared: Any, parameters: Any, seed:
         key = jax.random.key(seed, impl="threefry2x32")
 
         def body(step: jax.Array, carry: _Carry) -> _Carry:
-            proposed, _ = experiment.algorithm.step(jax.random.fold_in(key, step), carry.state)
+            proposed, _ = experiment.algorithm.step(fold_in(key, step), carry.state)
             size = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(proposed))
             alive = (carry.diverged_at < 0) & (size < DIVERGENCE_LIMIT)
             state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), proposed, carry.state)

@@ -60,4 +60,6 @@ def proportion(successes: int, count: int) -> Estimate:
     share = successes / count
     centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    return Estimate(share, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+    # Rounding must not put the share outside of its own interval, nor the interval outside of what a share can be.
+    low, high = float(centre - half), float(centre + half)
+    return Estimate(share, max(0.0, min(share, low)), min(1.0, max(share, high)))

@@ -7,8 +7,8 @@ from holdfast.claims import Verdict
 from holdfast.experiments.reproduce import EXPERIMENTS
 from holdfast.plots import style
 
-# Explicit samples take long; the intervals of medians need at least six seeds.
-SLOW = ("algorithm_4", "theorem_2")
+# Explicit samples take long, and so do jumps, which are waited for; the intervals of medians need at least six seeds.
+SLOW = ("algorithm_4", "theorem_2", "jumps", "jump_rates", "absorbing", "collapse", "jump_recovery")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """What the figures have in common: curves of the three signals, a table of their quantiles, places where they cross."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 
 from holdfast.plots import BAND, COLOURS, band
+from holdfast.survival import kaplan_meier
 
 # The paper calls the invariant signal true and the residual error.
 LABELS = {"invariant": "invariant", "spurious": "spurious", "residual": "residual"}
@@ -32,3 +35,33 @@ def crossing(places: np.ndarray, levels: np.ndarray, mark: float) -> float:
         return np.nan
     weight = excess[after - 1] / (excess[after - 1] - excess[after])
     return float(places[after - 1] + weight * (places[after] - places[after - 1]))
+
+
+def stages(progress: Callable[[int, int], None] | None, lengths: list[int]) -> list[Callable[[int, int], None]]:
+    """One report for each part of a simulation, which together fill one progress bar.
+
+    Args:
+        progress: called with (done, in all), or None.
+        lengths: of the parts, in the unit of the bar.
+    """
+    total = sum(lengths)
+
+    def stage(begin: int, length: int) -> Callable[[int, int], None]:
+        def report(done: int, of: int) -> None:
+            if progress is not None:
+                progress(begin + length * done // max(of, 1), total)
+
+        return report
+
+    return [stage(sum(lengths[:number]), length) for number, length in enumerate(lengths)]
+
+
+def draw_survival(axes: Axes, waited: np.ndarray, happened: np.ndarray, label: str, **line) -> None:
+    """The share that still waits, with its band, up to the longest time that was watched; nothing if nobody waited."""
+    if len(waited) == 0:
+        return
+    curve = kaplan_meier(waited, happened)
+    times = np.append(curve.times, waited.max())
+    share, low, high = (np.append(part, part[-1]) for part in (curve.share, curve.low, curve.high))
+    (drawn,) = axes.step(times, share, where="post", label=label, **line)
+    axes.fill_between(times, low, high, step="post", color=drawn.get_color(), alpha=0.15, linewidth=0)

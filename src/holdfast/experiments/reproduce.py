@@ -12,7 +12,9 @@ from rich.table import Table
 
 from holdfast.claims import Claim, Verdict
 from holdfast.experiments import (
+    absorbing,
     algorithm_4,
+    collapse,
     exponents,
     figure_1,
     figure_2,
@@ -21,6 +23,9 @@ from holdfast.experiments import (
     figure_5,
     figure_6,
     isometry,
+    jump_rates,
+    jump_recovery,
+    jumps,
     phase,
     proposition_1,
     sequences,
@@ -51,6 +56,11 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "sequences": sequences,
     "exponents": exponents,
     "phase": phase,
+    "jumps": jumps,
+    "jump_rates": jump_rates,
+    "absorbing": absorbing,
+    "collapse": collapse,
+    "jump_recovery": jump_recovery,
 }
 
 COLOURS = {

@@ -3,7 +3,7 @@
     G = (1/m) sum_i <X_i, fitted - A* - A(e_i)> X_i
 
 `population` is the limit of `law` for m -> infinity and `law` is equal in law to `online`. `fixed` reads a data set;
-its batch is a weight for each row.
+its batch is a weight for each row. `completion` has the gradients of matrix completion, in the layers of a network.
 """
 
 from holdfast.oracles.data import fixed, online

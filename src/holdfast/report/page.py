@@ -57,7 +57,8 @@ $sections
 </main>
 <footer class="faint">
 <p>The paper: Y. Xu, Y. Gu and C. Fang, <a href="https://arxiv.org/abs/2403.01420">The Implicit Bias of Heterogeneity
-towards Invariance: A Study of Multi-Environment Matrix Sensing</a>, NeurIPS 2024.</p>
+towards Invariance: A Study of Multi-Environment Matrix Sensing</a>, NeurIPS 2024. Experiments on jumps: Z. Wang and
+A. Jacot, Implicit Bias of SGD in L2-regularized Linear DNNs: One-way Jumps from High to Low Rank, ICLR 2024.</p>
 </footer>
 </body>
 </html>

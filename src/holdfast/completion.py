@@ -1,0 +1,241 @@
+"""Matrix completion by deep linear networks: from settings to paths of the layers, and offshoots of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from holdfast.algorithms.deep_linear import LayerGradient, deep_linear, orthogonal_layers, repeated
+from holdfast.completion_settings import AlgorithmName, CompletionSettings
+from holdfast.oracles import completion as oracles
+from holdfast.problems import MatrixCompletion, random_low_rank, two_by_two
+from holdfast.run import Experiment, run
+
+# A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a
+# kernel of more entries than this among threads, which costs more than it gains.
+ENTRIES, LARGEST_SLAB, SMALLEST_SLAB = 1600, 64, 4
+
+
+@dataclass(frozen=True)
+class Build:
+    """Makes the experiment of one run; equal builds are compiled once.
+
+    Attributes:
+        algorithm: by name.
+        batch_size: of mini-batches.
+        substeps: of the stochastic differential equation in one step of SGD.
+    """
+
+    algorithm: AlgorithmName = "sgd"
+    batch_size: int = 2
+    substeps: int = 1
+
+    def __call__(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> Experiment:
+        """The algorithm of one run; its layers are recorded."""
+        substeps = self.substeps if self.algorithm == "sde" else 1
+        gradient = self._gradient(problem, parameters["noise_variance"])
+        algorithm = deep_linear(gradient, parameters["layers"], parameters["step_size"] / substeps, parameters["ridge"])
+        return Experiment(
+            repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers}
+        )
+
+    def _gradient(self, problem: MatrixCompletion, noise_variance: ArrayLike) -> LayerGradient:
+        weighted: dict[str, Callable[[], oracles.Weights]] = {
+            "gradient-descent": lambda: oracles.equal_weights(problem),
+            "mini-batch": lambda: oracles.batch_weights(problem, self.batch_size),
+            "sde": lambda: oracles.gaussian_weights(problem, self.substeps),
+        }
+        if self.algorithm in weighted:
+            return oracles.weighted_entries(problem, weighted[self.algorithm]())
+        noisy = self.algorithm == "label-noise"
+        return oracles.one_entry(problem, oracles.noisy_labels(noise_variance) if noisy else oracles.exact_labels)
+
+
+class Paths(NamedTuple):
+    """The layers of every run at every record.
+
+    Attributes:
+        steps: (records,), the number of steps done.
+        layers: W_1, ..., W_L, each (runs, records, rows, columns).
+        diverged_at: (runs,), the step at which a run left the finite region, -1 where it did not.
+    """
+
+    steps: np.ndarray
+    layers: tuple[np.ndarray, ...]
+    diverged_at: np.ndarray
+
+    @property
+    def fitted(self) -> np.ndarray:
+        """A = W_L ... W_1 at every record, (runs, records, rows, columns)."""
+        product = self.layers[0].astype(float)
+        for layer in self.layers[1:]:
+            product = layer @ product
+        return product
+
+    def at(self, record: int | np.ndarray) -> tuple[np.ndarray, ...]:
+        """The layers of all runs at one record, or of each run at a record of its own."""
+        return tuple(layer[np.arange(len(layer)), record] for layer in self.layers)
+
+
+def train(
+    problem: MatrixCompletion,
+    layers: tuple[np.ndarray, ...],
+    seeds: ArrayLike,
+    *,
+    step_size: ArrayLike,
+    ridge: ArrayLike,
+    steps: int,
+    every: int,
+    build: Build | None = None,
+    noise_variance: ArrayLike = 0.0,
+    slab: int | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Paths:
+    """Train one network for each seed, all on one problem, in the loop of the library.
+
+    Args:
+        problem: what is observed.
+        layers: the starts, each with a leading axis of runs.
+        seeds: one for each run.
+        step_size: eta, one for all runs or one for each.
+        ridge: lambda, likewise.
+        steps: T.
+        every: steps between records.
+        build: the algorithm; SGD by default.
+        noise_variance: of the labels, for the algorithm label-noise.
+        slab: runs in one compiled program; by default as many as suit the size of the layers.
+        workers: threads; one for each core by default.
+        progress: called with (steps done, steps in all), summed over runs.
+
+    Example, gradient descent on the 2 x 2 example fits what is observed:
+        >>> start = starts((2, 3, 3, 2), 1.0, range(4))
+        >>> options = {"step_size": 0.2, "ridge": 1e-4, "steps": 2000, "every": 2000}
+        >>> paths = train(two_by_two(0.5), start, range(4), build=Build("gradient-descent"), **options)
+        >>> bool((two_by_two(0.5).train_error(paths.fitted[:, -1]) < 1e-5).all())
+        True
+    """
+    count = len(np.asarray(seeds))
+    numbers = {"step_size": step_size, "ridge": ridge, "noise_variance": noise_variance}
+    dtype = np.asarray(problem.targets).dtype
+    parameters: dict[str, Any] = {
+        name: np.broadcast_to(np.asarray(value, dtype), count) for name, value in numbers.items()
+    }
+    parameters["layers"] = tuple(np.asarray(layer, dtype) for layer in layers)
+    records = run(
+        build or Build(), problem, parameters, seeds, steps=steps, every=every,
+        slab=slab or slab_size(layers), workers=workers,
+        double=dtype == np.float64, progress=progress,
+    )  # fmt: skip
+    recorded: Any = records.values["layers"]  # a tuple of arrays: records may be any tree
+    return Paths(records.steps, recorded, records.diverged_at)
+
+
+def slab_size(layers: tuple[np.ndarray, ...]) -> int:
+    """How many runs one compiled program holds."""
+    return max(SMALLEST_SLAB, min(LARGEST_SLAB, ENTRIES // max(layer[0].size for layer in layers)))
+
+
+def starts(widths: tuple[int, ...], init_scale: float, seeds: ArrayLike) -> tuple[np.ndarray, ...]:
+    """The starting layers of all seeds, each with a leading axis of runs; see `orthogonal_layers`."""
+    drawn = [orthogonal_layers(widths, init_scale, int(seed)) for seed in np.asarray(seeds)]
+    return tuple(np.stack(layer) for layer in zip(*drawn, strict=True))
+
+
+class Simulation(NamedTuple):
+    """A problem, what the runs did on it, and where their offshoots ended.
+
+    Attributes:
+        settings: what was simulated.
+        problem: what was observed.
+        paths: of the runs.
+        offshoot_steps: (branches,), when they branched off.
+        offshoot_errors: (runs, branches), the test error at the end of each.
+    """
+
+    settings: CompletionSettings
+    problem: MatrixCompletion
+    paths: Paths
+    offshoot_steps: np.ndarray
+    offshoot_errors: np.ndarray
+
+
+def posed(settings: CompletionSettings) -> MatrixCompletion:
+    """The problem that settings describe."""
+    if settings.problem == "two-by-two":
+        return two_by_two(settings.epsilon)
+    return random_low_rank(
+        settings.dimension, settings.dimension, settings.rank, settings.share, seed=settings.problem_seed
+    )
+
+
+def simulate_completion(settings: CompletionSettings, progress: Callable[[int, int], None] | None = None) -> Simulation:
+    """Run what settings describe, with their offshoots.
+
+    Example:
+        >>> settings = CompletionSettings(steps=200, seeds=2, offshoots=2, offshoot_steps=50)
+        >>> simulate_completion(settings).offshoot_errors.shape
+        (2, 2)
+    """
+    problem = posed(settings)
+    height, width = problem.shape
+    seeds = np.arange(settings.seed, settings.seed + settings.seeds)
+    hidden = (settings.width,) * (settings.depth - 1)
+    build = Build(settings.algorithm, settings.batch_size, settings.substeps)
+    branches = np.linspace(0, settings.steps, settings.offshoots + 1)[1:]
+    total = settings.seeds * (settings.steps + settings.offshoots * settings.offshoot_steps)
+    main = settings.seeds * settings.steps
+    report = progress or (lambda done, total: None)
+    paths = train(
+        problem, starts((width, *hidden, height), settings.init_scale, seeds), seeds, build=build,
+        step_size=settings.step_size, ridge=settings.ridge, noise_variance=settings.noise_variance,
+        steps=settings.steps, every=settings.every, progress=lambda done, _: report(done, total),
+    )  # fmt: skip
+    at = np.unique(np.searchsorted(paths.steps, branches).clip(max=len(paths.steps) - 1)).astype(int)
+    errors = np.zeros((settings.seeds, 0))
+    if settings.offshoots:
+        ends = offshoots(
+            problem, paths, np.tile(at, (settings.seeds, 1)), seeds, build=build, steps=settings.offshoot_steps,
+            step_size=settings.offshoot_step_size, ridge=settings.offshoot_ridge,
+            noise_variance=settings.noise_variance, progress=lambda done, _: report(main + done, total),
+        )  # fmt: skip
+        errors = problem.test_error(ends)
+    return Simulation(settings, problem, paths, paths.steps[at], errors)
+
+
+def offshoots(
+    problem: MatrixCompletion,
+    paths: Paths,
+    records: np.ndarray,
+    seeds: ArrayLike,
+    *,
+    step_size: float,
+    ridge: float,
+    steps: int,
+    **options: Any,
+) -> np.ndarray:
+    """Branch off running trajectories with a smaller step size and ridge, and see where that leads.
+
+    Args:
+        problem: what is observed.
+        paths: the trajectories.
+        records: (runs, branches), the records at which each run branches off.
+        seeds: one for each run; the branches of a run share the random numbers.
+        step_size: of the offshoots.
+        ridge: of the offshoots.
+        steps: of the offshoots; give enough for them to converge.
+        options: of `train`.
+
+    Returns:
+        The fitted matrices at the end, (runs, branches, rows, columns).
+    """
+    runs, branches = records.shape
+    rows = np.arange(runs)[:, None]
+    layers = tuple(layer[rows, records].reshape(runs * branches, *layer.shape[2:]) for layer in paths.layers)
+    repeated_seeds = np.repeat(np.asarray(seeds), branches)
+    ends = train(
+        problem, layers, repeated_seeds, step_size=step_size, ridge=ridge, steps=steps, every=max(steps, 1), **options
+    )
+    return ends.fitted[:, -1].reshape(runs, branches, *problem.shape)

@@ -1,0 +1,141 @@
+"""What became of matrix completion runs: for a program as plain values, for people as a table."""
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.completion import Simulation
+from holdfast.jumps import SITTING, Jump, jumps, memory, ranks, waiting
+from holdfast.outcome import Code, Outcome
+from holdfast.run import DIVERGENCE_LIMIT
+from holdfast.statistics import proportion
+from holdfast.survival import event_rate
+from holdfast.terminal import sparkline
+
+SHOWN_RUNS = 20
+
+
+def summary(simulation: Simulation) -> dict[str, Any]:
+    """Settings, and for each seed the final ratio s2 / s1, errors, ranks, jumps, offshoots and outcome."""
+    settings, problem, paths = simulation.settings, simulation.problem, simulation.paths
+    values = _singular_values(simulation)
+    path = ranks(values, problem.scale)
+    final = paths.fitted[:, -1]
+    train, test = problem.train_error(final), problem.test_error(final)
+    runs = []
+    for row, seed in enumerate(range(settings.seed, settings.seed + settings.seeds)):
+        outcome = ending(simulation, row, path[row])
+        runs.append(
+            {
+                "seed": seed,
+                "ratio": _ratio(values)[row, -1].item(),
+                "train_error": train[row].item(),
+                "test_error": test[row].item(),
+                "rank": int(path[row, -1]),
+                "jumps": [jump._asdict() for jump in jumps(paths.steps, path[row])],
+                "offshoots": [
+                    {"step": int(step), "test_error": error.item()}
+                    for step, error in zip(simulation.offshoot_steps, simulation.offshoot_errors[row], strict=True)
+                ],
+                "outcome": {"code": outcome.code.name.lower(), "sentence": outcome.sentence},
+            }
+        )
+    return {"settings": settings.asdict(), "observed": problem.count, "runs": runs}
+
+
+def ending(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:
+    """How one run ended: a code and a sentence."""
+    steps, diverged_at = int(simulation.paths.steps[-1]), int(simulation.paths.diverged_at[run])
+    if diverged_at >= 0:
+        return Outcome(
+            Code.DIVERGED,
+            f"diverged at step {diverged_at}: the squared norm of the layers passed {DIVERGENCE_LIMIT:.0e}",
+        )
+    if simulation.problem.count == 0:
+        return Outcome(
+            Code.FINISHED, f"finished {steps} steps; no entry is observed, so the ridge shrinks every layer to 0"
+        )
+    if path[-1] == 0:
+        return Outcome(Code.FINISHED, f"finished {steps} steps at rank 0: the ridge made every singular value vanish")
+    return Outcome(Code.FINISHED, f"finished {steps} steps at rank {path[-1]}")
+
+
+def table(simulation: Simulation) -> None:
+    """Print one row a run, with a small plot of s2 / s1, and what the runs have in common."""
+    settings, problem, paths = simulation.settings, simulation.problem, simulation.paths
+    values = _singular_values(simulation)
+    path, ratio = ranks(values, problem.scale), _ratio(values)
+    final = paths.fitted[:, -1]
+    train, test = problem.train_error(final), problem.test_error(final)
+    console = Console()
+    shown = Table(title=f"{settings.algorithm}, {int(paths.steps[-1]):,} steps", title_justify="left")
+    columns = (
+        "seed",
+        "s2 / s1 over time",
+        "final",
+        "train",
+        "test",
+        "jumps",
+        *(["offshoots, test"] if settings.offshoots else []),
+    )
+    for column in columns:
+        shown.add_column(column, justify="left" if column in ("s2 / s1 over time", "jumps") else "right")
+    for row in range(min(SHOWN_RUNS, settings.seeds)):
+        cells = [
+            f"{settings.seed + row}",
+            sparkline(ratio[row], 30),
+            *(f"{number[row]:.2g}" for number in (ratio[:, -1], train, test)),
+        ]
+        cells.append(_told(jumps(paths.steps, path[row])))
+        if settings.offshoots:
+            cells.append(" ".join(f"{error:.2g}" for error in simulation.offshoot_errors[row]))
+        shown.add_row(*cells)
+    if settings.seeds > SHOWN_RUNS:
+        shown.caption, shown.caption_justify = f"the first {SHOWN_RUNS} of {settings.seeds} runs", "left"
+    console.print(shown)
+    for sentence in _sentences(simulation, path):
+        console.print(sentence, highlight=False)
+
+
+def _sentences(simulation: Simulation, path: np.ndarray) -> list[str]:
+    settings, paths = simulation.settings, simulation.paths
+    ends = [ending(simulation, row, path[row]) for row in range(settings.seeds)]
+    told = [
+        f"{sum(end.sentence == text for end in ends)} x {text}" for text in dict.fromkeys(end.sentence for end in ends)
+    ]
+    sitting = SITTING * memory(settings.step_size, settings.ridge)
+    for rank in sorted({jump.before for row in path for jump in jumps(paths.steps, row)}, reverse=True)[:3]:
+        found = waiting(paths.steps, path, rank, sitting)
+        if not found.sat.any():
+            continue
+        share = proportion(int(found.jumped.sum()), int(found.sat.sum()))
+        rate = event_rate(found.waited[found.sat], found.jumped[found.sat])
+        wait = (
+            f"; mean waiting time {1 / rate.value:,.0f} steps ({1 / rate.high:,.0f} to {1 / rate.low:,.0f})"
+            if rate.value
+            else ""
+        )
+        told.append(
+            f"rank {rank}: {int(found.sat.sum())} runs sat there for {sitting:,.0f} steps, {int(found.jumped.sum())} "
+            f"of them jumped "
+            f"down ({share.low:.0%} to {share.high:.0%}), {int(found.rose.sum())} rose later{wait}"
+        )
+    return told
+
+
+def _told(found: list[Jump]) -> str:
+    text = ", ".join(f"{jump.before} to {jump.after} at {jump.step:,}" for jump in found[-3:])
+    return f"... {text}" if len(found) > 3 else text or "none"
+
+
+def _singular_values(simulation: Simulation) -> np.ndarray:
+    return np.linalg.svd(simulation.paths.fitted, compute_uv=False)
+
+
+def _ratio(values: np.ndarray) -> np.ndarray:
+    """s2 / s1, and 0 where there is no second or no first one."""
+    if values.shape[-1] < 2:
+        return np.zeros(values.shape[:-1])
+    return values[..., 1] / np.where(values[..., 0] > 0, values[..., 0], 1)

@@ -1,0 +1,113 @@
+"""The collapse to rank 0 (Wang and Jacot, ICLR 2024, theorem with r = 0): why step size and ridge must be annealed."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+
+from holdfast.claims import Claim, Verdict
+from holdfast.completion import AlgorithmName, Build, starts, train
+from holdfast.experiments.curves import draw_survival, stages
+from holdfast.jumps import SITTING, memory, ranks, waiting
+from holdfast.plots import legend_below, new_figure
+from holdfast.problems import two_by_two
+from holdfast.statistics import proportion
+from holdfast.survival import event_rate
+
+TITLE = "the collapse to rank 0 at constant step size and ridge"
+SEEDS = 64
+QUICK_SEEDS = 16
+EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
+# A ridge at which gradient descent keeps rank 1.
+STEP_SIZE, RIDGE, STEPS, EVERY = 0.6, 0.07, 200_000, 500
+ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradient-descent"}
+SHOWN = 12
+OPEN = (
+    "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
+    "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is out of "
+    "reach of a simulation.",
+)
+SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, T=200,000 (ours)"
+
+
+def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+    """Long runs of SGD and of gradient descent from the same starts."""
+    problem, numbers = two_by_two(EPSILON), np.arange(seeds)
+    layers = starts((2, *(WIDTH,) * (DEPTH - 1), 2), INIT_SCALE, numbers)
+    parts = []
+    for (name, algorithm), report in zip(ALGORITHMS.items(), stages(progress, [1000, 1000]), strict=True):
+        paths = train(
+            problem, layers, numbers, step_size=STEP_SIZE, ridge=RIDGE, steps=STEPS, every=EVERY,
+            build=Build(algorithm), progress=report,
+        )  # fmt: skip
+        values = np.linalg.svd(paths.fitted, compute_uv=False)
+        found = waiting(paths.steps, ranks(values, problem.scale), 1, SITTING * memory(STEP_SIZE, RIDGE))
+        per_seed = {"sat": found.sat, "collapsed": found.jumped, "waited": found.waited, "rose": found.rose}
+        data = xr.Dataset(
+            {
+                "largest": (("seed", "step"), values[..., 0]),
+                **{name: ("seed", part) for name, part in per_seed.items()},
+            },
+            {"step": paths.steps, "seed": numbers},
+        )
+        parts.append(data.expand_dims(algorithm=[name]))
+    return xr.concat(parts, "algorithm", join="exact")
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """The largest singular value of some runs, and the share that has not collapsed."""
+    figure, (left, right) = new_figure(2, f"Collapse to rank 0: {SUMMARY}, {data.sizes['seed']} seeds")
+    for number, name in enumerate(ALGORITHMS):
+        runs = data.sel(algorithm=name)
+        sizes = runs["largest"].clip(min=1e-12).isel(seed=slice(SHOWN))
+        lines = left.plot(data["step"] / 1000, sizes.transpose("step", "seed"), color=f"C{number}", linewidth=0.7)
+        lines[0].set_label(name)
+        sat = runs["sat"].values.astype(bool)
+        draw_survival(right, runs["waited"].values[sat] / 1000, runs["collapsed"].values[sat], name, color=f"C{number}")
+    left.set(xlabel="step, in 1000", ylabel="largest singular value", yscale="log", ylim=(1e-12, 10))
+    left.set_title(f"The first {SHOWN} runs")
+    right.set(xlabel="steps since sitting at rank 1, in 1000", ylabel="share still at rank 1", ylim=(-0.03, 1.05))
+    right.set_title("Kaplan-Meier, bands of 95 %")
+    for axes in (left, right):
+        legend_below(axes)
+    return figure
+
+
+def numbers(data: xr.Dataset) -> pd.DataFrame:
+    """When each run collapsed, or how long it was watched."""
+    return data[["sat", "collapsed", "waited", "rose"]].to_dataframe().reset_index()
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """SGD collapses, for good, and gradient descent does not."""
+    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
+    seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
+    sat = sgd["sat"].values.astype(bool)
+    rate = event_rate(sgd["waited"].values[sat], sgd["collapsed"].values[sat])
+    wait = f"mean waiting time {1 / rate.value:,.0f} steps" if rate.value else "none did"
+    source = "Wang and Jacot, theorem with r = 0"
+    return [
+        Claim(
+            "collapse-sgd",
+            source,
+            "At constant step size and ridge SGD collapses to rank 0.",
+            SUMMARY,
+            proportion(int(sgd["collapsed"].sum()), seeds),
+            (0.75, 1),
+            choice,
+            f"share of the runs that sat at rank 1 and then fell to 0; {wait}; {rose} of {seeds} rose again",
+        ),
+        Claim(
+            "collapse-gradient-descent",
+            source,
+            "Gradient descent does not.",
+            SUMMARY,
+            proportion(int(descent["collapsed"].sum()), seeds),
+            (0, 0.1),
+            choice,
+            "share of the runs that fell from rank 1 to 0",
+        ),
+    ]

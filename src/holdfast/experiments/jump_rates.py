@@ -1,0 +1,244 @@
+"""How often SGD jumps to a lower rank, against step size, ridge, depth and width of the network."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from holdfast.claims import Claim, Verdict
+from holdfast.completion import AlgorithmName, Build, starts, train
+from holdfast.experiments.curves import stages
+from holdfast.jumps import SITTING, memory, ranks, waiting
+from holdfast.plots import legend_below, new_figure
+from holdfast.problems import two_by_two
+from holdfast.statistics import Estimate, proportion
+from holdfast.survival import event_rate
+
+TITLE = "the rate of jumps against step size, ridge, depth and width"
+SEEDS = 64
+QUICK_SEEDS = 8
+EPSILON, STEPS, EVERY, INIT_SCALE = 0.25, 30_000, 200, 1.0
+STEP_SIZE, RIDGE, DEPTH, WIDTH = 0.4, 0.0245, 3, 6
+STEP_SIZES = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
+WIDTHS = (2, 3, 4, 6, 10)
+# Around the ridge at which gradient descent leaves rank 2, which depends on the depth; deep networks diverge at the
+# step of shallow ones.
+RIDGES = {
+    2: (0.07, 0.08, 0.09, 0.1, 0.11, 0.12),
+    3: (0.022, 0.023, 0.024, 0.025, 0.026, 0.027),
+    4: (0.0085, 0.009, 0.0095, 0.01, 0.0105, 0.011),
+    5: (0.003, 0.0035, 0.004, 0.0045, 0.005, 0.0055),
+}
+STEP_SIZE_OF_DEPTH = {2: 0.4, 3: 0.4, 4: 0.3, 5: 0.3}
+OPEN = (
+    "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
+    "said otherwise; eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
+    "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
+    "the simulation count as what they are.",
+)
+SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
+
+
+class Cell(NamedTuple):
+    """One choice of settings."""
+
+    panel: str
+    algorithm: AlgorithmName
+    depth: int
+    width: int
+    step_size: float
+    ridge: float
+
+
+def _cells() -> list[Cell]:
+    by_step = [Cell("step_size", "sgd", DEPTH, WIDTH, value, RIDGE) for value in STEP_SIZES]
+    by_width = [Cell("width", "sgd", DEPTH, value, STEP_SIZE, RIDGE) for value in WIDTHS]
+    algorithms: tuple[AlgorithmName, ...] = ("sgd", "gradient-descent")
+    by_ridge = [
+        Cell("ridge", algorithm, depth, WIDTH, STEP_SIZE_OF_DEPTH[depth], ridge)
+        for depth, ridges in RIDGES.items()
+        for ridge in ridges
+        for algorithm in algorithms
+    ]
+    return by_step + by_width + by_ridge
+
+
+def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+    """All cells; those with networks of one shape and one algorithm run together."""
+    cells = _cells()
+    shapes = list(dict.fromkeys((cell.algorithm, cell.depth, cell.width) for cell in cells))
+    groups = [[number for number, cell in enumerate(cells) if cell[1:4] == shape] for shape in shapes]
+    reports = stages(progress, [len(group) * seeds * STEPS for group in groups])
+    found: dict[int, dict[str, np.ndarray]] = {}
+    for group, report in zip(groups, reports, strict=True):
+        found |= _run([cells[number] for number in group], group, seeds, report)
+    names = ("sat", "jumped", "waited", "rose", "diverged")
+    variables = {
+        name: (("cell", "seed"), np.stack([found[number][name] for number in range(len(cells))])) for name in names
+    }
+    columns = {name: ("cell", [getattr(cell, name) for cell in cells]) for name in Cell._fields}
+    return xr.Dataset(variables, {**columns, "seed": np.arange(seeds)})
+
+
+def _run(cells: list[Cell], numbers: list[int], seeds: int, progress: Callable[[int, int], None]) -> dict[int, dict]:
+    problem = two_by_two(EPSILON)
+    first = cells[0]
+    each = np.tile(np.arange(seeds), len(cells))
+    layers = starts((2, *(first.width,) * (first.depth - 1), 2), INIT_SCALE, np.arange(seeds))
+    paths = train(
+        problem, tuple(np.tile(layer, (len(cells), 1, 1)) for layer in layers), each,
+        step_size=np.repeat([cell.step_size for cell in cells], seeds),
+        ridge=np.repeat([cell.ridge for cell in cells], seeds),
+        steps=STEPS, every=EVERY, build=Build(first.algorithm), progress=progress,
+    )  # fmt: skip
+    path = ranks(np.linalg.svd(paths.fitted, compute_uv=False), problem.scale)
+    found = {}
+    for place, (number, cell) in enumerate(zip(numbers, cells, strict=True)):
+        rows = slice(place * seeds, (place + 1) * seeds)
+        waited = waiting(paths.steps, path[rows], 2, SITTING * memory(cell.step_size, cell.ridge))
+        found[number] = {**waited._asdict(), "diverged": paths.diverged_at[rows] >= 0}
+    return found
+
+
+def _rate(cell: xr.Dataset) -> Estimate:
+    sat = cell["sat"].values.astype(bool)
+    return event_rate(cell["waited"].values[sat], cell["jumped"].values[sat])
+
+
+def _share(cell: xr.Dataset) -> Estimate:
+    """Of the runs: those that left rank 2, after sitting there or before they could."""
+    stayed = cell["sat"].values.astype(bool) & ~cell["jumped"].values.astype(bool)
+    return proportion(int((~stayed).sum()), len(stayed))
+
+
+def _curve(axes: Axes, x: list[float], estimates: list[Estimate], label: str, **style) -> None:
+    value, low, high = np.array(estimates).T
+    axes.errorbar(x, value, [value - low, high - value], label=label, capsize=2, markersize=4, **style)
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """Rates against step size and width, and who leaves rank 2 against the ridge, for every depth."""
+    figure, (left, middle, right) = new_figure(
+        3, f"Jumps from rank 2: {SUMMARY}, {data.sizes['seed']} seeds each, intervals of 95 %"
+    )
+    for axes, panel, title in ((left, "step_size", "L=3, λ=0.0245"), (right, "width", "L=3, η=0.4, λ=0.0245")):
+        cells = data.sel(cell=data["panel"] == panel)
+        rates = [_rate(cells.isel(cell=number)) for number in range(cells.sizes["cell"])]
+        _curve(axes, cells[panel].values.tolist(), rates, "SGD", marker="o", color="C0")
+        label = {"step_size": "step size η", "width": "width of the hidden layers"}[panel]
+        axes.set(xlabel=label, ylabel="jumps per step at rank 2", yscale="log", title=title)
+    for number, depth in enumerate(RIDGES):
+        for algorithm, style in (("sgd", "-"), ("gradient-descent", ":")):
+            chosen = (data["panel"] == "ridge") & (data["depth"] == depth) & (data["algorithm"] == algorithm)
+            cells = data.sel(cell=chosen)
+            shares = [_share(cells.isel(cell=place)) for place in range(cells.sizes["cell"])]
+            name = "SGD" if algorithm == "sgd" else "gradient descent"
+            x, look = cells["ridge"].values.tolist(), {"color": f"C{number}", "linestyle": style, "marker": "o"}
+            if algorithm == "sgd":
+                _curve(middle, x, shares, f"{name}, L={depth}", **look)
+            else:  # the same outcome from every start: no interval to show
+                middle.plot(x, [share.value for share in shares], label=f"{name}, L={depth}", markersize=3, **look)
+    middle.set(xlabel="ridge λ", ylabel=f"share that left rank 2 in {STEPS:,} steps", xscale="log", ylim=(-0.03, 1.05))
+    middle.set_title("width 6, η=0.4 (L=2, 3) or 0.3")
+    for axes in (left, middle, right):
+        legend_below(axes)
+    return figure
+
+
+def numbers(data: xr.Dataset) -> pd.DataFrame:
+    """One row for each cell."""
+    rows = []
+    for number in range(data.sizes["cell"]):
+        cell = data.isel(cell=number)
+        rate, share = _rate(cell), _share(cell)
+        rows.append(
+            {name: cell[name].item() for name in Cell._fields}
+            | {name: int(cell[name].sum()) for name in ("sat", "jumped", "rose", "diverged")}
+            | {"jumps_per_step": rate.value, "low": rate.low, "high": min(rate.high, 1.0), "share_left": share.value}
+        )
+    return pd.DataFrame(rows)
+
+
+def _ratio(first: Estimate, second: Estimate) -> Estimate:
+    """A ratio of rates, with the widest interval that their intervals allow."""
+    floor = np.finfo(float).tiny
+    return Estimate(
+        first.value / max(second.value, floor), first.low / max(second.high, floor), first.high / max(second.low, floor)
+    )
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """What noise, depth and width do to the rate."""
+    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+
+    def cell(panel: str, algorithm: str, **at: float) -> xr.Dataset:
+        chosen = (data["panel"] == panel) & (data["algorithm"] == algorithm)
+        for name, value in at.items():
+            chosen = chosen & np.isclose(data[name], value)
+        return data.sel(cell=chosen).isel(cell=0)
+
+    fast, slow = cell("step_size", "sgd", step_size=0.5), cell("step_size", "sgd", step_size=0.35)
+    wide, narrow = cell("width", "sgd", width=10), cell("width", "sgd", width=4)
+    shallow = data.sel(cell=(data["depth"] == 2) & (data["algorithm"] == "sgd") & (data["ridge"] == 0.1)).isel(cell=0)
+    deep = data.sel(cell=(data["depth"] >= 3) & (data["algorithm"] == "sgd"))
+    rises, count = int(deep["rose"].sum()), int(deep["sat"].sum())
+    sgd, gd = cell("ridge", "sgd", depth=4, ridge=0.0095), cell("ridge", "gradient-descent", depth=4, ridge=0.0095)
+    return [
+        Claim(
+            "jump-rates-step-size",
+            "Wang and Jacot, theorem",
+            "Jumps come from the finite step size: they are more frequent at a larger one.",
+            f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
+            _ratio(_rate(fast), _rate(slow)),
+            (2, np.inf),
+            choice,
+            "ratio of the rates, with the widest interval",
+        ),
+        Claim(
+            "jump-rates-width",
+            "this project",
+            "The rate does not depend on the width of a wide enough network.",
+            f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
+            _ratio(_rate(wide), _rate(narrow)),
+            (1 / 3, 3),
+            choice,
+            "ratio of the rates, with the widest interval",
+        ),
+        Claim(
+            "jump-rates-one-way",
+            "Wang and Jacot, theorem",
+            "With three or more layers no rank ever rises.",
+            f"all cells with L = 3, 4, 5, {SUMMARY}",
+            proportion(rises, max(count, 1)),
+            (0, 0.01),
+            choice,
+            f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
+        ),
+        Claim(
+            "jump-rates-two-layers",
+            "Wang and Jacot, theorem",
+            "With two layers no rank ever rises.",
+            f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
+            proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)),
+            (0, 0.05),
+            Verdict.DOES_NOT_HOLD,
+            "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
+            "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
+            "holds it",
+        ),
+        Claim(
+            "jump-rates-depth",
+            "this project",
+            "In four layers SGD stays at rank 2 where gradient descent leaves it.",
+            f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}",
+            _share(sgd),
+            (0, 0.2),
+            choice,
+            f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
+            "second direction alive: jumps that gradient descent cannot make need depth 3",
+        ),
+    ]

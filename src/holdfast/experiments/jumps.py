@@ -1,0 +1,281 @@
+"""One-way jumps of SGD in deep linear networks (Wang and Jacot, ICLR 2024): from rank 2 to rank 1, and not back."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from holdfast.claims import Claim, Verdict
+from holdfast.completion import Build, Simulation, offshoots, simulate_completion
+from holdfast.completion_settings import CompletionSettings
+from holdfast.experiments.curves import draw_survival, stages
+from holdfast.jumps import SITTING, memory, ranks, waiting
+from holdfast.plots import legend_below, new_figure
+from holdfast.statistics import Estimate, median, proportion
+from holdfast.survival import event_rate
+
+TITLE = "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts"
+SEEDS = 200
+QUICK_SEEDS = 16
+OPEN = (
+    "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
+    "rotations, 100,000 steps; offshoots with eta=0.2, lambda=2e-4, 20,000 steps. The regime is narrow: at "
+    "lambda=0.0265 gradient descent leaves rank 2 as well, at lambda=0.022 SGD rarely does.",
+    "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed "
+    "entries, and as back above 0.1 of it.",
+    "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 steps "
+    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump.",
+    "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
+    "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
+)
+EPSILON, DEPTH, WIDTH, STEP_SIZE, RIDGE = 0.25, 3, 6, 0.4, 0.0245
+RUN = CompletionSettings(
+    epsilon=EPSILON, depth=DEPTH, width=WIDTH, step_size=STEP_SIZE, ridge=RIDGE, steps=100_000, every=200
+)
+VARIANTS: dict[str, dict[str, Any]] = {
+    "SGD": {},
+    "gradient descent": {"algorithm": "gradient-descent"},
+    "mini-batches of 2": {"algorithm": "mini-batch", "batch_size": 2, "steps": 50_000},
+    "label noise, variance 0.01": {"algorithm": "label-noise", "steps": 20_000},
+    "SDE, 1 substep": {"algorithm": "sde", "steps": 40_000},
+    "SDE, 8 substeps": {"algorithm": "sde", "substeps": 8, "steps": 10_000},
+}
+# Offshoots of every run: so many in the time before its jump, and as many after it.
+BRANCHES = 4
+OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
+SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
+
+
+def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+    """All variants from the same starts, and offshoots of SGD before and after its jumps."""
+    # The stochastic differential equation takes a step for each substep; the bar counts those.
+    lengths = [seeds * options.get("steps", RUN.steps) * options.get("substeps", 1) for options in VARIANTS.values()]
+    lengths.append(seeds * 2 * BRANCHES * OFFSHOOT["steps"])
+    reports = stages(progress, lengths)
+    parts = []
+    for (name, options), report in zip(VARIANTS.items(), reports, strict=False):
+        done = simulate_completion(replace(RUN, seeds=seeds, **options), progress=report)
+        parts.append(_observed(done).expand_dims(variant=[name]))
+        if name == "SGD":
+            kept = done
+    return xr.merge([xr.concat(parts, "variant", join="outer"), _branches(kept, reports[-1])], join="exact")
+
+
+def _observed(done: Simulation) -> xr.Dataset:
+    """Ratio, rank and test error of every run at every record; shorter runs are filled up when variants meet."""
+    fitted = done.paths.fitted
+    values = np.linalg.svd(fitted, compute_uv=False)
+    path = ranks(values, done.problem.scale)
+    found = waiting(done.paths.steps, path, 2, SITTING * memory(STEP_SIZE, RIDGE))
+    per_record = {
+        "ratio": values[..., 1] / np.maximum(values[..., 0], 1e-30),
+        "rank": path.astype(float),
+        "test_error": done.problem.test_error(fitted),
+    }
+    per_seed = {**found._asdict(), "diverged": done.paths.diverged_at >= 0}
+    return xr.Dataset(
+        {name: (("seed", "step"), part) for name, part in per_record.items()}
+        | {name: ("seed", part) for name, part in per_seed.items()},
+        {"step": done.paths.steps, "seed": np.arange(len(path))},
+    )
+
+
+def _branches(done: Simulation, progress: Callable[[int, int], None]) -> xr.Dataset:
+    """Offshoots of every run, evenly spaced up to its jump and from there to the end."""
+    runs = _observed(done)
+    last = len(done.paths.steps) - 1
+    jump = np.where(runs["jumped"], np.searchsorted(done.paths.steps, runs["jump_step"]), last // 2)
+    shares = (np.arange(BRANCHES) + 0.5) / BRANCHES
+    settled = np.searchsorted(done.paths.steps, SITTING * memory(STEP_SIZE, RIDGE))
+    # The last of the early branches leaves one record before the jump, the first of the late ones a few after it.
+    before = np.minimum(settled, jump[:, None] - 1) + shares * np.maximum(jump[:, None] - 1 - settled, 0)
+    after = jump[:, None] + 1 + shares * (last - jump[:, None] - 1)
+    records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last)
+    ends = offshoots(
+        done.problem, done.paths, records, runs["seed"].values, build=Build(), progress=progress, **OFFSHOOT
+    )
+    names = ("seed", "branch")
+    return xr.Dataset(
+        {
+            "offshoot_step": (names, done.paths.steps[records]),
+            "offshoot_error": (names, done.problem.test_error(ends)),
+            "offshoot_train_error": (names, done.problem.train_error(ends)),
+        },
+        {"seed": runs["seed"], "branch": np.arange(2 * BRANCHES)},
+    )
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """The figure of the slides for one run, how long runs stay at rank 2, and what offshoots reach."""
+    figure, (left, middle, right) = new_figure(3, f"Jumps from rank 2 to rank 1: {SUMMARY}, {data.sizes['seed']} seeds")
+    _draw_run(left, data)
+    for number, name in enumerate(VARIANTS):
+        runs = data.sel(variant=name)
+        sat = runs["sat"].values.astype(bool)
+        look = {"linestyle": "--" if "SDE" in name else "-", "color": f"C{number % 5}"}
+        draw_survival(middle, runs["waited"].values[sat], runs["jumped"].values[sat], name, **look)
+    middle.set(xlabel="steps since sitting at rank 2", ylabel="share still at rank 2", ylim=(-0.03, 1.05))
+    middle.set(xscale="log", xlim=(RUN.every, RUN.steps))
+    middle.set_title("Kaplan-Meier, bands of 95 %")
+    sgd = data.sel(variant="SGD")
+    jump = sgd["jump_step"].where(sgd["jumped"].astype(bool))
+    since = (data["offshoot_step"] - jump).values.ravel() / 1000
+    errors = data["offshoot_error"].values.ravel()
+    for chosen, label, colour in ((since < 0, "before the jump", "C1"), (since > 0, "after it", "C0")):
+        right.plot(since[chosen], errors[chosen], ".", markersize=3, alpha=0.5, color=colour, label=label)
+    right.set(xlabel="steps from the jump to the branching, in 1000", ylabel="test error of the offshoot", yscale="log")
+    right.set_title("Offshoots of all SGD runs")
+    for axes in (left, middle, right):
+        legend_below(axes)
+    return figure
+
+
+def _shown(data: xr.Dataset) -> int:
+    """The run whose jump comes nearest to a third of the way, so that both sides of it can be seen."""
+    sgd = data.sel(variant="SGD")
+    distance = abs(sgd["jump_step"].where(sgd["jumped"].astype(bool), -RUN.steps) - RUN.steps / 3)
+    return int(np.argmin(distance.values))
+
+
+def _draw_run(axes: Axes, data: xr.Dataset) -> None:
+    seed = _shown(data)
+    run = data.sel(variant="SGD").isel(seed=seed)
+    steps = run["step"].values
+    axes.plot(steps, run["test_error"], color="#9ec9e8", linewidth=0.7, label="test error")
+    branch = data.isel(seed=seed)
+    axes.plot(
+        branch["offshoot_step"], branch["offshoot_error"], "o", color="#0b3c68", markersize=4,
+        label="test error after offshoots",
+    )  # fmt: skip
+    axes.plot(steps, run["ratio"].clip(min=1e-12), color="#c0392b", linewidth=1.2, label="s2 / s1")
+    axes.set(xlabel="step", ylabel="s2 / s1 and test error", yscale="log", ylim=(1e-9, 1e2))
+    axes.set_title(f"One run of SGD (seed {seed})")
+
+
+def numbers(data: xr.Dataset) -> pd.DataFrame:
+    """One row for each variant: how many sat, jumped, rose, diverged, and the rate of jumps."""
+    rows = []
+    for name in VARIANTS:
+        runs = data.sel(variant=name)
+        sat = runs["sat"].values.astype(bool)
+        rate = _rate(runs)
+        rows.append(
+            {"variant": name, "seeds": len(sat), "sat": sat.sum(), "jumped": int(runs["jumped"].sum()),
+             "rose": int(runs["rose"].sum()), "diverged": int(runs["diverged"].sum()),
+             "jumps_per_step": rate.value, "low": rate.low, "high": rate.high,
+             "median_ratio_sitting": float(runs["ratio"].where(runs["rank"] == 2).median())}
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _rate(runs: xr.Dataset) -> Estimate:
+    sat = runs["sat"].values.astype(bool)
+    return event_rate(runs["waited"].values[sat], runs["jumped"].values[sat])
+
+
+def _mean_wait(runs: xr.Dataset) -> Estimate:
+    value, low, high = _rate(runs)
+    return Estimate(1 / value if value else np.inf, 1 / high, 1 / low if low else np.inf)
+
+
+def offshoot_factors(data: xr.Dataset) -> np.ndarray:
+    """For each run that jumped: the median test error of offshoots before the jump over that of those after it."""
+    sgd = data.sel(variant="SGD")
+    early = data["offshoot_step"] < sgd["jump_step"]
+    before = data["offshoot_error"].where(early).median("branch")
+    after = data["offshoot_error"].where(~early).median("branch")
+    return (before / after).values[sgd["jumped"].values.astype(bool)]
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """What the slides say about the experiment, and what this project asks of its regime."""
+    seeds = data.sizes["seed"]
+    sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
+    coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")
+    jumped = int(sgd["jumped"].sum())
+    wait = _mean_wait(sgd)
+    factors = offshoot_factors(data)
+    # An interval for a median needs six values; with fewer jumps nothing is decided.
+    factor = median(factors) if len(factors) >= 6 else Estimate(1.0, 0.0, np.inf)
+    relative = _rate(fine).value / max(_rate(sgd).value, np.finfo(float).tiny)
+    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    return [
+        Claim(
+            "jumps-happen",
+            "Wang and Jacot, figure",
+            "SGD jumps from rank 2 to rank 1 after having sat at rank 2.",
+            SUMMARY,
+            proportion(jumped, seeds),
+            (0.8, 1.0),
+            choice,
+            f"share of the runs; mean waiting time {wait.value:,.0f} steps ({wait.low:,.0f} to {wait.high:,.0f})",
+        ),
+        Claim(
+            "jumps-one-way",
+            "Wang and Jacot, theorem",
+            "No run jumps back to a higher rank.",
+            SUMMARY,
+            proportion(int(sgd["rose"].sum()), seeds),
+            (0, 0.05),
+            choice,
+            f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}",
+        ),
+        Claim(
+            "jumps-gradient-descent",
+            "Wang and Jacot, figure",
+            "Gradient descent from the same starts stays at rank 2.",
+            SUMMARY,
+            proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds),
+            (0, 0.05),
+            choice,
+            f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
+            f"{int(gd['sat'].sum())} of {seeds} sat",
+        ),
+        Claim(
+            "jumps-offshoots",
+            "Wang and Jacot, figure",
+            "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
+            f"{SUMMARY}; offshoots with eta=0.2, lambda=2e-4, 20,000 steps",
+            factor,
+            (100, np.inf),
+            choice,
+            f"median over runs of the ratio of medians; the smallest is {factors.min(initial=np.inf):.3g}",
+        ),
+        Claim(
+            "jumps-sde",
+            "Wang and Jacot, conclusion",
+            "The continuous approximation does not jump.",
+            "the same, Euler-Maruyama with 8 substeps, T=10,000",
+            proportion(int(fine["jumped"].sum()), seeds),
+            (0, 0.05),
+            Verdict.DOES_NOT_HOLD,
+            f"share of the runs that jump; per step they jump {relative:.2g} times as often as SGD. What the equation "
+            "lacks is the closed set, not the jump: its noise is unbounded",
+        ),
+        Claim(
+            "jumps-sde-diverges",
+            "Wang and Jacot, conclusion",
+            "SGD stays in a bounded region where its continuous approximation does not.",
+            "the same, Euler-Maruyama with 1 substep, T=40,000",
+            proportion(int(coarse["diverged"].sum()), seeds),
+            (0.05, 1.0),
+            choice,
+            f"share of the SDE runs that diverge; with 8 substeps {int(fine['diverged'].sum())} of {seeds} in 10,000 "
+            f"steps, of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000",
+        ),
+        Claim(
+            "jumps-batch",
+            "this project",
+            "Averaging two entries a step makes jumps rare.",
+            "the same, mini-batches of 2 with replacement, T=50,000",
+            proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds),
+            (0, 0.1),
+            choice,
+            "share of the runs that jump: it is the noise that carries a run over the barrier",
+        ),
+    ]

@@ -1,0 +1,129 @@
+"""Jumps between ranks along a trajectory of singular values: when, from where, to where, and after how long a stay."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# A singular value is gone when it falls below the first share of the scale, and back when it rises above the second.
+# In between the rank stays what it was, so that a value that wanders about one mark makes no jumps.
+GONE, BACK = 0.01, 0.1
+# A run has sat at a rank, and not only passed through it on its way from the start, after this many memory times of
+# the ridge.
+SITTING = 20.0
+
+
+class Jump(NamedTuple):
+    """A change of the rank.
+
+    Attributes:
+        step: of the first record at the new rank.
+        before: the rank it left.
+        after: the rank it went to.
+        stay: steps spent at the rank it left.
+    """
+
+    step: int
+    before: int
+    after: int
+    stay: int
+
+
+def memory(step_size: float, ridge: float) -> float:
+    """Steps in which the penalty alone shrinks a layer by a factor e, 1 / (2 eta lambda)."""
+    return 1 / (2 * step_size * ridge) if ridge > 0 else np.inf
+
+
+def ranks(singular_values: np.ndarray, scale: float, gone: float = GONE, back: float = BACK) -> np.ndarray:
+    """The rank at every record, with hysteresis.
+
+    Args:
+        singular_values: (..., records, values) of the fitted matrix.
+        scale: to which they are compared, a number that belongs to the problem, so that the rank can become 0.
+        gone: a value is lost below this share of the scale.
+        back: a value is found again above this share.
+
+    Example:
+        >>> values = np.array([[1.0, 0.5], [1.0, 0.05], [1.0, 0.001], [1.0, 0.05], [1.0, 0.2]])
+        >>> ranks(values, 1.0).tolist()
+        [2, 2, 1, 1, 2]
+    """
+    values = np.asarray(singular_values) / scale
+    alive = values[..., 0, :] > gone
+    counts = [alive.sum(-1)]
+    for record in range(1, values.shape[-2]):
+        alive = np.where(alive, values[..., record, :] > gone, values[..., record, :] > back)
+        counts.append(alive.sum(-1))
+    return np.stack(counts, -1)
+
+
+def jumps(steps: np.ndarray, path: np.ndarray) -> list[Jump]:
+    """All changes of the rank along one run.
+
+    Args:
+        steps: (records,), the number of steps done at each record.
+        path: (records,), the rank there.
+
+    Example:
+        >>> jumps(np.array([0, 10, 20, 30]), np.array([2, 2, 1, 1]))
+        [Jump(step=20, before=2, after=1, stay=20)]
+    """
+    changes = np.flatnonzero(np.diff(path)) + 1
+    begins = np.concatenate([[0], changes])
+    return [
+        Jump(int(steps[at]), int(path[at - 1]), int(path[at]), int(steps[at] - steps[begin]))
+        for begin, at in zip(begins, changes, strict=False)
+    ]
+
+
+class Waiting(NamedTuple):
+    """How long each run waited for a jump down from a rank at which it sat.
+
+    Attributes:
+        sat: (runs,), whether it sat at the rank at all.
+        jumped: (runs,), whether it left the rank downwards after sitting there.
+        waited: (runs,), steps from the moment it had sat until the jump, or until the end of the run.
+        jump_step: (runs,), the step of the jump, or -1.
+        rose: (runs,), whether the rank ever rose after a run had sat.
+    """
+
+    sat: np.ndarray
+    jumped: np.ndarray
+    waited: np.ndarray
+    jump_step: np.ndarray
+    rose: np.ndarray
+
+
+def waiting(steps: np.ndarray, paths: np.ndarray, rank: int, sitting: float) -> Waiting:
+    """When runs leave a rank downwards, counted from the moment they have sat at it.
+
+    What happens before belongs to the start: a run that reaches a lower rank without a stay of `sitting` steps at
+    this one has not jumped, it has never been there.
+
+    Args:
+        steps: (records,), the number of steps done at each record.
+        paths: (runs, records), the rank there.
+        rank: the one to be left.
+        sitting: steps at the rank, without a break, that count as sitting.
+
+    Example:
+        >>> waiting(np.arange(0, 50, 10), np.array([[3, 2, 2, 2, 1]]), rank=2, sitting=20).waited
+        array([10])
+    """
+    rows = []
+    for path in np.asarray(paths):
+        begin, settled = 0, -1
+        for record, value in enumerate(path):
+            if value != rank:
+                begin = record + 1
+            elif steps[record] - steps[begin] >= sitting:
+                settled = record
+                break
+        if settled < 0:
+            rows.append((False, False, 0, -1, False))
+            continue
+        later = path[settled:]
+        left = np.flatnonzero(later < rank)
+        end = settled + (left[0] if len(left) else len(later) - 1)
+        step = int(steps[end]) if len(left) else -1
+        rows.append((True, bool(len(left)), int(steps[end] - steps[settled]), step, bool((np.diff(later) > 0).any())))
+    return Waiting(*(np.array(column) for column in zip(*rows, strict=True)))

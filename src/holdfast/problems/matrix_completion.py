@@ -1,0 +1,200 @@
+"""Matrix completion: some entries of a matrix are seen, the others are to be guessed."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["rows", "columns", "values", "observed", "targets", "truth"],
+    meta_fields=[],
+)
+@dataclass(frozen=True)
+class MatrixCompletion:
+    """A matrix A*, and what is observed of it.
+
+    The observed entries are kept twice, as a list for an algorithm that sees one at a time and as a mask for one that
+    sees all of them.
+
+    Attributes:
+        rows: (N,), row i of each observed entry.
+        columns: (N,), its column j.
+        values: (N,), what was observed there, A*_ij and perhaps noise.
+        observed: (height, width), 1 where an entry was observed and 0 elsewhere.
+        targets: (height, width), the observed values, 0 elsewhere.
+        truth: A*, (height, width).
+
+    Reference: Wang and Jacot (ICLR 2024), who write I for the observed entries and N for their number.
+    """
+
+    rows: jax.Array
+    columns: jax.Array
+    values: jax.Array
+    observed: jax.Array
+    targets: jax.Array
+    truth: jax.Array
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return self.rows.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(height, width) of A*."""
+        height, width = self.truth.shape
+        return height, width
+
+    def train_error(self, fitted: ArrayLike) -> np.ndarray:
+        """The mean square over observed entries of fitted - observed value; 0 if none was observed."""
+        mask = np.asarray(self.observed, float)
+        return (mask * np.square(np.asarray(fitted, float) - self.targets)).sum((-2, -1)) / max(mask.sum(), 1)
+
+    def test_error(self, fitted: ArrayLike) -> np.ndarray:
+        """The mean square over the entries that were not observed of fitted - A*; 0 if there is none."""
+        mask = 1 - np.asarray(self.observed, float)
+        return (mask * np.square(np.asarray(fitted, float) - self.truth)).sum((-2, -1)) / max(mask.sum(), 1)
+
+    @property
+    def scale(self) -> float:
+        """The largest singular value of the observed values, with 0 for the others; 1 if all of it is 0."""
+        return float(np.linalg.norm(np.asarray(self.targets, float), 2)) or 1.0
+
+
+def matrix_completion(
+    truth: ArrayLike, observed: ArrayLike, *, noise_variance: float = 0.0, seed: int = 0
+) -> MatrixCompletion:
+    """Completion of any matrix from any of its entries, seen exactly or with noise.
+
+    Args:
+        truth: A*.
+        observed: of the same shape, true where an entry is seen. All may be, or none.
+        noise_variance: of what is added, once, to each entry that is seen.
+        seed: of this noise.
+
+    Example:
+        >>> problem = matrix_completion([[1.0, 2.0], [3.0, 6.0]], [[True, True], [True, False]])
+        >>> problem.count, float(problem.test_error(np.zeros((2, 2))))
+        (3, 36.0)
+    """
+    whole, mask = np.asarray(truth, float), np.asarray(observed, bool)
+    if whole.ndim != 2 or whole.size == 0:
+        raise ValueError(f"truth must be a matrix with at least one entry, got shape {whole.shape}")
+    if mask.shape != whole.shape:
+        raise ValueError(f"observed must have the shape {whole.shape} of truth, got {mask.shape}")
+    if not noise_variance >= 0:
+        raise ValueError(f"noise_variance must be a number of at least 0, got {noise_variance!r}")
+    noise = np.sqrt(noise_variance) * np.random.default_rng(seed).standard_normal(whole.shape)
+    targets = np.where(mask, whole + noise, 0.0)
+    rows, columns = np.nonzero(mask)
+    cast = partial(jnp.asarray, dtype=jnp.result_type(float))
+    return MatrixCompletion(
+        jnp.asarray(rows, jnp.int32),
+        jnp.asarray(columns, jnp.int32),
+        cast(targets[mask]),
+        cast(mask),
+        cast(targets),
+        cast(whole),
+    )
+
+
+def two_by_two(epsilon: float) -> MatrixCompletion:
+    """The example of the slides: three entries of a 2 x 2 matrix of rank one.
+
+        A* = [[1, 1 / epsilon], [epsilon, 1]],    the entry 1 / epsilon is missing
+
+    Args:
+        epsilon: the smaller it is, the further the truth is from every matrix that fits with small entries.
+
+    Example:
+        >>> two_by_two(0.25).truth.tolist()
+        [[1.0, 4.0], [0.25, 1.0]]
+    """
+    if not 0 < epsilon < np.inf:
+        raise ValueError(f"epsilon must be a positive number, got {epsilon!r}")
+    return matrix_completion([[1.0, 1 / epsilon], [epsilon, 1.0]], [[True, False], [True, True]])
+
+
+def random_low_rank(
+    height: int, width: int, rank: int, share: float, *, noise_variance: float = 0.0, seed: int = 0
+) -> MatrixCompletion:
+    """A random matrix of a given rank, a random share of whose entries is observed.
+
+        A* = G H^T / sqrt(rank),    entries of G and H independent N(0, 1), so those of A* have variance one
+
+    Args:
+        height: number of rows.
+        width: number of columns.
+        rank: of A*, at most the smaller of the two.
+        share: of the entries that are observed, rounded to a whole number of them.
+        noise_variance: of the observed values.
+        seed: of the matrix, of which entries are observed, and of the noise.
+
+    Example:
+        >>> problem = random_low_rank(20, 20, 3, 0.4)
+        >>> problem.count, int(np.linalg.matrix_rank(problem.truth, 1e-4))
+        (160, 3)
+    """
+    if not 1 <= rank <= min(height, width):
+        raise ValueError(f"rank must be from 1 to the smaller side {min(height, width)}, got {rank!r}")
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be from 0 to 1, got {share!r}")
+    random = np.random.default_rng(seed)
+    truth = random.standard_normal((height, rank)) @ random.standard_normal((rank, width)) / np.sqrt(rank)
+    chosen = random.permutation(height * width) < round(share * height * width)
+    return matrix_completion(truth, chosen.reshape(height, width), noise_variance=noise_variance, seed=seed)
+
+
+def hidden_block(
+    half: int, rank: int, epsilon: float, per_row: tuple[int, int, int], seed: int = 0
+) -> MatrixCompletion:
+    """A larger relative of the 2 x 2 example: the block with the large entries is never observed.
+
+        A* = c [[epsilon P Q^T, P S^T], [R Q^T, R S^T / epsilon]],    c = half / sqrt(rank)
+
+    P, Q, R, S have orthonormal columns and rows of equal length, so every entry matters alike: `rank` copies of the
+    2 x 2 example, turned. A completion with small entries puts 0 in the last block and has up to twice the rank.
+
+    Args:
+        half: size of a block; A* has twice as many rows and columns.
+        rank: of A*, less than `half`.
+        epsilon: as in `two_by_two`.
+        per_row: observed entries in each row of the blocks (upper left, upper right, lower left); each column of a
+            block has as many. Below `rank` in the last two the truth cannot be found.
+        seed: of the directions and of which entries are observed.
+
+    Example:
+        >>> problem = hidden_block(10, 3, 0.25, (4, 6, 6))
+        >>> problem.shape, problem.count, int(np.linalg.matrix_rank(problem.truth, 1e-4))
+        ((20, 20), 160, 3)
+    """
+    if not 1 <= rank < half:
+        raise ValueError(f"rank must be from 1 to half - 1 = {half - 1}, got {rank!r}")
+    if not all(0 <= number <= half for number in per_row):
+        raise ValueError(f"per_row must be three numbers from 0 to half = {half}, got {per_row!r}")
+    random = np.random.default_rng(seed)
+    upper, lower = np.sqrt(epsilon), 1 / np.sqrt(epsilon)
+    left, right = (
+        np.concatenate([upper * _flat_frame(half, rank, random), lower * _flat_frame(half, rank, random)])
+        for _ in range(2)
+    )
+    seen = np.zeros((2 * half, 2 * half), bool)
+    place = np.add.outer(np.arange(half), np.arange(half)) % half
+    for (row, column), number in zip(((0, 0), (0, half), (half, 0)), per_row, strict=True):
+        block = (place < number)[random.permutation(half)][:, random.permutation(half)]
+        seen[row : row + half, column : column + half] = block
+    return matrix_completion(left @ right.T * half / np.sqrt(rank), seen)
+
+
+def _flat_frame(size: int, rank: int, random: np.random.Generator) -> np.ndarray:
+    """Orthonormal columns with rows of equal length: waves, turned, with random order and signs of the rows."""
+    angles = 2 * np.pi * np.arange(size) / size
+    waves = [np.sqrt(2) * wave(number * angles) for number in range(1, rank // 2 + 1) for wave in (np.cos, np.sin)]
+    columns = np.stack([*([np.ones(size)] if rank % 2 else []), *waves], 1) / np.sqrt(size)
+    turn = np.linalg.qr(random.standard_normal((rank, rank)))[0]
+    return random.permutation(columns * random.choice([-1.0, 1.0], size)[:, None]) @ turn

@@ -1,0 +1,75 @@
+"""The experiments on jumps, cut short: that they run, draw and count; what they find is tested with `slow`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from holdfast.completion import starts, train
+from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
+from holdfast.experiments.curves import stages
+from holdfast.experiments.store import Store
+from holdfast.plots import style
+from holdfast.problems import two_by_two
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(jumps, "RUN", replace(jumps.RUN, steps=8000, every=200, ridge=0.026))
+    monkeypatch.setattr(
+        jumps,
+        "VARIANTS",
+        {name: options | {"steps": 2000 if options else 8000} for name, options in jumps.VARIANTS.items()},
+    )
+    monkeypatch.setattr(jumps, "OFFSHOOT", jumps.OFFSHOOT | {"steps": 500})
+    monkeypatch.setattr(jump_rates, "STEPS", 1500)
+    monkeypatch.setattr(absorbing, "STEPS", 1500)
+    monkeypatch.setattr(collapse, "STEPS", 3000)
+    monkeypatch.setattr(jump_recovery, "STEPS", 300)
+    monkeypatch.setattr(jump_recovery, "ANNEALED_STEPS", 100)
+    monkeypatch.setattr(jump_recovery, "EVERY", 50)
+
+
+@pytest.mark.parametrize(
+    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
+)
+def test_experiment_cut_short(experiment, short, tmp_path):
+    reports = []
+    data = experiment.simulate(8, lambda done, total: reports.append((done, total)))
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1][0] == reports[-1][1]
+    data = Store(tmp_path / "kept", "code").keep("name", 8, data)
+    with style():
+        figure = experiment.draw(data)
+    assert all(axes.get_xlabel() and axes.get_ylabel() and axes.get_legend() is not None for axes in figure.axes)
+    assert len(experiment.numbers(data)) > 0
+    for claim in experiment.claims(data):
+        value, low, high = claim.measured
+        assert low <= value <= high
+        claim.asdict()
+
+
+def test_successors_are_the_steps_of_the_algorithm():
+    """Each recorded step of SGD is one of the three that `successor` lists, in a second implementation."""
+    problem, seeds = two_by_two(absorbing.EPSILON), np.arange(3)
+    layers = starts((2, 4, 4, 2), 1.0, seeds)
+    options = {"step_size": absorbing.STEP_SIZE, "ridge": absorbing.RIDGE}
+    paths = train(problem, layers, seeds, steps=20, every=1, **options)
+    before = tuple(layer[:, :-1].reshape(-1, *layer.shape[2:]).astype(float) for layer in paths.layers)
+    after = tuple(layer[:, 1:].reshape(-1, *layer.shape[2:]) for layer in paths.layers)
+    gaps = []
+    for row, column, value in zip(problem.rows, problem.columns, problem.values, strict=True):
+        reached = absorbing.successor(before, int(row), int(column), float(value))
+        gaps.append(np.max([np.abs(a - b).max((-2, -1)) for a, b in zip(reached, after, strict=True)], axis=0))
+    assert np.min(gaps, axis=0).max() < 1e-5
+
+
+def test_stages_fill_one_bar():
+    seen = []
+    first, second = stages(lambda done, total: seen.append((done, total)), [10, 30])
+    first(1, 2)
+    first(2, 2)
+    second(1, 3)
+    second(3, 3)
+    assert seen == [(5, 40), (10, 40), (20, 40), (40, 40)]
+    stages(None, [1])[0](1, 1)

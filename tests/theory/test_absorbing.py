@@ -1,0 +1,107 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from holdfast.theory.absorbing import (
+    COUNTS,
+    Constants,
+    closedness,
+    grid,
+    holding_size,
+    imbalance,
+    layer_ranks,
+    margins,
+    product_rank,
+    search_constants,
+)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_counts_are_what_the_slides_ask_of_them(count):
+    """0 at 0, 1 from alpha on, increasing and concave."""
+    x = np.linspace(0, 1.5, 301)
+    values = count(x)
+    assert values[0] == 0
+    np.testing.assert_allclose(values[x >= 1], 1)
+    slopes = np.diff(values)
+    assert (slopes >= -1e-12).all()
+    assert (np.diff(slopes) <= 1e-12).all()
+
+
+def balanced(values, depth=3, seed=0):
+    """Layers with given singular values that meet each other in the same directions."""
+    random = np.random.default_rng(seed)
+    frames = [np.linalg.qr(random.standard_normal((4, 4)))[0] for _ in range(depth + 1)]
+    return tuple(after @ np.diag(values) @ before.T for before, after in pairwise(frames))
+
+
+def test_balanced_layers_have_no_imbalance_and_the_rank_of_their_product():
+    values = np.array([1.5, 0.8, 0.2, 0.0])
+    layers = balanced(values)
+    assert imbalance(layers) == pytest.approx(0, abs=1e-20)
+    product = layers[2] @ layers[1] @ layers[0]
+    for count in COUNTS:
+        ranks = layer_ranks(layers, 0.5, count)
+        np.testing.assert_allclose(ranks, count(values**2 / 0.5).sum(), atol=1e-6)
+        # The lemma: for balanced layers s_i(A)^(2/L) = s_i(W)^2, so both approximate ranks are one number.
+        assert product_rank(product, 3, 0.5, count) == pytest.approx(ranks[0], abs=1e-4)
+
+
+def test_margins_change_sign_at_the_constants():
+    layers = balanced(np.array([1.0, 0.1, 0.0, 0.0]))
+    wide = Constants(balance=1e-6, slack=0.5, level=0.04, bound=1.02)
+    found = margins(layers, 1, wide)
+    assert found.inside
+    # f(0.01 / 0.04) = 1 - (3/4)^2
+    assert found.rank == pytest.approx(0.5 - 7 / 16)
+    assert found.bound == pytest.approx(0.01)
+    assert not margins(layers, 1, Constants(1e-6, 0.4, 0.04, 1.02)).inside
+    assert not margins(layers, 1, Constants(1e-6, 0.5, 0.04, 1.0)).inside
+    tilted = (2 * layers[0], *layers[1:])
+    assert margins(tilted, 1, wide).balance < 0
+
+
+def test_margins_have_the_leading_axes_of_the_layers():
+    layers = tuple(np.stack([[layer] * 5] * 2) for layer in balanced(np.ones(4)))
+    assert margins(layers, 2, Constants(1, 1, 1, 1)).inside.shape == (2, 5)
+
+
+def test_a_single_layer_is_always_balanced():
+    assert margins((np.eye(2),), 2, Constants(0.0, 0.0, 0.5, 2.0)).inside
+
+
+def test_exits_are_counted():
+    inside = np.array([[0, 1, 0, 1, 0], [0, 0, 1, 1, 1]], bool)
+    found = closedness(inside)
+    assert found.entered.tolist() == [1, 2]
+    assert found.exits.tolist() == [2, 0]
+
+
+def test_search_agrees_with_the_margins():
+    random = np.random.default_rng(4)
+    layers = tuple(random.standard_normal((6, 20, 3, 3)) * 0.5 for _ in range(2))
+    choices = list(grid((1.0, 5.0), (0.5,), (0.1, 1.0), (2.0, 4.0)))
+    assert len(choices) == 2 * 2 * 2 * len(COUNTS)
+    for candidate in search_constants(layers, 2, choices):
+        found = closedness(margins(layers, 2, candidate.constants).inside)
+        assert candidate.entered == pytest.approx((found.entered >= 0).mean())
+        assert candidate.exits == found.exits.sum()
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+def test_below_the_holding_size_a_chain_of_numbers_shrinks(depth):
+    """Layers of size one: the bound is the step itself."""
+    step_size, ridge, residual = 0.1, 0.02, -0.7
+    limit = holding_size(ridge, residual, depth)
+    for share in (0.5, 0.99, 1.01, 2.0):
+        size = share * limit
+        after = (1 - 2 * step_size * ridge) * size - step_size * residual * size ** (depth - 1)
+        assert (after < size) == (share < 1)
+
+
+def test_two_layers_hold_all_sizes_or_none():
+    assert holding_size(0.3, 0.5, 2) == np.inf
+    assert holding_size(0.2, 0.5, 2) == 0
+    assert holding_size(0.2, 0.0, 3) == np.inf
+    assert holding_size(0.2, 0.5, 1) == 0

@@ -1,5 +1,7 @@
 """Invariant prediction for tables, in scikit-learn's conventions: `fit(X, y, *, environments=None)`."""
 
+from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.estimators.regressor import HeteroRegressor
 
-__all__ = ["Grouping", "group_rows"]
+__all__ = ["Grouping", "HeteroClassifier", "HeteroRegressor", "group_rows"]

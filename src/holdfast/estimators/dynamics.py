@@ -124,7 +124,13 @@ def wash(program: Program, cells: list[Cell], critical: float, orders: int, seed
     } | {"critical": np.full(len(cells) * orders, critical, np.float32)}
     seeds = np.random.default_rng(seed).integers(0, 2**32, len(cells) * orders, dtype=np.uint32)
     records = run(
-        program.build, program.shared, parameters, seeds, steps=program.sweeps, every=max(1, program.sweeps // RECORDS), slab=SLAB
+        program.build,
+        program.shared,
+        parameters,
+        seeds,
+        steps=program.sweeps,
+        every=max(1, program.sweeps // RECORDS),
+        slab=SLAB,
     )
     values = records.values["coefficients"][..., : program.dimension].astype(float)
     return [Paths(records.steps, part) for part in np.split(values, len(cells))]

@@ -51,6 +51,8 @@ class Evidence(NamedTuple):
         joint: (fitted, columns) -> JointSlopes.
         solve: columns -> the pooled fit of these features, all others zero.
         deviance: fitted -> -2 log likelihood over all rows, up to a constant.
+        information: fitted -> the share of what a constant prediction leaves open that is still open: where nothing is,
+            nothing is left in which environments could differ.
     """
 
     counts: np.ndarray
@@ -59,6 +61,7 @@ class Evidence(NamedTuple):
     joint: Callable[[Fitted, np.ndarray], JointSlopes]
     solve: Callable[[np.ndarray], Fitted]
     deviance: Callable[[Fitted], float]
+    information: Callable[[Fitted], float]
 
     @property
     def weights(self) -> np.ndarray:
@@ -128,7 +131,8 @@ def squared_evidence(moments: Centred, tolerance: float = 0.0) -> Evidence:
     def slopes(fitted: Fitted) -> Slopes:
         w = fitted.coefficients
         variance = (errors(w) / counts)[:, None] * diagonal + (tolerance * diagonal) ** 2
-        return Slopes(moments.second @ w - moments.cross, np.zeros(len(counts)), diagonal, variance)
+        level = moments.means[:, :-1] @ w - moments.means[:, -1]
+        return Slopes(moments.second @ w - moments.cross, level, diagonal, variance)
 
     def joint(fitted: Fitted, columns: np.ndarray) -> JointSlopes:
         gradient = (moments.second @ fitted.coefficients - moments.cross)[:, columns]
@@ -148,7 +152,8 @@ def squared_evidence(moments: Centred, tolerance: float = 0.0) -> Evidence:
         # a perfect fit has no likelihood; below this share of the response it is rounding
         return float(counts.sum() * np.log(max(residual, 1e-12 * max(square, 1e-300))))
 
-    return Evidence(counts, len(cross), slopes, joint, solve, deviance)
+    # errors of any size have a size, so they can always be compared
+    return Evidence(counts, len(cross), slopes, joint, solve, deviance, lambda fitted: 1.0)
 
 
 def logistic_evidence(
@@ -206,7 +211,11 @@ def logistic_evidence(
         margin = np.where(y > 0, 1, -1) * (z @ fitted.coefficients + fitted.intercept)
         return float(2 * np.sum(sizes * np.logaddexp(0, -margin)))
 
-    return Evidence(counts, z.shape[1], slopes, joint, solve, deviance)
+    def information(fitted: Fitted) -> float:
+        p, share = chances(fitted), np.average(y, weights=sizes)
+        return float(np.average(p * (1 - p), weights=sizes) / max(share * (1 - share), 1e-300))
+
+    return Evidence(counts, z.shape[1], slopes, joint, solve, deviance, information)
 
 
 def _newton(z: np.ndarray, y: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, float]:

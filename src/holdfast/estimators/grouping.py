@@ -35,6 +35,12 @@ class Grouping:
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
 
+def rows_counted(grouping: Grouping, there: np.ndarray) -> Grouping:
+    """The grouping of the rows where `there` is True; environments that have none of them are forgotten."""
+    used, codes = np.unique(grouping.codes[there], return_inverse=True)
+    return Grouping(codes, [grouping.labels[number] for number in used])
+
+
 def group_rows(environments: Any, row_count: int) -> Grouping:
     """Turn labels of any kind into codes.
 

@@ -1,10 +1,10 @@
 """What least squares needs to know of a table: the second moments of each environment, added up chunk by chunk."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.grouping import Grouping, group_rows
 
 # Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
 CHUNK_ROWS = 16_384
@@ -31,16 +31,18 @@ class Moments(NamedTuple):
         return self.sums[:, 0, 0]
 
 
-def collect_moments(x: np.ndarray, y: np.ndarray, environments: Any = None, weights: np.ndarray | None = None) -> Moments:
+def collect_moments(
+    x: np.ndarray, y: np.ndarray, grouping: Grouping | None = None, weights: np.ndarray | None = None
+) -> Moments:
     """The moments of one chunk.
 
     Args:
         x: (rows, features).
         y: (rows,).
-        environments: one label a row; None: a single environment.
+        grouping: environments of the rows; None: a single one.
         weights: how many rows each row stands for; None: one.
     """
-    grouping = group_rows(environments, len(x))
+    grouping = grouping or group_rows(None, len(x))
     shift = np.append(_mean_of_some(x), _mean_of_some(y[:, None]))
     size = x.shape[1] + 2
     sums = np.zeros((grouping.count, size, size))

@@ -9,7 +9,8 @@ Nothing but the training table is looked at. The choice goes in four steps, each
 3. Each set is taken to where the dynamics would take it in the end. At the pooled fit of the set its features have no
    mean gradient, so every exponent is -eta (1 + k)^2 Var / 2 at most: a feature whose effect varies beyond sampling error
    has a negative exponent at any amplification and goes, the most variable first. A feature outside the set with a mean
-   gradient and no variation beyond sampling error has a positive one and comes in.
+   gradient and no variation beyond sampling error has a positive one and comes in. A set of features that separates two
+   classes perfectly leaves no errors that could vary; there the exponents at the start decide, where nothing is fitted yet.
 4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept, and the
    smallest amplification at which the exponents of all features that vary are clearly negative.
 """
@@ -31,6 +32,10 @@ LARGEST_STEP, SMALLEST_STEP = 0.05, 0.002
 LARGEST_CHANGE = 0.7
 # Clearly negative: a washed-out factor falls by this many powers of e in a run.
 CLEARLY = 4.0
+# A classifier that is this sure of all rows leaves too little for a test of its effects.
+LEAST_INFORMATION = 0.01
+# Features that rows can tell apart, for each row; larger sets fit anything.
+MOST_FEATURES = 0.5
 # Of a large set that varies, this share is removed at once.
 REMOVED_SHARE = 0.1
 
@@ -51,7 +56,6 @@ class Washout(NamedTuple):
         pooled_test: of equal effects of all features, at the pooled fit.
         pooled: the pooled fit of all features.
         sets_tried: how many sets of features were looked at.
-        deviance_explained: (2,), share of the deviance of a constant that the kept features and that all features explain.
     """
 
     kept: np.ndarray
@@ -219,34 +223,41 @@ class _Search:
     def __init__(self, evidence: Evidence, critical: float, significance: float):
         self.evidence, self.critical, self.significance = evidence, critical, significance
         self.rows = float(evidence.counts.sum())
+        self.start = evidence.slopes(evidence.solve(np.arange(0)))
         self.seen: dict[bytes, bool] = {}
         self.stable: list[tuple[float, np.ndarray, Fitted]] = []
 
     def settle(self, kept: np.ndarray) -> None:
         """Follow a set to where the exponents take it; stop where another set has been before."""
-        while kept.tobytes() not in self.seen:
+        while kept.tobytes() not in self.seen and kept.sum() <= MOST_FEATURES * self.rows:
             columns = np.flatnonzero(kept)
             fitted = self.evidence.solve(columns)
-            accepted = equality(self.evidence, fitted, columns).significance >= self.significance
+            open_questions = self.evidence.information(fitted) >= LEAST_INFORMATION
+            slopes = self.evidence.slopes(fitted) if open_questions else self.start
+            equal = equality(self.evidence, fitted, columns).significance >= self.significance
+            accepted = equal and (open_questions or not self._excess(slopes, self.critical)[columns].any())
             self.seen[kept.tobytes()] = accepted
             if accepted:
                 penalty = len(columns) * np.log(max(self.rows, 2.0))
                 self.stable.append((self.evidence.deviance(fitted) + penalty, kept, fitted))
-                kept = self._with_one_more(kept, fitted)
+                more = self._with_one_more(kept, fitted)
+                kept = self._without_the_idle(kept, fitted) if more is kept else more
             else:
-                kept = self._without_the_most_variable(kept, fitted)
+                kept = self._without_the_most_variable(kept, slopes)
 
     def best(self) -> tuple[np.ndarray, Fitted]:
         _, kept, fitted = min(self.stable, key=lambda entry: entry[0])
         return kept, fitted
 
-    def _without_the_most_variable(self, kept: np.ndarray, fitted: Fitted) -> np.ndarray:
+    def _excess(self, slopes: Slopes, critical: float) -> np.ndarray:
+        return np.asarray(excess_share(slopes, self.evidence.weights, 1.0, critical))
+
+    def _without_the_most_variable(self, kept: np.ndarray, slopes: Slopes) -> np.ndarray:
         columns = np.flatnonzero(kept)
-        # increasing in the variation, since the critical value is next to nothing
-        share = np.asarray(excess_share(self.evidence.slopes(fitted), self.evidence.weights, 1.0, 1e-9))[columns]
+        variation = self._excess(slopes, 1e-9)[columns]  # increasing in T, since the critical value is next to nothing
         count = max(1, int(REMOVED_SHARE * len(columns)))
         left = kept.copy()
-        left[columns[np.argsort(-share, kind="stable")[:count]]] = False
+        left[columns[np.argsort(-variation, kind="stable")[:count]]] = False
         return left
 
     def _with_one_more(self, kept: np.ndarray, fitted: Fitted) -> np.ndarray:
@@ -256,7 +267,7 @@ class _Search:
         error = np.sqrt((weights**2 * slopes.variance).sum(0))
         # what a feature must gain to pay for itself in the information criterion
         grows = np.abs(mean) > np.sqrt(np.log(max(self.rows, 2.0))) * error
-        steady = np.asarray(excess_share(slopes, self.evidence.weights, 1.0, self.critical)) == 0
+        steady = self._excess(slopes, self.critical) == 0
         candidates = np.flatnonzero(~kept & grows & steady)
         ranks = np.abs(mean[candidates]) / error[candidates]
         for column in candidates[np.argsort(-ranks, kind="stable")]:
@@ -266,3 +277,19 @@ class _Search:
             if equality(self.evidence, self.evidence.solve(columns), columns).significance >= self.significance:
                 return more
         return kept
+
+    def _without_the_idle(self, kept: np.ndarray, fitted: Fitted) -> np.ndarray:
+        """Leave out the least of the features that do not pay for themselves in the information criterion."""
+        columns = np.flatnonzero(kept)
+        if len(columns) == 0:
+            return kept
+        weights = self.evidence.weights[:, None, None]
+        _, curvature, covariance = self.evidence.joint(fitted, columns)
+        inverse = np.linalg.pinv((weights * curvature).sum(0), hermitian=True)
+        errors = np.sqrt(np.maximum(np.diag(inverse @ (weights**2 * covariance).sum(0) @ inverse), 1e-300))
+        gains = np.abs(fitted.coefficients[columns]) / errors
+        count = max(1, int(REMOVED_SHARE * len(columns)))
+        least = np.argsort(gains, kind="stable")[:count]
+        left = kept.copy()
+        left[columns[least[gains[least] < np.sqrt(np.log(max(self.rows, 2.0)))]]] = False
+        return left

@@ -89,5 +89,7 @@ def _causalicp() -> Any:
     try:
         import causalicp
     except ModuleNotFoundError as error:
-        raise ValueError("invariant causal prediction needs the package causalicp: pip install 'holdfast[compare]'") from error
+        raise ValueError(
+            "invariant causal prediction needs the package causalicp: pip install 'holdfast[compare]'"
+        ) from error
     return causalicp

@@ -1,7 +1,5 @@
 """The conventions of scikit-learn: its own checks, pipelines, searches and the routing of environments."""
 
-import numpy as np
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from holdfast.estimators import HeteroClassifier, HeteroRegressor

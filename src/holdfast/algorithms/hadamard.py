@@ -1,7 +1,7 @@
 """SGD on a table: the Hadamard form u*u - v*v, one environment after the other, heterogeneity amplified."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,10 @@ from holdfast.algorithms.base import Algorithm
 FLOOR = 1e-8
 # One step may at most remove or double a factor: heterogeneity that would make it overshoot is cut off.
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.0, 2.0
+
+
+# Of jax within runs, of numpy where decisions are taken in double precision: the functions of slopes serve both.
+AnyArray = Any
 
 
 class Hadamard(NamedTuple):
@@ -43,10 +47,10 @@ class Slopes(NamedTuple):
         variance: (environments, features), squared standard error of g_ej.
     """
 
-    gradient: jax.Array
-    intercept: jax.Array
-    curvature: jax.Array
-    variance: jax.Array
+    gradient: AnyArray
+    intercept: AnyArray
+    curvature: AnyArray
+    variance: AnyArray
 
 
 class StepInfo(NamedTuple):
@@ -55,14 +59,14 @@ class StepInfo(NamedTuple):
     gradient: jax.Array
 
 
-def excess_share(slopes: Slopes, weights: ArrayLike, scaling: ArrayLike, critical: ArrayLike) -> jax.Array:
+def excess_share(slopes: Slopes, weights: AnyArray, scaling: ArrayLike, critical: ArrayLike) -> AnyArray:
     """(features,): the share of the variation of each gradient that sampling error does not explain.
 
         rho_j = max(0, 1 - critical / T_j),    T_j = min over m of sum_e (g_ej - a_ej m)^2 / Var g_ej
 
-    with a = `expected_ratio`. If environments differ in nothing but chance, T_j follows a chi-square law with E - 1 degrees of
-    freedom. With `critical` one of its high quantiles the share is exactly zero for what does not vary, and close to
-    one for what does.
+    with a = `expected_ratio`. If environments differ in nothing but chance, T_j follows a chi-square law with E - 1
+    degrees of freedom. With `critical` one of its high quantiles the share is exactly zero for what does not vary, and
+    close to one for what does.
     """
     # An environment in which a feature is constant tells nothing about its effect: precision zero.
     precision = jnp.where(slopes.variance > 0, 1 / jnp.maximum(slopes.variance, 1e-30), 0.0)
@@ -72,25 +76,25 @@ def excess_share(slopes: Slopes, weights: ArrayLike, scaling: ArrayLike, critica
     return jnp.maximum(0.0, 1 - critical / jnp.maximum(variation, 1e-30))
 
 
-def expected_ratio(slopes: Slopes, weights: ArrayLike, scaling: ArrayLike) -> jax.Array:
+def expected_ratio(slopes: Slopes, weights: AnyArray, scaling: ArrayLike) -> AnyArray:
     """(environments, features): a_ej = 1 - theta + theta h_ej / h_j, the gradient to expect in units of the mean one.
 
-    theta = 0 compares gradients, theta = 1 effects: a feature that merely has a larger variance in some environment has a
-    larger gradient there, but the same effect.
+    theta = 0 compares gradients, theta = 1 effects: a feature that merely has a larger variance in some environment
+    has a larger gradient there, but the same effect.
     """
     pooled = jnp.sum(jnp.asarray(weights)[:, None] * slopes.curvature, 0)
     return 1 - scaling + scaling * slopes.curvature / jnp.maximum(pooled, 1e-30)
 
 
 def amplified(
-    slopes: Slopes, weights: ArrayLike, amplification: ArrayLike, scaling: ArrayLike, critical: ArrayLike
-) -> jax.Array:
+    slopes: Slopes, weights: AnyArray, amplification: ArrayLike, scaling: ArrayLike, critical: ArrayLike
+) -> AnyArray:
     """(environments, features): the gradients with their differences amplified and their mean kept.
 
         G_ej = E p_e (g_ej + k rho_j (g_ej - a_ej g_j)),    g_j = sum_e p_e g_ej
 
-    k = 0 is HeteroSGD; rho is `excess_share`, a is `expected_ratio`. The factor E p_e makes environments of unequal size,
-    visited equally often, count by their rows.
+    k = 0 is HeteroSGD; rho is `excess_share`, a is `expected_ratio`. The factor E p_e makes environments of unequal
+    size, visited equally often, count by their rows.
     """
     p = jnp.asarray(weights)[:, None]
     mean = jnp.sum(p * slopes.gradient, 0)
@@ -109,13 +113,15 @@ def hadamard(
     critical: ArrayLike,
     init_scale: ArrayLike,
 ) -> Algorithm:
-    """One step is a sweep over all environments in a random order; in each of them
+    """Gradient descent on u*u - v*v with amplified heterogeneity.
+
+    One step is a sweep over all environments in a random order, in each of which
 
         u <- u * (1 - eta G_e),    v <- v * (1 + eta G_e),    u_0 = v_0 = alpha
 
-    with the amplified gradients G of the current coefficients w = u*u - v*v. While small, u_j shrinks or grows at the rate
-    lambda_j = mean over e of log|1 - eta G_ej|, which is why an effect that varies is washed out. The intercept follows
-    the mean gradient, not amplified.
+    with the amplified gradients G of the current coefficients w = u*u - v*v. While small, u_j shrinks or grows at the
+    rate lambda_j = mean over e of log|1 - eta G_ej|, which is why an effect that varies is washed out. The intercept
+    follows the mean gradient, not amplified.
 
     Args:
         slopes: (coefficients, intercept) -> Slopes.
@@ -127,7 +133,8 @@ def hadamard(
         critical: quantile below which variation counts as sampling error; see `excess_share`.
         init_scale: alpha.
 
-    Reference: Xu, Gu and Fang (NeurIPS 2024), whose HeteroSGD for matrices is the model of k = 0; the amplification is ours.
+    Reference: Xu, Gu and Fang (NeurIPS 2024), whose HeteroSGD for matrices is the model of k = 0; the amplification is
+        ours.
 
     Example, the effect 1 of the first feature stays, the effect 1 -+ 1/2 of the second is washed out:
         >>> effects = jnp.array([[1.0, 0.5], [1.0, 1.5]])

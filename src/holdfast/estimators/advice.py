@@ -63,24 +63,28 @@ def advise(findings: Findings) -> list[str]:
 def _verdict(f: Findings) -> Iterator[str]:
     if len(f.counts) == 1:
         yield (
-            "There is one environment only, so nothing can be washed out: the coefficients are those of sparse regression, and "
+            "There is one environment only, so nothing can be washed out: the coefficients are those of sparse "
+            "regression, and "
             "nothing is known about how they hold elsewhere."
         )
     elif f.pooled_significance >= SIGNIFICANT:
         yield (
             f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling error "
-            f"(p = {f.pooled_significance:.2g}): nothing was washed out, and these environments cannot tell what is invariant "
+            f"(p = {f.pooled_significance:.2g}): nothing was washed out, and these environments cannot tell what is "
+            f"invariant "
             "from what is not."
         )
     if not f.kept.any():
         if f.explained_by_all < NEXT_TO_NOTHING:
             yield (
-                f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the prediction "
+                f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
+                f"prediction "
                 "is its mean."
             )
         elif len(f.counts) > 1:
             yield (
-                "No feature has an effect that holds in all environments: everything was washed out, and the prediction is the "
+                "No feature has an effect that holds in all environments: everything was washed out, and the "
+                "prediction is the "
                 f"mean of the response. All features together explain {f.explained_by_all:.0%} of it in this table, by "
                 "effects that change from one environment to the next."
             )
@@ -104,8 +108,10 @@ def _features(f: Findings) -> Iterator[str]:
         yield f"Left out, because nothing is gained by them beside the kept ones: {_listed(f.names, left)}."
     if len(f.counts) > 1 and f.amplification > 0:
         yield (
-            f"Amplification {f.amplification:.3g} at step size {f.step_size:.2g} was chosen, comparing {f.compared}: the "
-            "smallest tried at which every effect that varies has a clearly negative exponent and the runs end at the kept "
+            f"Amplification {f.amplification:.3g} at step size {f.step_size:.2g} was chosen, comparing {f.compared}: "
+            f"the "
+            "smallest tried at which every effect that varies has a clearly negative exponent and the runs end at the "
+            "kept "
             "features."
         )
 
@@ -114,12 +120,14 @@ def _cautions(f: Findings) -> Iterator[str]:
     doubtful = f.kept & (f.survived < DOUBTFUL)
     if doubtful.any() and len(f.counts) > 1:
         yield (
-            f"In less than {DOUBTFUL:.0%} of the runs at the chosen amplification survived {_listed(f.names, doubtful)}: kept by "
+            f"In less than {DOUBTFUL:.0%} of the runs at the chosen amplification survived "
+            f"{_listed(f.names, doubtful)}: kept by "
             "the tests on the whole table, but treat with care."
         )
     if f.kept.any() and len(f.counts) > 1 and f.significance_of_kept < 0.01:
         yield (
-            f"The kept features pass the test of equal effects only just (p = {f.significance_of_kept:.2g}): there may be "
+            f"The kept features pass the test of equal effects only just (p = {f.significance_of_kept:.2g}): there "
+            f"may be "
             "another response to the environments than these features show."
         )
     if len(f.counts) == 2:
@@ -128,8 +136,10 @@ def _cautions(f: Findings) -> Iterator[str]:
     if len(f.counts) > 1 and errors.max() > CLEAR_LEVEL and np.ptp(f.levels) > SMALL_LEVEL:
         high, low = (str(f.labels[int(place)]) for place in (np.argmin(f.levels), np.argmax(f.levels)))
         yield (
-            f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} standard "
-            f"deviations apart from {low} to {high}. No feature explains that, and a new environment will have a level of its own."
+            f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
+            f"standard "
+            f"deviations apart from {low} to {high}. No feature explains that, and a new environment will have a "
+            f"level of its own."
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:

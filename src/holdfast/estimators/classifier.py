@@ -26,8 +26,9 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
 
         loss_e = mean over the rows of e of log(1 + exp(-s (z^T w + b))),    s = +-1
 
-    The runs see at most 512 rows of each environment, drawn at random; the tests and the final fit of the surviving features
-    see all of them. That fit has the weak ridge of one observation, which keeps it finite if the classes can be separated.
+    The runs see at most 512 rows of each environment, drawn at random; the tests and the final fit of the surviving
+    features see all of them. That fit has the weak ridge of one observation, which keeps it finite if the classes can
+    be separated.
 
     Args:
         amplification: k; None: chosen from the data.
@@ -36,14 +37,16 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         tolerance: standard deviation of an effect over environments that is too small to matter, in log-odds for one
             standard deviation of the feature.
         orders: random orders of the environments whose runs are reported in `stability_`.
-        rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates first.
+        rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
+            first.
         random_state: of the orders and of the rows.
 
     Attributes:
         classes_: the two labels; coefficients are for the second.
         coef_: (1, features), exactly 0 where washed out.
         intercept_: (1,).
-        invariant_, stability_, effects_, advice_, amplification_, step_size_, compares_, choice_, environments_, directions_,
+        invariant_, stability_, effects_, advice_, amplification_, step_size_, compares_, choice_, environments_,
+        directions_,
         coordinates_, paths_: as in `HeteroRegressor`, effects in log-odds.
 
     Example:

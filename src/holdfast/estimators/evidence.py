@@ -88,10 +88,11 @@ def equality(evidence: Evidence, fitted: Fitted, columns: np.ndarray) -> Equalit
 
         statistic = min over m of sum_e (g_e - H_e m)^T V_e^+ (g_e - H_e m)
 
-    With squared loss this is Chow's test of equal coefficients, with a variance of errors for each environment (which may
-    therefore be noisy or calm without being different).
+    With squared loss this is Chow's test of equal coefficients, with a variance of errors for each environment (which
+    may therefore be noisy or calm without being different).
 
-    Reference: G. C. Chow, Econometrica 28 (1960); the idea of accepting features whose joint effects pass such a test is
+    Reference: G. C. Chow, Econometrica 28 (1960); the idea of accepting features whose joint effects pass such a test
+        is
     that of invariant causal prediction, Peters, Bühlmann and Meinshausen, JRSS B 78 (2016).
     """
     if len(columns) == 0 or len(evidence.counts) == 1:
@@ -161,9 +162,11 @@ def logistic_evidence(
 ) -> Evidence:
     """The mean logistic loss of each environment, row by row.
 
-        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e + tolerance^2 H_e^2
+        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e + tolerance^2
+        H_e^2
 
-    with p = 1 / (1 + exp(-z^T w - b)). The pooled fit has the weak ridge of one observation, which keeps separable data finite.
+    with p = 1 / (1 + exp(-z^T w - b)). The pooled fit has the weak ridge of one observation, which keeps separable
+    data finite.
 
     Args:
         z: (rows, features), standardised.

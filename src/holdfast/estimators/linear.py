@@ -140,8 +140,10 @@ def _reason(washed: Washout) -> str:
     runs = len(washed.paths.coefficients)
     agreeing = int((washed.paths.survived == washed.kept).all(1).sum())
     return (
-        f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {'effects' if cell.scaling else 'gradients'}: {exponents}; "
-        f"{agreeing} of {runs} runs ended exactly at the kept features; {washed.sets_tried} sets of features were looked at"
+        f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {'effects' if cell.scaling else 'gradients'}: "
+        f"{exponents}; "
+        f"{agreeing} of {runs} runs ended exactly at the kept features; {washed.sets_tried} sets of features were "
+        f"looked at"
     )
 
 

@@ -21,16 +21,16 @@ from holdfast.estimators.rotation import joint_directions, principal_directions,
 class HeteroRegressor(RegressorMixin, BaseEstimator):
     """Linear regression on the features whose effects are the same in all environments.
 
-    Squared loss, coefficients in the Hadamard form w = u*u - v*v, one environment after the other in random orders, their
-    differences amplified:
+    Squared loss, coefficients in the Hadamard form w = u*u - v*v, one environment after the other in random orders,
+    their differences amplified:
 
         g = g_e + k (g_e - g_mean),    u <- u (1 - eta g),    v <- v (1 + eta g)
 
-    An effect that varies is washed out once its exponent, the mean of log|1 - eta g|, is negative. Amplification k and step
-    size eta are chosen from the exponents of the features in the training table (`holdfast.estimators.washout` says how), differences
-    that sampling error explains are not amplified, and the surviving features get the coefficients of pooled least squares:
-    the dynamics would shrink them by eta (1 + k)^2 / 2 times the variance of their effects, which for survivors is
-    sampling error and nothing else.
+    An effect that varies is washed out once its exponent, the mean of log|1 - eta g|, is negative. Amplification k and
+    step size eta are chosen from the exponents of the features in the training table (`holdfast.estimators.washout`
+    says how), differences that sampling error explains are not amplified, and the surviving features get the
+    coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2 times the variance of
+    their effects, which for survivors is sampling error and nothing else.
 
     The table is seen through the second moments of each environment, so the number of rows costs one pass over them.
 
@@ -38,22 +38,24 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         amplification: k; None: chosen from the data.
         step_size: eta; None: chosen from the data.
         significance: level of the tests whether an effect varies. Small values keep more.
-        tolerance: standard deviation of an effect over environments that is too small to matter, in standard deviations of
-            the response for one of the feature. With many rows any real effect varies by more than sampling error.
+        tolerance: standard deviation of an effect over environments that is too small to matter, in standard
+            deviations of the response for one of the feature. With many rows any real effect varies by more than
+            sampling error.
         orders: random orders of the environments whose runs are reported in `stability_`.
         level: "common": all environments share an intercept, and features that move with the level of an environment
             are suspicious. "environment": each environment has its own mean, and only effects are compared.
-        rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates first.
+        rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
+            first.
         random_state: of the orders.
 
     Attributes:
         coef_: (features,), exactly 0 where washed out.
         intercept_: a number.
         invariant_: (features,), True where the feature survived. With `rotation`, of the columns of `directions_`.
-        stability_: table of features: coefficient, exponent, lowest and highest effect over environments and its range, whether
-            it varies beyond sampling error, share of runs in which it survived.
-        effects_: table of environments x features: the coefficient that a feature would have in an environment, all others
-            as they are.
+        stability_: table of features: coefficient, exponent, lowest and highest effect over environments and its
+            range, whether it varies beyond sampling error, share of runs in which it survived.
+        effects_: table of environments x features: the coefficient that a feature would have in an environment, all
+            others as they are.
         advice_: sentences.
         amplification_, step_size_, compares_: the choice; `choice_` says why.
         environments_: labels.

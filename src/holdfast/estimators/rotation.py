@@ -4,9 +4,9 @@ Washing out acts on coordinates, so it depends on them. If the table shows a mix
 coordinates have to be found first, from the features alone. Two systems commend themselves:
 
 - `principal`: the principal components of all rows;
-- `joint`: coordinates in which the features are uncorrelated in *every* environment, as far as there are any. After whitening, the
-  covariances of the environments are brought as close to diagonal form as one rotation can. If what moves between
-  environments moves on its own, it has coordinates of its own.
+- `joint`: coordinates in which the features are uncorrelated in *every* environment, as far as there are any. After
+  whitening, the covariances of the environments are brought as close to diagonal form as one rotation can. If what
+  moves between environments moves on its own, it has coordinates of its own.
 
 Which of them is used is decided by what the invariant features in it predict; see `holdfast.estimators.linear`.
 """

@@ -3,16 +3,17 @@
 Nothing but the training table is looked at. The choice goes in four steps, each by the exponents of
 `holdfast.theory.effects`:
 
-1. The washing strengths eta (1 + k)^2 at which the single features would die, found from their effects at the start, give the
-   range of strengths worth trying, from one that spares almost all of them to one that spares almost none.
+1. The washing strengths eta (1 + k)^2 at which the single features would die, found from their effects at the start,
+   give the range of strengths worth trying, from one that spares almost all of them to one that spares almost none.
 2. Runs of the dynamics at each of them, from a small start and in random orders, leave sets of features alive.
 3. Each set is taken to where the dynamics would take it in the end. At the pooled fit of the set its features have no
-   mean gradient, so every exponent is -eta (1 + k)^2 Var / 2 at most: a feature whose effect varies beyond sampling error
-   has a negative exponent at any amplification and goes, the most variable first. A feature outside the set with a mean
-   gradient and no variation beyond sampling error has a positive one and comes in. A set of features that separates two
-   classes perfectly leaves no errors that could vary; there the exponents at the start decide, where nothing is fitted yet.
-4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept, and the
-   smallest amplification at which the exponents of all features that vary are clearly negative.
+   mean gradient, so every exponent is -eta (1 + k)^2 Var / 2 at most: a feature whose effect varies beyond sampling
+   error has a negative exponent at any amplification and goes, the most variable first. A feature outside the set with
+   a mean gradient and no variation beyond sampling error has a positive one and comes in. A set of features that
+   separates two classes perfectly leaves no errors that could vary; there the exponents at the start decide, where
+   nothing is fitted yet.
+4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept,
+   and the smallest amplification at which the exponents of all features that vary are clearly negative.
 """
 
 from typing import NamedTuple

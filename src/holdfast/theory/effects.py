@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 def effect_exponents(step_size: ArrayLike, gradients: ArrayLike) -> np.ndarray:
     """Lyapunov exponents of u and v under the gradients of the environments, visited equally often.
 
-        lambda_j^+ = mean over e of log|1 - eta G_ej|    (of u_j),      lambda_j^- = mean over e of log|1 + eta G_ej|    (of v_j)
+        lambda_j^+ = mean over e of log|1 - eta G_ej|    (of u_j),      lambda_j^- = mean over e of log|1 + eta G_ej|
+         (of v_j)
 
     To second order lambda^+- = -+ eta g_j - eta^2 / 2 (g_j^2 + Var_e G_ej): the mean effect drives one of the two, the
     variation holds both back. A feature is washed out when both are negative, that is when
@@ -34,7 +35,7 @@ def effect_exponents(step_size: ArrayLike, gradients: ArrayLike) -> np.ndarray:
 
 
 def washing_strength(mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
-    """The smallest eta (1 + k)^2 that washes out an effect with this mean and variance over environments: 2 |g| / Var g.
+    """The smallest eta (1 + k)^2 that washes out an effect of this mean and variance over environments: 2 |g| / Var g.
 
     Example:
         >>> float(washing_strength(0.5, 0.01))

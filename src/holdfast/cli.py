@@ -13,11 +13,12 @@ from typing import Annotated, Any
 import tyro
 
 from holdfast import __version__
-from holdfast.commands import bench, reproduce, simulate
+from holdfast.commands import bench, compare, reproduce, simulate
 
 COMMANDS: dict[str, Any] = {
     "simulate": simulate,
     "reproduce": reproduce,
+    "compare": compare,
     "bench": bench,
 }
 

@@ -1,8 +1,8 @@
 """Explicit methods for invariance: penalties, weights and masks on the risks of the environments.
 
 Each method is a frozen set of hyper-parameters with one function, `algorithm(risks, start)`, which gives the pair
-(init, step) that the loop of the library runs. All are full-batch, and but for the order of environments in Fish nothing in
-them is random. Hyper-parameters may be traced, so that many choices of them run side by side.
+(init, step) that the loop of the library runs. All are full-batch, and but for the order of environments in Fish
+nothing in them is random. Hyper-parameters may be traced, so that many choices of them run side by side.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Plain(NamedTuple):
 
 
 class Adaptive(NamedTuple):
-    """The state of Adam: parameters, means of gradients and of their squares, and what is left of the start in these."""
+    """The state of Adam: parameters, means of gradients and of their squares, what is left of the start in both."""
 
     parameters: jax.Array
     mean: jax.Array
@@ -67,7 +67,7 @@ def invariance_penalty(gradients: jax.Array, parameters: jax.Array) -> jax.Array
 
         sum_e |d R_e(s f + b) / d(s, b)|^2    at s = 1, b = 0
 
-    Since the score f is linear in the parameters w, the two derivatives are those of R_e along w and along the intercept.
+    The score f is linear in the parameters w, so the two derivatives are those of R_e along w and along the intercept.
 
     Reference: M. Arjovsky, L. Bottou, I. Gulrajani, D. Lopez-Paz, *Invariant risk minimization*, arXiv:1907.02893,
     eq. IRMv1; with the shift b as in the unit tests of Aubin et al. (2021).
@@ -148,8 +148,8 @@ class InvariantRiskMinimization:
 class RiskExtrapolation:
     """V-REx: mean_e R_e + penalty * variance_e R_e.
 
-    Reference: D. Krueger et al., *Out-of-distribution generalization via risk extrapolation*, ICML 2021, eq. 8, with the
-    mean of the risks in the place of their sum, as in its published code.
+    Reference: D. Krueger et al., *Out-of-distribution generalization via risk extrapolation*, ICML 2021, eq. 8, with
+    the mean of the risks in the place of their sum.
 
     Attributes:
         penalty: beta.

@@ -40,22 +40,22 @@ class Moments(NamedTuple):
         power: (environments,), mean of y^2.
     """
 
-    second: jax.Array
-    cross: jax.Array
-    power: jax.Array
+    second: jax.Array | np.ndarray
+    cross: jax.Array | np.ndarray
+    power: jax.Array | np.ndarray
 
 
 class Rows(NamedTuple):
     """All that the logistic loss depends on; features first, which is the order that a CPU reads fastest.
 
     Attributes:
-        signed: (environments, p, rows), x with a one for the intercept, negated where the label is 0; short environments are
-            filled up with zeros.
+        signed: (environments, p, rows), x with a one for the intercept, negated where the label is 0; short ones
+            are filled up with zeros.
         weights: (environments, rows), 1 / rows of the environment, 0 where it was filled up.
     """
 
-    signed: jax.Array
-    weights: jax.Array
+    signed: jax.Array | np.ndarray
+    weights: jax.Array | np.ndarray
 
 
 def moments(inputs: np.ndarray, targets: np.ndarray, rows: list[np.ndarray]) -> Moments:
@@ -93,13 +93,14 @@ def signed_rows(inputs: np.ndarray, targets: np.ndarray, rows: list[np.ndarray])
 
 def squared_risks(data: Moments) -> Risks:
     """R_e(w) = E_e (y - w x)^2 = w M_e w - 2 w c_e + q_e, at a cost that does not depend on the number of rows."""
+    second, cross, power = (jnp.asarray(part) for part in data)
 
     def both(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
-        half = data.second @ parameters - data.cross
-        return (half - data.cross) @ parameters + data.power, 2 * half
+        half = second @ parameters - cross
+        return (half - cross) @ parameters + power, 2 * half
 
     def gradient(parameters: jax.Array, environment: jax.Array) -> jax.Array:
-        return 2 * (data.second[environment] @ parameters - data.cross[environment])
+        return 2 * (second[environment] @ parameters - cross[environment])
 
     return Risks(both, gradient)
 

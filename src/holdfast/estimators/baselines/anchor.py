@@ -37,7 +37,7 @@ class AnchorRegressor(RegressorMixin, BaseEstimator):
     def __init__(self, gamma: float = 5.0):
         self.gamma = gamma
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "AnchorRegressor":  # noqa: N803
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "AnchorRegressor":
         """Fit; with one environment there is no anchor, and the result is least squares."""
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
         grouping = group_rows(environments, len(targets))
@@ -53,7 +53,7 @@ class AnchorRegressor(RegressorMixin, BaseEstimator):
         self.environments_ = grouping.labels
         return self
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> np.ndarray:
         """The linear prediction."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_

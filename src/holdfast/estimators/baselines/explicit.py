@@ -53,7 +53,7 @@ class ExplicitRegressor(RegressorMixin, BaseEstimator):
         self.standardize = standardize
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "ExplicitRegressor":  # noqa: N803
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "ExplicitRegressor":
         """Fit; without labels all rows are one environment."""
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         grouping = group_rows(environments, len(targets))
@@ -66,7 +66,7 @@ class ExplicitRegressor(RegressorMixin, BaseEstimator):
         self.environments_ = grouping.labels
         return self
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> np.ndarray:
         """The linear prediction."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
@@ -107,7 +107,7 @@ class ExplicitClassifier(ClassifierMixin, BaseEstimator):
         self.standardize = standardize
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "ExplicitClassifier":  # noqa: N803
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "ExplicitClassifier":
         """Fit; without labels all rows are one environment."""
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -127,17 +127,17 @@ class ExplicitClassifier(ClassifierMixin, BaseEstimator):
         self.environments_ = grouping.labels
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
+    def decision_function(self, X: Any) -> np.ndarray:
         """The score of the second class; above 0 it is predicted."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_[0] + self.intercept_[0]
 
-    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class."""
         second = expit(self.decision_function(X))
         return np.column_stack([1 - second, second])
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> np.ndarray:
         """The likelier class."""
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
 

@@ -1,7 +1,7 @@
 """Runs explicit methods on a table, many sets of hyper-parameters side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def fit_side_by_side(
         (methods, features + 1); NaN where a method diverged.
     """
     (kind,) = {type(method) for method in methods}
-    names = [field.name for field in fields(kind)]
+    names = vars(methods[0])
     stacked = {name: np.asarray([getattr(method, name) for method in methods], np.float32) for name in names}
     single = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), data)
     records = run(

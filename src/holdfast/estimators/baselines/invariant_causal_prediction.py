@@ -18,8 +18,8 @@ class InvariantCausalRegressor(RegressorMixin, BaseEstimator):
     """Least squares on the features that belong to every set which predicts the target equally well everywhere.
 
     All sets of features are tested, by the package `causalicp`, for residuals whose mean and variance do not depend on
-    the environment; the intersection of the accepted sets is the estimate, which errs on the side of leaving out. The sets
-    are drawn from the first few features on the path of the lasso, since their number doubles with each.
+    the environment; the intersection of the accepted sets is the estimate, which errs on the side of leaving out. The
+    sets are drawn from the first few features on the path of the lasso, since their number doubles with each.
 
     Reference: J. Peters, P. Bühlmann, N. Meinshausen, *Causal inference by using invariant prediction*, Journal of the
     Royal Statistical Society B 78 (2016), Method II; the preselection as in section 3.5.
@@ -40,7 +40,7 @@ class InvariantCausalRegressor(RegressorMixin, BaseEstimator):
         self.level = level
         self.candidates = candidates
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantCausalRegressor":  # noqa: N803
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantCausalRegressor":
         """Fit; with one environment nothing can be tested, and the estimate is empty."""
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         grouping = group_rows(environments, len(targets))
@@ -62,7 +62,7 @@ class InvariantCausalRegressor(RegressorMixin, BaseEstimator):
         self.environments_ = grouping.labels
         return self
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> np.ndarray:
         """The linear prediction; the mean of the target if the estimate is empty."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_

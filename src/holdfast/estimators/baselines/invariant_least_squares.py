@@ -19,8 +19,8 @@ class InvariantLeastSquares(RegressorMixin, BaseEstimator):
 
         mean_e E_e (y - w x)^2 + penalty sum_{j: w_j != 0} mean_e (E_e [x_j (y - w x)])^2
 
-    For a fixed set of features this is a quadratic in w; all sets are searched. Features and target are standardised, so that
-    the penalty has no unit. Known as EILLS.
+    For a fixed set of features this is a quadratic in w; all sets are searched. Features and target are standardised,
+    so that the penalty has no unit. Known as EILLS.
 
     Reference: J. Fan, C. Fang, Y. Gu, T. Zhang, *Environment invariant linear least squares*, Annals of Statistics 52
     (2024), eq. 3.4; with equal weights of the environments.
@@ -45,7 +45,7 @@ class InvariantLeastSquares(RegressorMixin, BaseEstimator):
     def __init__(self, penalty: float = 20.0):
         self.penalty = penalty
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantLeastSquares":  # noqa: N803
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantLeastSquares":
         """Fit; with one environment the result is least squares."""
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         grouping = group_rows(environments, len(targets))
@@ -65,7 +65,7 @@ class InvariantLeastSquares(RegressorMixin, BaseEstimator):
         self.environments_ = grouping.labels
         return self
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> np.ndarray:
         """The linear prediction."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_

@@ -33,7 +33,7 @@ class PooledRegressor(RegressorMixin, BaseEstimator):
     def __init__(self, regularization: float = 0.0):
         self.regularization = regularization
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledRegressor":  # noqa: N803
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledRegressor":
         """Fit; the environments are checked and not used."""
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         group_rows(environments, len(targets))
@@ -44,14 +44,14 @@ class PooledRegressor(RegressorMixin, BaseEstimator):
         self.coef_, self.intercept_ = fitted.coef_, float(fitted.intercept_)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """w x + b."""
+    def predict(self, X: Any) -> np.ndarray:
+        """W x + b."""
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
 
 
 class PooledClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression on all rows with standardised features: scikit-learn's, with an argument for the environments.
+    """Logistic regression on all rows with standardised features: scikit-learn's, with an argument for environments.
 
     Args:
         regularization: of the coefficients of standardised features, relative to the mean loss.
@@ -68,7 +68,7 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
     def __init__(self, regularization: float = 1e-4):
         self.regularization = regularization
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledClassifier":  # noqa: N803
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledClassifier":
         """Fit; the environments are checked and not used."""
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -81,16 +81,16 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = self.pipeline_[-1].classes_
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:  # noqa: N803
+    def decision_function(self, X: Any) -> np.ndarray:
         """The score of the second class, or one for each class where there are more than two."""
         check_is_fitted(self)
         return self.pipeline_.decision_function(validate_data(self, X, reset=False, dtype=np.float64))
 
-    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class."""
         check_is_fitted(self)
         return self.pipeline_.predict_proba(validate_data(self, X, reset=False, dtype=np.float64))
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> np.ndarray:
         """The likeliest class."""
         return self.classes_[self.predict_proba(X).argmax(1)]

@@ -147,4 +147,4 @@ def real_task(name: str, fold: int) -> Task:
         targets = (targets - known.mean()) / known.std()
     codes = np.unique(environments, return_inverse=True)[1]
     tables = {part: Table(values[rows], targets[rows], codes[rows]) for part, rows in parts.items()}
-    return Task(kind=kind, **tables)
+    return Task(kind=kind, train=tables["train"], validation=tables["validation"], test=tables["test"])

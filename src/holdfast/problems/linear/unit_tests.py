@@ -87,7 +87,7 @@ def _causes_and_effects(random: np.random.Generator, environments: int) -> tuple
 def _animals(random: np.random.Generator, environments: int) -> tuple[Draw, np.ndarray]:
     """Example2: cows and camels; the label is the animal, whose features are small, and the background follows it.
 
-    Component i of 4 with probabilities [p s, (1-p) s, p (1-s), (1-p) (1-s)], animal (+, +, -, -), background (+, -, -, +),
+    Component i of 4 has probability [p s, (1-p) s, p (1-s), (1-p) (1-s)], animal (+, +, -, -), background (+, -, -, +),
     x_inv = 0.01 (N / sqrt(10) + animal_i),    x_spu = N / sqrt(10) + background_i,    y = 1[sum x_inv > 0]
     """
     further = max(0, environments - 3)

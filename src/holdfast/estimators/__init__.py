@@ -2,6 +2,14 @@
 
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.estimators.matrix_sensing import HeteroMatrixSensing, HeteroQuadraticRegressor
 from holdfast.estimators.regressor import HeteroRegressor
 
-__all__ = ["Grouping", "HeteroClassifier", "HeteroRegressor", "group_rows"]
+__all__ = [
+    "Grouping",
+    "HeteroClassifier",
+    "HeteroMatrixSensing",
+    "HeteroQuadraticRegressor",
+    "HeteroRegressor",
+    "group_rows",
+]

@@ -26,6 +26,7 @@ class Findings(NamedTuple):
         constant: names of constant features.
         amplification, step_size, compared: what was chosen.
         levels: (environments,), mean errors, in standard deviations of the response.
+        spread: (features,), standard deviation of the effects over environments, of standardised variables.
     """
 
     names: Sequence[str]
@@ -45,12 +46,15 @@ class Findings(NamedTuple):
     step_size: float
     compared: str
     levels: np.ndarray
+    spread: np.ndarray
 
 
 # Differences at a smaller probability than this are differences.
 SIGNIFICANT = 0.001
 # A mean error is clear if it is this many standard errors from zero, and small below this many standard deviations.
 CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
+# An effect that varies by less than this is worth a second thought, if this share of the response is lost with it.
+MILD_SPREAD, WORTH_HAVING = 0.05, 0.05
 # Less than this share of the response explained by all features together is next to nothing.
 NEXT_TO_NOTHING = 0.01
 
@@ -58,6 +62,33 @@ NEXT_TO_NOTHING = 0.01
 def advise(findings: Findings) -> list[str]:
     """The advice, most important first."""
     return [*_verdict(findings), *_features(findings), *_cautions(findings)]
+
+
+def advise_matrix(
+    fit_kept: np.ndarray, pooled_significance: float, environments: int, explained: float, explained_by_all: float
+) -> list[str]:
+    """The advice for a matrix: the verdict, and how many directions are kept.
+
+    Args:
+        fit_kept: (directions,), which survive.
+        pooled_significance: probability of the differences between environments if there were none.
+        environments: their number.
+        explained: share of the response that the kept directions explain.
+        explained_by_all: share that a full matrix explains.
+    """
+    if environments == 1:
+        first = "There is one environment only, so nothing can be washed out: this is low-rank regression."
+    elif pooled_significance >= SIGNIFICANT:
+        first = (
+            f"The {environments} environments do not differ beyond sampling error (p = {pooled_significance:.2g}): "
+            f"they "
+            "cannot tell what is invariant from what is not."
+        )
+    elif not fit_kept.any():
+        first = "No direction has an effect that holds in all environments: the prediction is the mean of the response."
+    else:
+        first = f"Kept: {int(fit_kept.sum())} of {len(fit_kept)} directions, whose effects hold in all environments."
+    return [first, f"They explain {explained:.0%} of the response, a full matrix {explained_by_all:.0%}."]
 
 
 def _verdict(f: Findings) -> Iterator[str]:
@@ -103,6 +134,13 @@ def _features(f: Findings) -> Iterator[str]:
             f"Washed out, because the effect varies: {_listed(f.names, washed)}. That of {f.names[worst]} goes from "
             f"{f.lowest[worst]:.3g} to {f.highest[worst]:.3g}."
         )
+        mild = washed & (f.spread < MILD_SPREAD)
+        if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
+            yield (
+                f"Of these {_listed(f.names, mild)} varies by little (a standard deviation below {MILD_SPREAD:g} over "
+                f"environments, of standardised variables). If such differences do not matter to you, set "
+                f"tolerance={MILD_SPREAD:g}."
+            )
     left = ~f.kept & ~f.varies
     if left.any() and not left.all():
         yield f"Left out, because nothing is gained by them beside the kept ones: {_listed(f.names, left)}."

@@ -18,7 +18,7 @@ INIT_SCALE = 0.03
 SURVIVED = 10 * INIT_SCALE**2
 # Visits of environments in a run, over all of them; a sweep visits each once.
 VISITS = 2400
-FEWEST_SWEEPS = 100
+FEWEST_SWEEPS = 40
 RECORDS = 40
 SLAB = 8
 # The gradient of a logistic run sees at most this many rows of an environment; the decisions after it see all.

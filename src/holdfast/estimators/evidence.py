@@ -53,6 +53,7 @@ class Evidence(NamedTuple):
         deviance: fitted -> -2 log likelihood over all rows, up to a constant.
         information: fitted -> the share of what a constant prediction leaves open that is still open: where nothing is,
             nothing is left in which environments could differ.
+        tolerance: standard deviation of an effect over environments that is too small to matter.
     """
 
     counts: np.ndarray
@@ -62,11 +63,18 @@ class Evidence(NamedTuple):
     solve: Callable[[np.ndarray], Fitted]
     deviance: Callable[[Fitted], float]
     information: Callable[[Fitted], float]
+    tolerance: float
 
     @property
     def weights(self) -> np.ndarray:
         """(environments,), p_e, the shares of the rows."""
         return self.counts / self.counts.sum()
+
+
+def tolerant_slopes(evidence: Evidence, fitted: Fitted) -> Slopes:
+    """Gradients whose variances count what is tolerated as if it were sampling error: Var g_ej + (tolerance h_ej)^2."""
+    slopes = evidence.slopes(fitted)
+    return slopes._replace(variance=slopes.variance + (evidence.tolerance * slopes.curvature) ** 2)
 
 
 class Equality(NamedTuple):
@@ -86,7 +94,7 @@ class Equality(NamedTuple):
 def equality(evidence: Evidence, fitted: Fitted, columns: np.ndarray) -> Equality:
     """Do the effects of these features differ between environments by more than sampling error?
 
-        statistic = min over m of sum_e (g_e - H_e m)^T V_e^+ (g_e - H_e m)
+        statistic = min over m of sum_e (g_e - H_e m)^T (V_e + tolerance^2 H_e^2)^+ (g_e - H_e m)
 
     With squared loss this is Chow's test of equal coefficients, with a variance of errors for each environment (which
     may therefore be noisy or calm without being different).
@@ -98,7 +106,7 @@ def equality(evidence: Evidence, fitted: Fitted, columns: np.ndarray) -> Equalit
     if len(columns) == 0 or len(evidence.counts) == 1:
         return Equality(0.0, 0, 1.0)
     gradient, curvature, covariance = evidence.joint(fitted, columns)
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = np.linalg.eigh(covariance + evidence.tolerance**2 * curvature @ curvature)
     measured = values > NEGLIGIBLE * np.maximum(values.max(axis=1, keepdims=True), 1e-300)
     root = np.where(measured, 1 / np.sqrt(np.where(measured, values, 1.0)), 0.0)
     whitened = (np.einsum("eij,ei->ej", vectors, gradient) * root).ravel()
@@ -112,7 +120,7 @@ def equality(evidence: Evidence, fitted: Fitted, columns: np.ndarray) -> Equalit
 def squared_evidence(moments: Centred, tolerance: float = 0.0) -> Evidence:
     """Half the mean squared error of each environment, from its second moments.
 
-        g_e = S_e w - c_e,    H_e = S_e,    V_e = sigma_e^2 S_e / n_e + tolerance^2 S_e^2
+        g_e = S_e w - c_e,    H_e = S_e,    V_e = sigma_e^2 S_e / n_e
 
     Args:
         moments: S_e, c_e and the mean squares of the response.
@@ -131,7 +139,7 @@ def squared_evidence(moments: Centred, tolerance: float = 0.0) -> Evidence:
 
     def slopes(fitted: Fitted) -> Slopes:
         w = fitted.coefficients
-        variance = (errors(w) / counts)[:, None] * diagonal + (tolerance * diagonal) ** 2
+        variance = (errors(w) / counts)[:, None] * diagonal
         level = moments.means[:, :-1] @ w - moments.means[:, -1]
         return Slopes(moments.second @ w - moments.cross, level, diagonal, variance)
 
@@ -139,7 +147,7 @@ def squared_evidence(moments: Centred, tolerance: float = 0.0) -> Evidence:
         gradient = (moments.second @ fitted.coefficients - moments.cross)[:, columns]
         curvature = moments.second[:, columns[:, None], columns]
         scale = (errors(fitted.coefficients) / counts)[:, None, None]
-        return JointSlopes(gradient, curvature, scale * curvature + tolerance**2 * curvature @ curvature)
+        return JointSlopes(gradient, curvature, scale * curvature)
 
     def solve(columns: np.ndarray) -> Fitted:
         w = np.zeros(len(cross))
@@ -154,7 +162,7 @@ def squared_evidence(moments: Centred, tolerance: float = 0.0) -> Evidence:
         return float(counts.sum() * np.log(max(residual, 1e-12 * max(square, 1e-300))))
 
     # errors of any size have a size, so they can always be compared
-    return Evidence(counts, len(cross), slopes, joint, solve, deviance, lambda fitted: 1.0)
+    return Evidence(counts, len(cross), slopes, joint, solve, deviance, lambda fitted: 1.0, tolerance)
 
 
 def logistic_evidence(
@@ -190,7 +198,7 @@ def logistic_evidence(
     def slopes(fitted: Fitted) -> Slopes:
         p = chances(fitted)
         curvature = averages(p * (1 - p), z**2)
-        variance = averages((p - y) ** 2, z**2) / counts[:, None] + (tolerance * curvature) ** 2
+        variance = averages((p - y) ** 2, z**2) / counts[:, None]
         intercept = averages(p - y, np.ones((len(z), 1)))[:, 0]
         return Slopes(averages(p - y, z), intercept, curvature, variance)
 
@@ -202,8 +210,7 @@ def logistic_evidence(
             return np.stack([scaled[part].T @ chosen[part] for part in parts]) / counts[:, None, None]
 
         curvature = squares(p * (1 - p))
-        covariance = squares((p - y) ** 2) / counts[:, None, None] + tolerance**2 * curvature @ curvature
-        return JointSlopes(averages(p - y, chosen), curvature, covariance)
+        return JointSlopes(averages(p - y, chosen), curvature, squares((p - y) ** 2) / counts[:, None, None])
 
     def solve(columns: np.ndarray) -> Fitted:
         w = np.zeros(z.shape[1])
@@ -218,7 +225,7 @@ def logistic_evidence(
         p, share = chances(fitted), np.average(y, weights=sizes)
         return float(np.average(p * (1 - p), weights=sizes) / max(share * (1 - share), 1e-300))
 
-    return Evidence(counts, z.shape[1], slopes, joint, solve, deviance, information)
+    return Evidence(counts, z.shape[1], slopes, joint, solve, deviance, information, tolerance)
 
 
 def _newton(z: np.ndarray, y: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, float]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from holdfast.algorithms.hadamard import Slopes
 from holdfast.estimators.advice import Findings, advise
 from holdfast.estimators.dynamics import Program
 from holdfast.estimators.evidence import Evidence
@@ -166,11 +167,28 @@ def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray) -> pd.
             "lowest_effect": low,
             "highest_effect": high,
             "effect_range": high - low,
+            "spread": effect_spread(washed.slopes),
             "varies": washed.varies,
             "survived": washed.paths.survived.mean(0),
         },
         index=pd.Index(effects.columns, name="feature"),
     )
+
+
+def effect_spread(slopes: Slopes) -> np.ndarray:
+    """(features,): the standard deviation of each effect over environments that sampling error does not explain.
+
+    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables: it
+    is in the units of `tolerance`.
+    """
+    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
+    measured = (curvature > 0) & (variance > 0)
+    effect = gradient / np.where(measured, curvature, 1.0)
+    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
+    total = np.maximum(precision.sum(0), 1e-300)
+    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
+    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
+    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
 
 
 def _findings(
@@ -196,6 +214,7 @@ def _findings(
         step_size=washed.cell.step_size,
         compared="effects" if washed.cell.scaling else "gradients",
         levels=levels,
+        spread=effect_spread(washed.slopes),
     )
 
 

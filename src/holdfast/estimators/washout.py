@@ -23,7 +23,7 @@ from scipy.stats import chi2
 
 from holdfast.algorithms.hadamard import Slopes, amplified, excess_share
 from holdfast.estimators.dynamics import Cell, Paths, Program, wash
-from holdfast.estimators.evidence import Equality, Evidence, Fitted, equality
+from holdfast.estimators.evidence import Equality, Evidence, Fitted, equality, tolerant_slopes
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STRENGTHS = 6  # tried, spaced geometrically
@@ -105,15 +105,15 @@ def washout(
     repeated = wash(program, finalists, critical, orders, seed + 1)
     chosen = int(np.argmax([_agreement(paths, kept) for paths in repeated]))
     cell, paths = finalists[chosen], repeated[chosen]
-    slopes = evidence.slopes(fitted)
+    slopes, tolerant = evidence.slopes(fitted), tolerant_slopes(evidence, fitted)
     pooled = evidence.solve(np.arange(evidence.dimension))
     return Washout(
         kept,
         fitted,
         cell,
         slopes,
-        np.asarray(excess_share(slopes, evidence.weights, 1.0, critical)) > 0,
-        _exponents(slopes, evidence, fitted, cell, critical),
+        np.asarray(excess_share(tolerant, evidence.weights, 1.0, critical)) > 0,
+        _exponents(tolerant, evidence, fitted, cell, critical),
         paths,
         equality(evidence, fitted, np.flatnonzero(kept)),
         equality(evidence, pooled, np.arange(evidence.dimension)),
@@ -145,7 +145,7 @@ def _surplus(slopes: Slopes, evidence: Evidence, scaling: float, critical: float
 
 
 def _cells(evidence: Evidence, critical: float, step_size: float | None, amplification: float | None) -> list[Cell]:
-    start = evidence.slopes(Fitted(np.zeros(evidence.dimension), 0.0))
+    start = tolerant_slopes(evidence, Fitted(np.zeros(evidence.dimension), 0.0))
     mean, surplus = _surplus(start, evidence, 0.0, critical)
     largest = float(np.abs(surplus).max())
     if largest == 0:  # one environment, or none that differ: nothing to amplify
@@ -197,7 +197,7 @@ def _clear(
 ) -> Cell:
     """The smallest amplification, from that of `start` on, that clearly washes out every effect that varies."""
     step_size, amplification = given
-    slopes = evidence.slopes(fitted)
+    slopes = tolerant_slopes(evidence, fitted)
     _, surplus = _surplus(slopes, evidence, start.scaling, critical)
     varying = ~kept & (np.abs(surplus).max(0) > 0)
     if not varying.any() or amplification is not None:
@@ -224,7 +224,7 @@ class _Search:
     def __init__(self, evidence: Evidence, critical: float, significance: float):
         self.evidence, self.critical, self.significance = evidence, critical, significance
         self.rows = float(evidence.counts.sum())
-        self.start = evidence.slopes(evidence.solve(np.arange(0)))
+        self.start = tolerant_slopes(evidence, evidence.solve(np.arange(0)))
         self.seen: dict[bytes, bool] = {}
         self.stable: list[tuple[float, np.ndarray, Fitted]] = []
 
@@ -233,16 +233,21 @@ class _Search:
         while kept.tobytes() not in self.seen and kept.sum() <= MOST_FEATURES * self.rows:
             columns = np.flatnonzero(kept)
             fitted = self.evidence.solve(columns)
+            # features that do nothing would only dilute the test of those that do
+            needed = self._without_the_idle(kept, fitted)
+            if not np.array_equal(needed, kept):
+                self.seen[kept.tobytes()] = False
+                kept = needed
+                continue
             open_questions = self.evidence.information(fitted) >= LEAST_INFORMATION
-            slopes = self.evidence.slopes(fitted) if open_questions else self.start
+            slopes = tolerant_slopes(self.evidence, fitted) if open_questions else self.start
             equal = equality(self.evidence, fitted, columns).significance >= self.significance
             accepted = equal and (open_questions or not self._excess(slopes, self.critical)[columns].any())
             self.seen[kept.tobytes()] = accepted
             if accepted:
                 penalty = len(columns) * np.log(max(self.rows, 2.0))
                 self.stable.append((self.evidence.deviance(fitted) + penalty, kept, fitted))
-                more = self._with_one_more(kept, fitted)
-                kept = self._without_the_idle(kept, fitted) if more is kept else more
+                kept = self._with_one_more(kept, fitted)
             else:
                 kept = self._without_the_most_variable(kept, slopes)
 
@@ -268,7 +273,7 @@ class _Search:
         error = np.sqrt((weights**2 * slopes.variance).sum(0))
         # what a feature must gain to pay for itself in the information criterion
         grows = np.abs(mean) > np.sqrt(np.log(max(self.rows, 2.0))) * error
-        steady = self._excess(slopes, self.critical) == 0
+        steady = self._excess(tolerant_slopes(self.evidence, fitted), self.critical) == 0
         candidates = np.flatnonzero(~kept & grows & steady)
         ranks = np.abs(mean[candidates]) / error[candidates]
         for column in candidates[np.argsort(-ranks, kind="stable")]:

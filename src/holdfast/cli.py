@@ -13,11 +13,13 @@ from typing import Annotated, Any
 import tyro
 
 from holdfast import __version__
-from holdfast.commands import bench, compare, reproduce, simulate
+from holdfast.commands import bench, compare, fit, predict, reproduce, simulate
 
 COMMANDS: dict[str, Any] = {
     "simulate": simulate,
     "reproduce": reproduce,
+    "fit": fit,
+    "predict": predict,
     "compare": compare,
     "bench": bench,
 }

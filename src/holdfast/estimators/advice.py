@@ -1,6 +1,7 @@
 """What a table can and cannot say about invariance, in sentences."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +63,21 @@ NEXT_TO_NOTHING = 0.01
 def advise(findings: Findings) -> list[str]:
     """The advice, most important first."""
     return [*_verdict(findings), *_features(findings), *_cautions(findings)]
+
+
+def advise_table(path: Path, target: str, environment: str | None, *, exclude: Sequence[str] = ()) -> list[str]:
+    """What the table of a file can say about invariance: notes on its columns, then the advice of a fit.
+
+    Args:
+        path: .csv, .parquet or .feather.
+        target: name of the column to predict.
+        environment: name of the column with the environments.
+        exclude: names of columns to leave out.
+    """
+    from holdfast.estimators.stored import fit_table
+
+    model, _ = fit_table(path, target, environment, exclude=exclude)
+    return model.notes + model.advice
 
 
 def advise_matrix(
@@ -137,8 +153,8 @@ def _features(f: Findings) -> Iterator[str]:
         mild = washed & (f.spread < MILD_SPREAD)
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
-                f"Of these {_listed(f.names, mild)} varies by little (a standard deviation below {MILD_SPREAD:g} over "
-                f"environments, of standardised variables). If such differences do not matter to you, set "
+                f"Among these the differences are small for {_listed(f.names, mild)}: a standard deviation below "
+                f"{MILD_SPREAD:g} over environments, of standardised variables. If that does not matter to you, set "
                 f"tolerance={MILD_SPREAD:g}."
             )
     left = ~f.kept & ~f.varies

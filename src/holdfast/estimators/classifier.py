@@ -47,7 +47,7 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         intercept_: (1,).
         invariant_, stability_, effects_, advice_, amplification_, step_size_, compares_, choice_, environments_,
         directions_,
-        coordinates_, paths_: as in `HeteroRegressor`, effects in log-odds.
+        coordinates_, scale_, response_scale_, paths_: as in `HeteroRegressor`, effects in log-odds.
 
     Example:
         >>> random = np.random.default_rng(0)

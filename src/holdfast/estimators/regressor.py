@@ -61,6 +61,7 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         environments_: labels.
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
         coordinates_: their name: features, principal or joint.
+        scale_, response_scale_: standard deviations of the features and of the response.
         paths_: coefficients (of standardised variables) in the runs at the chosen amplification.
 
     Reference: Xu, Gu and Fang (NeurIPS 2024) for HeteroSGD; amplification and automatic choice are ours.
@@ -200,4 +201,6 @@ def publish(estimator: Any, fitted: LinearFit, table: Table) -> None:
     estimator.environments_ = list(table.labels)
     estimator.directions_ = fitted.coordinates.directions
     estimator.coordinates_ = fitted.coordinates.name
+    estimator.scale_ = table.scale
+    estimator.response_scale_ = table.response_scale
     estimator.paths_ = fitted.washed.paths

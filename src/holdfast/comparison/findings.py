@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from holdfast.comparison.compare import Comparison
 from holdfast.comparison.methods import METHODS
+from holdfast.comparison.runner import Comparison
 from holdfast.comparison.table import number
 from holdfast.comparison.tests import GROUPS, TESTS
 from holdfast.statistics import bootstrap

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from string import Template
 
-from holdfast.comparison.compare import Comparison
 from holdfast.comparison.findings import findings
 from holdfast.comparison.methods import METHODS
 from holdfast.comparison.published import SOURCE
 from holdfast.comparison.recorded import about_recorded
+from holdfast.comparison.runner import Comparison
 from holdfast.comparison.table import LEGEND, Block, Shown, blocks, number
 from holdfast.comparison.tests import ABOUT_GROUPS, TESTS
 from holdfast.report.page import STYLE

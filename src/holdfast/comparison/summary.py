@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from holdfast import __version__
-from holdfast.comparison.compare import PACKAGES, Comparison
 from holdfast.comparison.findings import findings
 from holdfast.comparison.methods import METHODS
 from holdfast.comparison.published import PUBLISHED, SOURCE
+from holdfast.comparison.runner import PACKAGES, Comparison
 from holdfast.comparison.tests import GROUPS, TESTS, Measure
 
 

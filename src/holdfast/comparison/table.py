@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from holdfast.comparison.compare import Comparison
 from holdfast.comparison.methods import METHODS
 from holdfast.comparison.published import PUBLISHED
+from holdfast.comparison.runner import Comparison
 from holdfast.comparison.tests import GROUPS, TESTS, Measure
 from holdfast.statistics import Estimate
 

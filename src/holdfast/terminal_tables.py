@@ -27,19 +27,20 @@ def show_advice(sentences: list[str], console: Console | None = None) -> None:
 def _table(model: "TableModel") -> Table:
     environments = f", {len(model.effects)} environments" if model.environment else ""
     title = f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for column in ("feature", "coefficient", "lowest", "highest", "exponent", "survived", ""):
-        left = column in ("feature", "")
-        table.add_column(column, justify="left" if left else "right", no_wrap=True, overflow="fold")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("feature", overflow="ellipsis")  # the only column that gives way in a narrow terminal
+    for column in ("coefficient", "lowest", "highest", "exponent", "survived"):
+        table.add_column(column, justify="right", no_wrap=True, min_width=max(8, len(column)))
+    table.add_column("", no_wrap=True, min_width=len("washed out"))
     # what was kept first, each group by the width of its effects
     for row in sorted(model.stability, key=lambda row: (row["coefficient"] == 0, not row["varies"])):
         verdict = "kept" if row["coefficient"] else ("washed out" if row["varies"] else "not needed")
-        numbers = (f"{row[name]:.4g}" if row[name] is not None else "-" for name in ("lowest_effect", "highest_effect"))
+        numbers = (f"{row[name]:.3g}" if row[name] is not None else "-" for name in ("lowest_effect", "highest_effect"))
         table.add_row(
             next(iter(row.values())),
-            f"{row['coefficient']:.4g}",
+            f"{row['coefficient']:.3g}",
             *numbers,
-            f"{row['exponent']:.2g}",
+            f"{row['exponent']:.4f}",
             f"{row['survived']:.0%}",
             verdict,
             style=None if row["coefficient"] else "dim",

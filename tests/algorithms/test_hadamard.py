@@ -16,7 +16,7 @@ def _slopes(gradient, curvature=None, error=0.01):
 
 
 def test_one_visit_is_half_a_gradient_step_on_the_factors():
-    """With one environment the step is gradient descent on u and v with half the step size, by automatic differentiation."""
+    """One environment: gradient descent on u and v with half the step size, by automatic differentiation."""
     random = np.random.default_rng(0)
     x, y = jnp.asarray(random.standard_normal((50, 4))), jnp.asarray(random.standard_normal(50))
 

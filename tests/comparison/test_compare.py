@@ -87,9 +87,20 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, cap
     assert json.loads((tmp_path / "comparison.json").read_text())["failed"][0]["seed"] == 1
 
 
+def test_only_what_is_kept_can_be_shown(small):
+    comparison, out = small
+    wider = compare((*SMALL["tests"], "structural"), SMALL["methods"], data_seeds=3, out=out, only_kept=True)
+    assert {place: set(cells) for place, cells in wider.cells.items()} == {
+        place: {0, 1, 2} if place == ("Example2", "irm") else set(cells) for place, cells in comparison.cells.items()
+    }
+    assert " n=2 (" in markdown(wider)
+
+
 def made_up(**errors):
     """A comparison on one test, with given errors."""
-    cells = {("Example1", name): [{"error": value} for value in values] for name, values in errors.items()}
+    cells = {
+        ("Example1", name): dict(enumerate({"error": value} for value in values)) for name, values in errors.items()
+    }
     return Comparison(("Example1",), tuple(errors), cells, {})
 
 

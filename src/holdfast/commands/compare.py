@@ -30,6 +30,8 @@ class Arguments:
     """3 draws of each test: a look, with wide intervals."""
     recompute: bool = False
     """Compute also what is shipped as recorded: hours on two cores."""
+    only_kept: bool = False
+    """Compute nothing; show and write what was computed so far."""
     list: bool = False
     """Name the tests and methods and stop."""
 
@@ -60,6 +62,7 @@ def execute(arguments: Arguments) -> int:
             data_seeds=QUICK_SEEDS if arguments.quick and arguments.data_seeds is None else arguments.data_seeds,
             out=arguments.out,
             recompute=arguments.recompute,
+            only_kept=arguments.only_kept,
             progress=progress,
         )
     told = json.dumps(summary(comparison), indent=1, allow_nan=False)

@@ -140,9 +140,10 @@ def _row(title: str, cells: Mapping[str, str], tests: Sequence[str]) -> str:
 
 def _cell(shown: Shown) -> str:
     value, low, high = (number(each) for each in shown.estimate)
-    marks = ("*" if shown.leads else "") + (" r" if shown.recorded else "")
     strong = ' class="number leads"' if shown.leads else ' class="number"'
-    return f'<span><span{strong}>{value}{marks}</span><br><span class="number faint">{low} to {high}</span></span>'
+    return (
+        f'<span><span{strong}>{value}{shown.marks}</span><br><span class="number faint">{low} to {high}</span></span>'
+    )
 
 
 def _value(value: float) -> str:

@@ -41,21 +41,19 @@ class Comparison:
     Attributes:
         tests: names, in the order they are shown.
         methods: names, in the order they are shown.
-        cells: (test, method) -> one record a seed; a pair that does not apply is missing.
+        cells: (test, method) -> seed -> record; a pair that does not apply is missing.
         failures: (test, method, seed) -> the error, for cells that raised one.
     """
 
     tests: tuple[str, ...]
     methods: tuple[str, ...]
-    cells: dict[tuple[str, str], list[Values]]
+    cells: dict[tuple[str, str], dict[int, Values]]
     failures: dict[Place, str]
 
     def values(self, test: str, method: str, measure: Measure) -> np.ndarray | None:
         """(seeds,), what was measured; None where the pair or the measure does not apply."""
-        records = self.cells.get((test, method), [])
-        if not records or measure not in records[0]:
-            return None
-        return np.array([float(record[measure]) for record in records])
+        found = self._by_seed(test, method, measure)
+        return np.array(list(found.values())) if found else None
 
     def estimate(self, test: str, method: str, measure: Measure) -> Estimate | None:
         """The mean over seeds with its 95 % bootstrap interval."""
@@ -65,20 +63,28 @@ class Comparison:
     def leaders(self, test: str, measure: Measure) -> list[str]:
         """The methods, oracles left out, with the lowest mean, and those that cannot be told from it.
 
-        Two methods see the same data, so the interval is that of the mean of their differences; methods that were not
-        run on the same number of seeds are not compared.
+        Two methods see the same data, so the interval is that of the mean of their differences, over the seeds that
+        both were run on.
         """
         seen = {name: self.values(test, name, measure) for name in self.methods if not METHODS[name].oracle}
-        known = {name: values for name, values in seen.items() if values is not None}
-        if not known:
+        means = {name: float(values.mean()) for name, values in seen.items() if values is not None}
+        if not means:
             return []
-        best = min(known, key=lambda name: known[name].mean())
-        equal = [
-            name
-            for name, values in known.items()
-            if len(values) == len(known[best]) and bootstrap(values - known[best], np.mean).low <= 0
-        ]
-        return [best, *(name for name in equal if name != best)]
+        best = min(means, key=lambda name: means[name])
+        equal = [name for name in means if name != best and self.behind(test, name, best, measure).low <= 0]
+        return [best, *equal]
+
+    def behind(self, test: str, method: str, other: str, measure: Measure) -> Estimate:
+        """The mean of the paired differences of two methods, over the seeds that both were run on."""
+        mine, theirs = (self._by_seed(test, name, measure) for name in (method, other))
+        shared = [seed for seed in mine if seed in theirs]
+        if not shared:
+            return Estimate(np.nan, np.nan, np.nan)
+        return bootstrap(np.array([mine[seed] - theirs[seed] for seed in shared]), np.mean)
+
+    def _by_seed(self, test: str, method: str, measure: Measure) -> dict[int, float]:
+        records = self.cells.get((test, method), {})
+        return {seed: float(record[measure]) for seed, record in records.items() if measure in record}
 
 
 def compare(
@@ -88,6 +94,7 @@ def compare(
     data_seeds: int | None = None,
     out: Path,
     recompute: bool = False,
+    only_kept: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -99,6 +106,7 @@ def compare(
         data_seeds: draws of each test instead of the number it asks for; real tables have no more than their folds.
         out: the folder in which cells are kept.
         recompute: compute also the cells that are shipped with the package, see `holdfast.comparison.recorded`.
+        only_kept: compute nothing, and show what was computed so far.
         workers: threads; by default one for each core.
         progress: called with (cells done, cells in all).
     """
@@ -125,6 +133,8 @@ def compare(
             place = (draw.test.name, method.name, draw.seed)
             values = (None if recompute else _recorded(place)) or kept.get(keys[place])
             if values is None:
+                if only_kept:
+                    continue
                 task = draw.test.draw(draw.seed) if task is None else task
                 try:
                     values = compute_cell(method, task, draw.seed)
@@ -145,10 +155,10 @@ def compare(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    cells: dict[tuple[str, str], list[Values]] = {}
-    for place in keys:
-        if place in found:
-            cells.setdefault(place[:2], []).append(found[place])
+    cells: dict[tuple[str, str], dict[int, Values]] = {}
+    for test, method, seed in keys:
+        if (test, method, seed) in found:
+            cells.setdefault((test, method), {})[seed] = found[test, method, seed]
     return Comparison(chosen_tests, chosen_methods, cells, failures)
 
 

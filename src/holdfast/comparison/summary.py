@@ -65,6 +65,6 @@ def _numbers(comparison: Comparison, test: str, method: str, measure: Measure) -
     estimate = comparison.estimate(test, method, measure)
     if values is None or estimate is None:
         raise ValueError(f"{method} has no {measure} on {test}")
-    recorded = comparison.cells[test, method][0].get("choice") == "recorded"
+    recorded = any(cell.get("choice") == "recorded" for cell in comparison.cells[test, method].values())
     spread = float(np.std(values))
     return {**estimate._asdict(), "deviation": spread, "seeds": len(values), "recorded": recorded}

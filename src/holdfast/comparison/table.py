@@ -19,7 +19,7 @@ TITLES: dict[Measure, str] = {
 LEGEND = (
     "Mean over seeds with its 95 % bootstrap interval. Bold, or marked *: the lowest mean, and means that cannot be "
     "told from it (95 % interval of the paired difference); the oracle, which is told what is invariant, is left out. "
-    "Marked r: recorded, computed once on an accelerator and shipped with the package."
+    "Marked r: recorded, computed once on an accelerator and shipped with the package. Marked n: over fewer seeds."
 )
 
 
@@ -31,11 +31,19 @@ class Shown:
         estimate: with its interval; the ends are NaN for a published number, whose spread over seeds is known at most.
         leads: whether it is among the best.
         recorded: whether it was computed earlier, see `holdfast.comparison.recorded`.
+        seeds: over how many the mean is taken, where they are fewer than others have in this test; else None.
     """
 
     estimate: Estimate
     leads: bool = False
     recorded: bool = False
+    seeds: int | None = None
+
+    @property
+    def marks(self) -> str:
+        """What stands behind the number."""
+        fewer = f" n={self.seeds}" if self.seeds is not None else ""
+        return ("*" if self.leads else "") + (" r" if self.recorded else "") + fewer
 
 
 @dataclass(frozen=True)
@@ -77,14 +85,17 @@ def blocks(comparison: Comparison) -> list[Block]:
 
 def _rows(comparison: Comparison, tests: tuple[str, ...], measure: Measure) -> dict[str, dict[str, Shown]]:
     leaders = {test: comparison.leaders(test, measure) for test in tests}
+    most = {test: _seed_count(comparison, test) for test in tests}
     rows = {}
     for method in comparison.methods:
         row = {}
         for test in tests:
             estimate = comparison.estimate(test, method, measure)
             if estimate is not None:
-                recorded = comparison.cells[test, method][0].get("choice") == "recorded"
-                row[test] = Shown(estimate, method in leaders[test], recorded)
+                cells = comparison.cells[test, method]
+                recorded = any(cell.get("choice") == "recorded" for cell in cells.values())
+                fewer = len(cells) if len(cells) < most[test] else None
+                row[test] = Shown(estimate, method in leaders[test], recorded, fewer)
         if row:
             rows[METHODS[method].title] = row
     return rows
@@ -125,10 +136,9 @@ def terminal_table(block: Block) -> Table:
             if shown is None:
                 cells.append("")
                 continue
-            mark = ("*" if shown.leads else "") + ("r" if shown.recorded else "")
             value = f"[bold]{number(shown.estimate.value)}[/bold]" if shown.leads else number(shown.estimate.value)
             between = f"{number(shown.estimate.low)} to {number(shown.estimate.high)}"
-            cells.append(f"{value} {mark}\n[dim]{between}[/dim]")
+            cells.append(f"{value} {shown.marks}\n[dim]{between}[/dim]")
         table.add_row(title, *cells)
     for title, others in block.published.items():
         table.add_row(f"[dim]{title}[/dim]", *(number(others[test]) if test in others else "" for test in block.tests))
@@ -156,9 +166,13 @@ def markdown(comparison: Comparison) -> str:
 def _markdown_cell(shown: Shown) -> str:
     value = number(shown.estimate.value)
     between = f"({number(shown.estimate.low)} to {number(shown.estimate.high)})"
-    return f"{f'**{value}**' if shown.leads else value}{' r' if shown.recorded else ''} {between}"
+    return f"{f'**{value}**' if shown.leads else value}{shown.marks.lstrip('*')} {between}"
 
 
 def _seeds(comparison: Comparison, test: str) -> str:
-    count = max((len(comparison.cells.get((test, method), [])) for method in comparison.methods), default=0)
-    return f"{count} {'folds' if TESTS[test].folds else 'data seeds'}"
+    return f"{_seed_count(comparison, test)} {'folds' if TESTS[test].folds else 'data seeds'}"
+
+
+def _seed_count(comparison: Comparison, test: str) -> int:
+    """The most that a method was run on."""
+    return max((len(comparison.cells.get((test, method), {})) for method in comparison.methods), default=0)

@@ -19,6 +19,7 @@ SURVIVED = 10 * INIT_SCALE**2
 # Visits of environments in a run, over all of them; a sweep visits each once.
 VISITS = 2400
 FEWEST_SWEEPS = 40
+FEW_ENVIRONMENTS = 4  # with fewer, a run is as long as with these
 RECORDS = 40
 SLAB = 8
 # The gradient of a logistic run sees at most this many rows of an environment; the decisions after it see all.
@@ -45,7 +46,7 @@ class Program(NamedTuple):
     @property
     def sweeps(self) -> int:
         """Steps of a run."""
-        return max(FEWEST_SWEEPS, VISITS // self.environments)
+        return max(FEWEST_SWEEPS, VISITS // max(self.environments, FEW_ENVIRONMENTS))
 
 
 class Cell(NamedTuple):
@@ -119,10 +120,12 @@ def logistic_program(
 
 def wash(program: Program, cells: list[Cell], critical: float, orders: int, seed: int) -> list[Paths]:
     """Run every cell with several random orders of the environments."""
-    parameters = {
-        name: np.repeat(np.array([getattr(cell, name) for cell in cells], np.float32), orders) for name in Cell._fields
-    } | {"critical": np.full(len(cells) * orders, critical, np.float32)}
-    seeds = np.random.default_rng(seed).integers(0, 2**32, len(cells) * orders, dtype=np.uint32)
+    count = len(cells) * orders
+    # whole slabs, so that any number of runs is the same program; what is beyond the count is thrown away
+    padded = np.minimum(np.arange(-(-count // SLAB) * SLAB), count - 1) // orders
+    parameters = {name: np.array([getattr(cell, name) for cell in cells], np.float32)[padded] for name in Cell._fields}
+    parameters["critical"] = np.full(len(padded), critical, np.float32)
+    seeds = np.random.default_rng(seed).integers(0, 2**32, len(padded), dtype=np.uint32)
     records = run(
         program.build,
         program.shared,
@@ -132,7 +135,7 @@ def wash(program: Program, cells: list[Cell], critical: float, orders: int, seed
         every=max(1, program.sweeps // RECORDS),
         slab=SLAB,
     )
-    values = records.values["coefficients"][..., : program.dimension].astype(float)
+    values = records.values["coefficients"][:count, :, : program.dimension].astype(float)
     return [Paths(records.steps, part) for part in np.split(values, len(cells))]
 
 

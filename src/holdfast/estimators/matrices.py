@@ -26,6 +26,7 @@ from holdfast.theory.effects import effect_exponents, washing_strength
 STEPS = 1500
 STRENGTHS, SCAN_ORDERS = 5, 2
 LARGEST_STEP, LARGEST_CHANGE = 0.05, 0.7
+SLAB = 2  # whole slabs, so that any number of runs is the same program
 # Ranks beyond this are not low, and their number of entries grows with the square.
 LARGEST_RANK = 8
 
@@ -170,13 +171,15 @@ def _wash(
         "weights": weights.astype(np.float32),
         "shape": np.zeros(dimension, np.float32),
     }
+    count = len(cells) * orders
+    padded = np.minimum(np.arange(-(-count // SLAB) * SLAB), count - 1) // orders
     parameters = {
-        name: np.repeat(np.array([cell[place] for cell in cells], np.float32), orders)
+        name: np.array([cell[place] for cell in cells], np.float32)[padded]
         for place, name in enumerate(("step_size", "amplification"))
     }
-    seeds = np.random.default_rng(seed).integers(0, 2**32, len(cells) * orders, dtype=np.uint32)
-    records = run(_build, shared, parameters, seeds, steps=STEPS, every=STEPS // RECORDS, slab=2)
-    finals = np.median(records.values["fitted"][:, -RECORDS // 4 :], axis=1).astype(float)
+    seeds = np.random.default_rng(seed).integers(0, 2**32, len(padded), dtype=np.uint32)
+    records = run(_build, shared, parameters, seeds, steps=STEPS, every=STEPS // RECORDS, slab=SLAB)
+    finals = np.median(records.values["fitted"][:count, -RECORDS // 4 :], axis=1).astype(float)
     return np.split(finals, len(cells))
 
 

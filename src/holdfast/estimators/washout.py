@@ -49,7 +49,8 @@ class Washout(NamedTuple):
         fitted: the pooled fit of these features.
         cell: step size, amplification and scaling.
         slopes: gradients of all features at `fitted`.
-        varies: (features,), whether an effect varies beyond sampling error at `fitted`.
+        varies: (features,), whether an effect varies beyond sampling error at `fitted`, or would make the kept effects
+            vary.
         exponents: (features,), the larger of the exponents of u and v at `fitted`; for kept features that of the
             factor that carries the coefficient.
         paths: the runs of the chosen cell.
@@ -112,7 +113,7 @@ def washout(
         fitted,
         cell,
         slopes,
-        np.asarray(excess_share(tolerant, evidence.weights, 1.0, critical)) > 0,
+        (np.asarray(excess_share(tolerant, evidence.weights, 1.0, critical)) > 0) | search.unsettling(kept, fitted),
         _exponents(tolerant, evidence, fitted, cell, critical),
         paths,
         equality(evidence, fitted, np.flatnonzero(kept)),
@@ -267,22 +268,33 @@ class _Search:
         return left
 
     def _with_one_more(self, kept: np.ndarray, fitted: Fitted) -> np.ndarray:
-        slopes = self.evidence.slopes(fitted)
-        weights = self.evidence.weights[:, None]
-        mean = (weights * slopes.gradient).sum(0)
-        error = np.sqrt((weights**2 * slopes.variance).sum(0))
-        # what a feature must gain to pay for itself in the information criterion
-        grows = np.abs(mean) > np.sqrt(np.log(max(self.rows, 2.0))) * error
+        grows, ranks = self._growing(kept, fitted)
         steady = self._excess(tolerant_slopes(self.evidence, fitted), self.critical) == 0
-        candidates = np.flatnonzero(~kept & grows & steady)
-        ranks = np.abs(mean[candidates]) / error[candidates]
-        for column in candidates[np.argsort(-ranks, kind="stable")]:
+        candidates = np.flatnonzero(grows & steady)
+        for column in candidates[np.argsort(-ranks[candidates], kind="stable")]:
             more = kept.copy()
             more[column] = True
-            columns = np.flatnonzero(more)
-            if equality(self.evidence, self.evidence.solve(columns), columns).significance >= self.significance:
+            if self._equal(more):
                 return more
         return kept
+
+    def unsettling(self, kept: np.ndarray, fitted: Fitted) -> np.ndarray:
+        """(features,): those outside that would gain something, but together with which the kept effects vary."""
+        grows, _ = self._growing(kept, fitted)
+        single = np.eye(len(kept), dtype=bool)
+        return np.array([one and not self._equal(kept | more) for one, more in zip(grows, single, strict=True)])
+
+    def _equal(self, kept: np.ndarray) -> bool:
+        columns = np.flatnonzero(kept)
+        return equality(self.evidence, self.evidence.solve(columns), columns).significance >= self.significance
+
+    def _growing(self, kept: np.ndarray, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
+        """Features outside whose mean gradient would pay for them in the information criterion, and by how much."""
+        slopes = self.evidence.slopes(fitted)
+        weights = self.evidence.weights[:, None]
+        error = np.sqrt(np.maximum((weights**2 * slopes.variance).sum(0), 1e-300))
+        ranks = np.abs((weights * slopes.gradient).sum(0)) / error
+        return ~kept & (ranks > np.sqrt(np.log(max(self.rows, 2.0)))), ranks
 
     def _without_the_idle(self, kept: np.ndarray, fitted: Fitted) -> np.ndarray:
         """Leave out the least of the features that do not pay for themselves in the information criterion."""

@@ -10,12 +10,13 @@ from holdfast.cli import main
 from holdfast.comparison import METHODS, TESTS, Comparison, compare
 from holdfast.comparison.findings import findings
 from holdfast.comparison.kept import Kept, source_fingerprint
+from holdfast.comparison.markdown import markdown
 from holdfast.comparison.methods.base import environment_errors
 from holdfast.comparison.page import page
 from holdfast.comparison.published import PUBLISHED
 from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.summary import summary, versions
-from holdfast.comparison.table import blocks, markdown
+from holdfast.comparison.table import blocks
 from holdfast.comparison.tests import FOLDS, GROUPS
 from holdfast.problems.linear import held_out_groups, unit_test
 

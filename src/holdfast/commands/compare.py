@@ -51,9 +51,10 @@ def execute(arguments: Arguments) -> int:
 
     from holdfast import terminal
     from holdfast.comparison import compare
+    from holdfast.comparison.markdown import markdown
     from holdfast.comparison.page import page
     from holdfast.comparison.summary import summary, versions
-    from holdfast.comparison.table import LEGEND, blocks, markdown, terminal_table
+    from holdfast.comparison.table import LEGEND, blocks, terminal_table
 
     with terminal.progress("comparing") as progress:
         comparison = compare(

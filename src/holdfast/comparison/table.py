@@ -1,4 +1,4 @@
-"""The numbers of a comparison as tables for people: in the terminal, and as Markdown."""
+"""The numbers of a comparison as tables for people."""
 
 from dataclasses import dataclass
 
@@ -85,7 +85,7 @@ def blocks(comparison: Comparison) -> list[Block]:
 
 def _rows(comparison: Comparison, tests: tuple[str, ...], measure: Measure) -> dict[str, dict[str, Shown]]:
     leaders = {test: comparison.leaders(test, measure) for test in tests}
-    most = {test: _seed_count(comparison, test) for test in tests}
+    most = {test: seed_count(comparison, test) for test in tests}
     rows = {}
     for method in comparison.methods:
         row = {}
@@ -145,34 +145,6 @@ def terminal_table(block: Block) -> Table:
     return table
 
 
-def markdown(comparison: Comparison) -> str:
-    """All tables, as they stand in the documentation."""
-    parts = [LEGEND]
-    for block in blocks(comparison):
-        seeds = ", ".join(dict.fromkeys(_seeds(comparison, test) for test in block.tests))
-        parts.append(f"**{block.title}** ({seeds})")
-        head = f"| method | {' | '.join(block.tests)} |"
-        lines = [head, "|---|" + "---|" * len(block.tests)]
-        for title, row in block.rows.items():
-            cells = [_markdown_cell(row[test]) if test in row else "" for test in block.tests]
-            lines.append(f"| {title} | {' | '.join(cells)} |")
-        for title, others in block.published.items():
-            cells = [number(others[test]) if test in others else "" for test in block.tests]
-            lines.append(f"| *{title}* | {' | '.join(cells)} |")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
-def _markdown_cell(shown: Shown) -> str:
-    value = number(shown.estimate.value)
-    between = f"({number(shown.estimate.low)} to {number(shown.estimate.high)})"
-    return f"{f'**{value}**' if shown.leads else value}{shown.marks.lstrip('*')} {between}"
-
-
-def _seeds(comparison: Comparison, test: str) -> str:
-    return f"{_seed_count(comparison, test)} {'folds' if TESTS[test].folds else 'data seeds'}"
-
-
-def _seed_count(comparison: Comparison, test: str) -> int:
+def seed_count(comparison: Comparison, test: str) -> int:
     """The most that a method was run on."""
     return max((len(comparison.cells.get((test, method), {})) for method in comparison.methods), default=0)

@@ -56,7 +56,7 @@ def test_equal_effects_pass_and_different_ones_do_not(make):
 
 
 def test_tolerated_differences_pass():
-    draw = _draw(0, False, differ=0.1, rows=9000)
+    draw = _draw(0, False, differ=0.1, rows=9000)  # 0.9, 1.0 and 1.1
     strict, lenient = _squared(*draw), _squared(*draw, tolerance=0.2)
     assert equality(strict, strict.solve(np.arange(3)), np.arange(3)).significance < 1e-4
     assert equality(lenient, lenient.solve(np.arange(3)), np.arange(3)).significance > 0.1

@@ -27,7 +27,7 @@ class Findings(NamedTuple):
         constant: names of constant features.
         amplification, step_size, compared: what was chosen.
         levels: (environments,), mean errors, in standard deviations of the response.
-        spread: (features,), standard deviation of the effects over environments, of standardised variables.
+        spread: (features,), standard deviation of the effects over environments, as a share of their means.
     """
 
     names: Sequence[str]
@@ -54,8 +54,9 @@ class Findings(NamedTuple):
 SIGNIFICANT = 0.001
 # A mean error is clear if it is this many standard errors from zero, and small below this many standard deviations.
 CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
-# An effect that varies by less than this is worth a second thought, if this share of the response is lost with it.
-MILD_SPREAD, WORTH_HAVING = 0.05, 0.05
+# An effect that varies by less than the first share of itself is worth a second thought, if the second share of the
+# response is lost with it.
+MILD_SPREAD, WORTH_HAVING = 0.3, 0.05
 # Less than this share of the response explained by all features together is next to nothing.
 NEXT_TO_NOTHING = 0.01
 
@@ -116,8 +117,10 @@ def _verdict(f: Findings) -> Iterator[str]:
         )
     elif f.pooled_significance >= SIGNIFICANT:
         yield (
-            f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling error "
-            f"(p = {f.pooled_significance:.2g}): nothing was washed out, and these environments cannot tell what is "
+            f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
+            f"error and "
+            f"what is tolerated (p = {f.pooled_significance:.2g}): nothing was washed out, and these environments "
+            f"cannot tell what is "
             f"invariant "
             "from what is not."
         )
@@ -153,9 +156,9 @@ def _features(f: Findings) -> Iterator[str]:
         mild = washed & (f.spread < MILD_SPREAD)
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
-                f"Among these the differences are small for {_listed(f.names, mild)}: a standard deviation below "
-                f"{MILD_SPREAD:g} over environments, of standardised variables. If that does not matter to you, set "
-                f"tolerance={MILD_SPREAD:g}."
+                f"Among these {_listed(f.names, mild)} varies by less than {MILD_SPREAD:.0%} of the effect itself. A larger "
+                "tolerance would keep what varies so little; use it only for features that cannot be consequences of the "
+                "response."
             )
     left = ~f.kept & ~f.varies
     if left.any() and not left.all():

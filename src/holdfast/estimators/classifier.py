@@ -34,8 +34,9 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         amplification: k; None: chosen from the data.
         step_size: eta; None: chosen from the data.
         significance: level of the tests whether an effect varies. Small values keep more.
-        tolerance: standard deviation of an effect over environments that is too small to matter, in log-odds for one
-            standard deviation of the feature.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
+            None by default, unlike for regression: where classes are nearly separable, coefficients and what is
+            allowed to them grow without bounds.
         orders: random orders of the environments whose runs are reported in `stability_`.
         rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
             first.

@@ -148,6 +148,13 @@ def _experiment(slopes: Any, weights: jax.Array, dimension: int, parameters: Any
     return Experiment(algorithm, _observe)
 
 
+def _tolerant(slopes: Slopes, w: jax.Array, weights: jax.Array, tolerance: jax.Array) -> Slopes:
+    """As `holdfast.estimators.evidence.tolerant_slopes`."""
+    pooled = jnp.maximum(weights @ slopes.curvature, 1e-30)
+    allowed = tolerance * (w - (weights @ slopes.gradient) / pooled) * slopes.curvature
+    return slopes._replace(variance=slopes.variance + allowed**2)
+
+
 def _build_squared(shared: Any, parameters: Any) -> Experiment:
     second, cross, weights = (jnp.asarray(shared[name]) for name in ("second", "cross", "weights"))
     counts = jnp.maximum(shared["counts"], 1e-30)
@@ -157,8 +164,8 @@ def _build_squared(shared: Any, parameters: Any) -> Experiment:
         fitted = second @ w
         own = jnp.maximum(shared["square"] - 2 * cross @ w + fitted @ w, 0)
         errors = (counts * own + BORROWED_ROWS * jnp.sum(weights * own)) / (counts + BORROWED_ROWS)
-        variance = (errors / counts)[:, None] * diagonal + (shared["tolerance"] * diagonal) ** 2
-        return Slopes(fitted - cross, jnp.zeros_like(weights), diagonal, variance)
+        slopes = Slopes(fitted - cross, jnp.zeros_like(weights), diagonal, (errors / counts)[:, None] * diagonal)
+        return _tolerant(slopes, w, weights, shared["tolerance"])
 
     return _experiment(slopes, weights, cross.shape[1], parameters)
 
@@ -174,7 +181,7 @@ def _build_logistic(shared: Any, parameters: Any) -> Experiment:
         curvature = jnp.einsum("em,emd->ed", shares * p * (1 - p), squares)
         variance = jnp.einsum("em,emd->ed", shares * (p - labels) ** 2, squares) / totals[:, None]
         level = jnp.sum(shares * (p - labels), 1)
-        return Slopes(gradient, level, curvature, variance + (shared["tolerance"] * curvature) ** 2)
+        return _tolerant(Slopes(gradient, level, curvature, variance), w, weights, shared["tolerance"])
 
     return _experiment(slopes, weights, rows.shape[2], parameters)
 

@@ -53,7 +53,7 @@ class Evidence(NamedTuple):
         deviance: fitted -> -2 log likelihood over all rows, up to a constant.
         information: fitted -> the share of what a constant prediction leaves open that is still open: where nothing is,
             nothing is left in which environments could differ.
-        tolerance: standard deviation of an effect over environments that is too small to matter.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
     """
 
     counts: np.ndarray
@@ -71,10 +71,21 @@ class Evidence(NamedTuple):
         return self.counts / self.counts.sum()
 
 
+def pooled_effects(evidence: Evidence, fitted: Fitted, slopes: Slopes) -> np.ndarray:
+    """(features,): the coefficient that each feature would have over all rows, all others as fitted."""
+    weights = evidence.weights[:, None]
+    curvature = np.maximum((weights * slopes.curvature).sum(0), 1e-300)
+    return fitted.coefficients - (weights * slopes.gradient).sum(0) / curvature
+
+
 def tolerant_slopes(evidence: Evidence, fitted: Fitted) -> Slopes:
-    """Gradients whose variances count what is tolerated as if it were sampling error: Var g_ej + (tolerance h_ej)^2."""
+    """Gradients whose variances count what is tolerated as if it were sampling error.
+
+    Var g_ej + (tolerance b_j h_ej)^2,    b_j the pooled effect
+    """
     slopes = evidence.slopes(fitted)
-    return slopes._replace(variance=slopes.variance + (evidence.tolerance * slopes.curvature) ** 2)
+    allowed = evidence.tolerance * pooled_effects(evidence, fitted, slopes) * slopes.curvature
+    return slopes._replace(variance=slopes.variance + allowed**2)
 
 
 class Equality(NamedTuple):
@@ -94,7 +105,7 @@ class Equality(NamedTuple):
 def equality(evidence: Evidence, fitted: Fitted, columns: np.ndarray) -> Equality:
     """Do the effects of these features differ between environments by more than sampling error?
 
-        statistic = min over m of sum_e (g_e - H_e m)^T (V_e + tolerance^2 H_e^2)^+ (g_e - H_e m)
+        statistic = min over m of sum_e (g_e - H_e m)^T (V_e + tolerance^2 H_e diag(w)^2 H_e)^+ (g_e - H_e m)
 
     With squared loss this is Chow's test of equal coefficients, with a variance of errors for each environment (which
     may therefore be noisy or calm without being different).
@@ -106,7 +117,8 @@ def equality(evidence: Evidence, fitted: Fitted, columns: np.ndarray) -> Equalit
     if len(columns) == 0 or len(evidence.counts) == 1:
         return Equality(0.0, 0, 1.0)
     gradient, curvature, covariance = evidence.joint(fitted, columns)
-    values, vectors = np.linalg.eigh(covariance + evidence.tolerance**2 * curvature @ curvature)
+    allowed = (evidence.tolerance * fitted.coefficients[columns]) ** 2
+    values, vectors = np.linalg.eigh(covariance + (curvature * allowed) @ curvature)
     measured = values > NEGLIGIBLE * np.maximum(values.max(axis=1, keepdims=True), 1e-300)
     root = np.where(measured, 1 / np.sqrt(np.where(measured, values, 1.0)), 0.0)
     whitened = (np.einsum("eij,ei->ej", vectors, gradient) * root).ravel()
@@ -124,8 +136,7 @@ def squared_evidence(moments: Centred, tolerance: float = 0.0) -> Evidence:
 
     Args:
         moments: S_e, c_e and the mean squares of the response.
-        tolerance: standard deviation of an effect over environments that is too small to matter, in standard
-            deviations of the response for one of the feature.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
     """
     counts, weights = moments.counts, moments.counts / moments.counts.sum()
     second, cross = np.tensordot(weights, moments.second, 1), weights @ moments.cross
@@ -181,7 +192,7 @@ def logistic_evidence(
         positive: (rows,), 1 for the second class, 0 for the first.
         codes: (rows,), environments.
         row_weights: (rows,), how many rows each row stands for.
-        tolerance: as in `squared_evidence`, in units of the log-odds.
+        tolerance: as in `squared_evidence`.
     """
     order = np.argsort(codes, kind="stable")
     z, y, sizes = z[order], positive[order], row_weights[order]

@@ -9,7 +9,7 @@ import pandas as pd
 from holdfast.algorithms.hadamard import Slopes
 from holdfast.estimators.advice import Findings, advise
 from holdfast.estimators.dynamics import Program
-from holdfast.estimators.evidence import Evidence
+from holdfast.estimators.evidence import Evidence, pooled_effects
 from holdfast.estimators.washout import Washout, washout
 
 
@@ -121,7 +121,7 @@ def fit_linear(
         washed,
         system,
         effects,
-        _stability(washed, effects, units),
+        _stability(washed, effects, units, pooled_effects(evidence, washed.fitted, washed.slopes)),
         advise(_findings(table, names, evidence, washed, effects)),
         _reason(washed),
     )
@@ -158,7 +158,7 @@ def _effects(washed: Washout, names: Sequence[str], labels: Sequence[Any], units
     return pd.DataFrame(own * units, index=pd.Index(list(labels), name="environment"), columns=list(names))
 
 
-def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray) -> pd.DataFrame:
+def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray, pooled: np.ndarray) -> pd.DataFrame:
     low, high = effects.min(), effects.max()
     return pd.DataFrame(
         {
@@ -167,7 +167,7 @@ def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray) -> pd.
             "lowest_effect": low,
             "highest_effect": high,
             "effect_range": high - low,
-            "spread": effect_spread(washed.slopes),
+            "spread": _share(effect_spread(washed.slopes), pooled),
             "varies": washed.varies,
             "survived": washed.paths.survived.mean(0),
         },
@@ -178,8 +178,7 @@ def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray) -> pd.
 def effect_spread(slopes: Slopes) -> np.ndarray:
     """(features,): the standard deviation of each effect over environments that sampling error does not explain.
 
-    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables: it
-    is in the units of `tolerance`.
+    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
     """
     gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
     measured = (curvature > 0) & (variance > 0)
@@ -189,6 +188,10 @@ def effect_spread(slopes: Slopes) -> np.ndarray:
     variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
     weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
     return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
+
+
+def _share(spread: np.ndarray, effect: np.ndarray) -> np.ndarray:
+    return spread / np.maximum(np.abs(effect), 1e-12)
 
 
 def _findings(
@@ -214,7 +217,7 @@ def _findings(
         step_size=washed.cell.step_size,
         compared="effects" if washed.cell.scaling else "gradients",
         levels=levels,
-        spread=effect_spread(washed.slopes),
+        spread=_share(effect_spread(washed.slopes), pooled_effects(evidence, washed.fitted, washed.slopes)),
     )
 
 

@@ -97,7 +97,7 @@ def fit_matrix(
         dimension: d.
         labels: of the environments.
         significance: level of the test of equal effects.
-        tolerance: standard deviation of an effect over environments that is too small to matter.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
         orders: random orders of the environments whose runs are reported.
         seed: of the orders.
     """

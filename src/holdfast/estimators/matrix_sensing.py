@@ -32,8 +32,7 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
 
     Args:
         significance: level of the test whether effects vary. Small values keep more.
-        tolerance: standard deviation of an effect over environments that is too small to matter, in standard
-            deviations of the response.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
         orders: random orders of the environments whose runs are reported in `stability_`.
         random_state: of the orders.
 

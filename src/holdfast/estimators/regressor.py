@@ -38,9 +38,8 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         amplification: k; None: chosen from the data.
         step_size: eta; None: chosen from the data.
         significance: level of the tests whether an effect varies. Small values keep more.
-        tolerance: standard deviation of an effect over environments that is too small to matter, in standard
-            deviations of the response for one of the feature. With many rows any real effect varies by more than
-            sampling error.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
+            With many rows any real effect varies by more than sampling error; 0 insists on that.
         orders: random orders of the environments whose runs are reported in `stability_`.
         level: "common": all environments share an intercept, and features that move with the level of an environment
             are suspicious. "environment": each environment has its own mean, and only effects are compared.
@@ -94,7 +93,7 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         amplification=None,
         step_size=None,
         significance=0.001,
-        tolerance=0.0,
+        tolerance=0.05,
         orders=8,
         level="common",
         rotation=False,

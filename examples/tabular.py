@@ -47,6 +47,6 @@ errors = held_out_errors(methods, features, wage, region)
 print(errors.round(4).to_string())
 
 with style():
-    save(draw_effects(strict), folder, "tabular_effects")
-    save(draw_survival(strict), folder, "tabular_survival")
+    save(draw_effects(lenient), folder, "tabular_effects")
+    save(draw_survival(lenient), folder, "tabular_survival")
     save(draw_held_out(errors), folder, "tabular_held_out")

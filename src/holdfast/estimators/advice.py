@@ -156,9 +156,9 @@ def _features(f: Findings) -> Iterator[str]:
         mild = washed & (f.spread < MILD_SPREAD)
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
-                f"Among these {_listed(f.names, mild)} varies by less than {MILD_SPREAD:.0%} of the effect itself. A larger "
-                "tolerance would keep what varies so little; use it only for features that cannot be consequences of the "
-                "response."
+                f"Among these {_listed(f.names, mild)} varies by less than {MILD_SPREAD:.0%} of the effect itself. "
+                "A larger tolerance would keep what varies so little; use it only for features that cannot be "
+                "consequences of the response."
             )
     left = ~f.kept & ~f.varies
     if left.any() and not left.all():
@@ -166,10 +166,7 @@ def _features(f: Findings) -> Iterator[str]:
     if len(f.counts) > 1 and f.amplification > 0:
         yield (
             f"Amplification {f.amplification:.3g} at step size {f.step_size:.2g} was chosen, comparing {f.compared}: "
-            f"the "
-            "smallest tried at which every effect that varies has a clearly negative exponent and the runs end at the "
-            "kept "
-            "features."
+            "of all that were tried, the runs at it end nearest to the kept features."
         )
 
 

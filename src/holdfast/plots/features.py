@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -57,26 +58,33 @@ def draw_survival(estimator: Any) -> Figure:
     columns = list(estimator.stability_.index)
     figure = Figure(figsize=(7.2, 4.2))
     axes = figure.subplots()
+    ends = {}
     for name in names:
         low, middle, high = np.quantile(paths[:, :, columns.index(name)], BAND, axis=0)
         colour = VERDICTS[verdicts[name]]
         axes.plot(estimator.paths_.sweeps, middle, color=colour)
         axes.fill_between(estimator.paths_.sweeps, low, high, color=colour, alpha=0.12, linewidth=0)
         if verdicts[name] == "kept":
-            axes.annotate(
-                name,
-                (estimator.paths_.sweeps[-1], middle[-1]),
-                (4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=7,
-            )
+            ends[name] = middle[-1]
     axes.set_yscale("log")
+    _label_ends(axes, estimator.paths_.sweeps[-1], ends)
     axes.set(xlabel="sweeps over the environments", ylabel="size of the coefficient, standardised")
-    axes.set_title(f"Who survives amplification {estimator.amplification_:.3g}")
+    axes.set_title(f"Who survives amplification {estimator.amplification_:,.0f}")
     handles = [Line2D([], [], color=colour, label=word) for word, colour in VERDICTS.items()]
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.12, 0.5))
     return figure
+
+
+def _label_ends(axes: Axes, where: float, ends: dict[str, float]) -> None:
+    """Names at the right ends of lines, moved down where they would cover each other."""
+    bottom, top = np.log10(axes.get_ylim())
+    points = 72 * 0.85 * axes.figure.get_size_inches()[1]  # height of the panel, roughly
+    lowest = np.inf
+    for name, value in sorted(ends.items(), key=lambda end: -end[1]):
+        height = (np.log10(value) - bottom) / (top - bottom) * points
+        place = min(height, lowest - 9)
+        axes.annotate(name, (where, value), (4, place - height), textcoords="offset points", va="center", fontsize=7)
+        lowest = place
 
 
 def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Figure:

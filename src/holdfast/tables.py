@@ -161,7 +161,8 @@ def encode(chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
         if not column.categories:
             parts[column.name] = pd.to_numeric(values, errors="coerce").to_numpy(float, na_value=np.nan)
             continue
-        places = pd.Index(column.categories).get_indexer(values.where(values.isna(), values.astype(str)))
+        texts = pd.Index(values.where(values.isna(), values.astype(str)))
+        places = pd.Index(column.categories).get_indexer(texts)
         for number, feature in enumerate(column.features, start=1):
             parts[feature] = np.where(places < 0, np.nan, places == number)
     return pd.DataFrame(parts, index=chunk.index)

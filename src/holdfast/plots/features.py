@@ -17,6 +17,7 @@ VERDICTS = {"kept": KEPT, "washed out": WASHED, "not needed": IDLE}
 MOST_FEATURES = 30
 MOST_ENVIRONMENTS_NAMED = 8
 MARKERS = "osD^vPX*"
+SURVIVAL_SIZE = (7.2, 4.2)
 
 
 def draw_effects(estimator: Any) -> Figure:
@@ -56,7 +57,7 @@ def draw_survival(estimator: Any) -> Figure:
     _, verdicts, names = _standardised(estimator)
     paths = np.abs(estimator.paths_.coefficients) + 1e-6  # below that is nothing
     columns = list(estimator.stability_.index)
-    figure = Figure(figsize=(7.2, 4.2))
+    figure = Figure(figsize=SURVIVAL_SIZE)
     axes = figure.subplots()
     ends = {}
     for name in names:
@@ -78,7 +79,7 @@ def draw_survival(estimator: Any) -> Figure:
 def _label_ends(axes: Axes, where: float, ends: dict[str, float]) -> None:
     """Names at the right ends of lines, moved down where they would cover each other."""
     bottom, top = np.log10(axes.get_ylim())
-    points = 72 * 0.85 * axes.figure.get_size_inches()[1]  # height of the panel, roughly
+    points = 72 * 0.85 * SURVIVAL_SIZE[1]  # height of the panel, roughly
     lowest = np.inf
     for name, value in sorted(ends.items(), key=lambda end: -end[1]):
         height = (np.log10(value) - bottom) / (top - bottom) * points

@@ -28,10 +28,10 @@ def routing():
 def table():
     """A cause, and a follower that would be used if the environments did not arrive."""
     random = np.random.default_rng(0)
-    codes = np.arange(900) % 3
-    cause = random.standard_normal(900)
-    y = cause + random.standard_normal(900)
-    follower = np.array([0.2, 0.8, 1.6])[codes] * y + random.standard_normal(900)
+    codes = np.arange(3000) % 3
+    cause = random.standard_normal(3000)
+    y = cause + random.standard_normal(3000)
+    follower = np.array([0.2, 0.8, 1.6])[codes] * y + random.standard_normal(3000)
     return np.column_stack([cause, follower]), y, np.array(["a", "b", "c"])[codes]
 
 

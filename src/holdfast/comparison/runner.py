@@ -66,10 +66,13 @@ class Comparison:
         Two methods see the same data, so the interval is that of the mean of their differences, over the seeds that
         both were run on.
         """
-        seen = {name: self.values(test, name, measure) for name in self.methods if not METHODS[name].oracle}
-        means = {name: float(values.mean()) for name, values in seen.items() if values is not None}
-        if not means:
+        seen = {name: self._by_seed(test, name, measure) for name in self.methods if not METHODS[name].oracle}
+        known = {name: values for name, values in seen.items() if values}
+        if not known:
             return []
+        # An unfinished method may have had easier seeds than the others: means are those over the seeds of all.
+        shared = set.intersection(*(set(values) for values in known.values()))
+        means = {name: float(np.mean([values[seed] for seed in shared])) for name, values in known.items()}
         best = min(means, key=lambda name: means[name])
         equal = [name for name in means if name != best and self.behind(test, name, best, measure).low <= 0]
         return [best, *equal]

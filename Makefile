@@ -3,10 +3,14 @@ PYTHON ?= python3.11
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: reproduce test test-slow lint bench docs clean
+.PHONY: reproduce compare test test-slow lint bench docs clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
+
+compare: $(STAMP)  ## methods over public tests; writes to results/ and renews the table of the documentation
+	$(VENV)/bin/holdfast compare --out results
+	cp results/comparison.md docs/comparison_table.md
 
 test: $(STAMP) lint  ## style, types and all tests but the slow ones
 	$(VENV)/bin/pytest -n auto -m "not slow"

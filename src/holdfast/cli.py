@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import tyro
 
 from holdfast import __version__
-from holdfast.commands import advise, bench, jumps, phase, reproduce, simulate, window
+from holdfast.commands import advise, bench, compare, fit, jumps, phase, predict, reproduce, simulate, window
 
 COMMANDS: dict[str, Any] = {
     "simulate": simulate,
@@ -23,6 +23,9 @@ COMMANDS: dict[str, Any] = {
     "advise": advise,
     "jumps": jumps,
     "reproduce": reproduce,
+    "fit": fit,
+    "predict": predict,
+    "compare": compare,
     "bench": bench,
 }
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincinv  # type: ignore[import-untyped]  # scipy comes with jax
+from scipy.special import gammaincinv  # scipy comes with jax
 
 from holdfast.statistics import CONFIDENCE, Estimate
 

@@ -1,0 +1,173 @@
+"""SGD on a table: the Hadamard form u*u - v*v, one environment after the other, heterogeneity amplified."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from holdfast.algorithms.base import Algorithm
+
+# A factor at the floor is washed out: it would need 1/step_size times log(1e8) steps of unit gradient to come back.
+FLOOR = 1e-8
+# One step may at most remove or double a factor: heterogeneity that would make it overshoot is cut off.
+SMALLEST_FACTOR, LARGEST_FACTOR = 0.0, 2.0
+
+
+# Of jax within runs, of numpy where decisions are taken in double precision: the functions of slopes serve both.
+AnyArray = Any
+
+
+class Hadamard(NamedTuple):
+    """The coefficients positive * positive - negative * negative, and the intercept.
+
+    Attributes:
+        positive, negative: (features,), u and v.
+        intercept: a number.
+    """
+
+    positive: jax.Array
+    negative: jax.Array
+    intercept: jax.Array
+
+    @property
+    def coefficients(self) -> jax.Array:
+        """(features,), w = u*u - v*v."""
+        return self.positive**2 - self.negative**2
+
+
+class Slopes(NamedTuple):
+    """The gradients of a loss in every environment, at some coefficients.
+
+    Attributes:
+        gradient: (environments, features), g_ej = d loss_e / d w_j.
+        intercept: (environments,), d loss_e / d intercept.
+        curvature: (environments, features), h_ej = d g_ej / d w_j.
+        variance: (environments, features), squared standard error of g_ej.
+    """
+
+    gradient: AnyArray
+    intercept: AnyArray
+    curvature: AnyArray
+    variance: AnyArray
+
+
+class StepInfo(NamedTuple):
+    """The amplified gradients of the last environment of a sweep."""
+
+    gradient: jax.Array
+
+
+def excess_share(slopes: Slopes, weights: AnyArray, scaling: ArrayLike, critical: ArrayLike) -> AnyArray:
+    """(features,): the share of the variation of each gradient that sampling error does not explain.
+
+        rho_j = max(0, 1 - critical / T_j),    T_j = min over m of sum_e (g_ej - a_ej m)^2 / Var g_ej
+
+    with a = `expected_ratio`. If environments differ in nothing but chance, T_j follows a chi-square law with E - 1
+    degrees of freedom. With `critical` one of its high quantiles the share is exactly zero for what does not vary, and
+    close to one for what does.
+    """
+    # An environment in which a feature is constant tells nothing about its effect: precision zero.
+    precision = jnp.where(slopes.variance > 0, 1 / jnp.maximum(slopes.variance, 1e-30), 0.0)
+    ratio = expected_ratio(slopes, weights, scaling)
+    common = jnp.sum(precision * ratio * slopes.gradient, 0) / jnp.maximum(jnp.sum(precision * ratio**2, 0), 1e-30)
+    variation = jnp.sum(precision * (slopes.gradient - ratio * common) ** 2, 0)
+    return jnp.maximum(0.0, 1 - critical / jnp.maximum(variation, 1e-30))
+
+
+def expected_ratio(slopes: Slopes, weights: AnyArray, scaling: ArrayLike) -> AnyArray:
+    """(environments, features): a_ej = 1 - theta + theta h_ej / h_j, the gradient to expect in units of the mean one.
+
+    theta = 0 compares gradients, theta = 1 effects: a feature that merely has a larger variance in some environment
+    has a larger gradient there, but the same effect.
+    """
+    pooled = jnp.sum(jnp.asarray(weights)[:, None] * slopes.curvature, 0)
+    return 1 - scaling + scaling * slopes.curvature / jnp.maximum(pooled, 1e-30)
+
+
+def amplified(
+    slopes: Slopes, weights: AnyArray, amplification: ArrayLike, scaling: ArrayLike, critical: ArrayLike
+) -> AnyArray:
+    """(environments, features): the gradients with their differences amplified and their mean kept.
+
+        G_ej = E p_e (g_ej + k rho_j (g_ej - a_ej g_j)),    g_j = sum_e p_e g_ej
+
+    k = 0 is HeteroSGD; rho is `excess_share`, a is `expected_ratio`. The factor E p_e makes environments of unequal
+    size, visited equally often, count by their rows.
+    """
+    p = jnp.asarray(weights)[:, None]
+    mean = jnp.sum(p * slopes.gradient, 0)
+    difference = slopes.gradient - expected_ratio(slopes, weights, scaling) * mean
+    surplus = amplification * excess_share(slopes, weights, scaling, critical) * difference
+    return jnp.sum(p > 0) * p * (slopes.gradient + surplus)
+
+
+def hadamard(
+    slopes: Callable[[jax.Array, jax.Array], Slopes],
+    weights: jax.Array,
+    dimension: int,
+    step_size: ArrayLike,
+    amplification: ArrayLike,
+    scaling: ArrayLike,
+    critical: ArrayLike,
+    init_scale: ArrayLike,
+) -> Algorithm:
+    """Gradient descent on u*u - v*v with amplified heterogeneity.
+
+    One step is a sweep over all environments in a random order, in each of which
+
+        u <- u * (1 - eta G_e),    v <- v * (1 + eta G_e),    u_0 = v_0 = alpha
+
+    with the amplified gradients G of the current coefficients w = u*u - v*v. While small, u_j shrinks or grows at the
+    rate lambda_j = mean over e of log|1 - eta G_ej|, which is why an effect that varies is washed out. The intercept
+    follows the mean gradient, not amplified.
+
+    Args:
+        slopes: (coefficients, intercept) -> Slopes.
+        weights: (environments,), p_e, the shares of the rows; zero for a place that is not used.
+        dimension: number of features.
+        step_size: eta.
+        amplification: k.
+        scaling: theta, 0 or 1; see `expected_ratio`.
+        critical: quantile below which variation counts as sampling error; see `excess_share`.
+        init_scale: alpha.
+
+    Reference: Xu, Gu and Fang (NeurIPS 2024), whose HeteroSGD for matrices is the model of k = 0; the amplification is
+        ours.
+
+    Example, the effect 1 of the first feature stays, the effect 1 -+ 1/2 of the second is washed out:
+        >>> effects = jnp.array([[1.0, 0.5], [1.0, 1.5]])
+        >>> def slopes(w, intercept):
+        ...     return Slopes(w - effects, jnp.zeros(2), jnp.ones((2, 2)), jnp.full((2, 2), 1e-4))
+        >>> algorithm = hadamard(slopes, jnp.array([0.5, 0.5]), 2, 0.02, 30.0, 0.0, 7.0, 0.1)
+        >>> state, step = algorithm.init(), jax.jit(algorithm.step)
+        >>> for key in jax.random.split(jax.random.key(0), 200):
+        ...     state, _ = step(key, state)
+        >>> state.coefficients.round(3).tolist()
+        [1.0, 0.0]
+    """
+    places = len(weights)
+
+    def init() -> Hadamard:
+        start = jnp.full(dimension, init_scale, weights.dtype)
+        return Hadamard(start, start, jnp.zeros((), weights.dtype))
+
+    def step(key: jax.Array, state: Hadamard) -> tuple[Hadamard, StepInfo]:
+        order = jax.random.permutation(key, places)
+
+        def visit(number: jax.Array, carry: tuple[Hadamard, jax.Array]) -> tuple[Hadamard, jax.Array]:
+            state, _ = carry
+            seen = slopes(state.coefficients, state.intercept)
+            gradient = amplified(seen, weights, amplification, scaling, critical)[order[number]]
+            shrink = jnp.clip(1 - step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)
+            grow = jnp.clip(1 + step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)
+            positive = jnp.maximum(state.positive * shrink, FLOOR)
+            negative = jnp.maximum(state.negative * grow, FLOOR)
+            intercept = state.intercept - step_size * jnp.sum(weights * seen.intercept)
+            return Hadamard(positive, negative, intercept), gradient
+
+        state, gradient = jax.lax.fori_loop(0, places, visit, (state, jnp.zeros_like(state.positive)))
+        return state, StepInfo(gradient)
+
+    return Algorithm(init, step)

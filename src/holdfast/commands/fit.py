@@ -1,0 +1,80 @@
+"""`holdfast fit`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Fit a predictor to a table that relies on what holds in all environments, and say what that is.
+
+    The table may be larger than memory. Rows with missing values are left out; columns of text become categories.
+    """
+
+    data: tyro.conf.Positional[Path]
+    """The table: .csv, .parquet or .feather."""
+    target: str
+    """Column to predict: numbers, or two classes."""
+    environment: str | None = None
+    """Column with the environments; without it nothing can be washed out."""
+    out: Path | None = None
+    """Write the model to this JSON file, for `holdfast predict`."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
+    exclude: tuple[str, ...] = ()
+    """Columns to leave out."""
+    task: Literal["auto", "regression", "classification"] = "auto"
+    """What to fit; auto: classification if the target has two values."""
+    tolerance: float | None = None
+    """Differences of an effect between environments (standard deviation, as a share of it) that do not matter; by
+    default 0.05 for regression and 0 for classification."""
+    significance: float = 0.001
+    """Level of the tests whether an effect varies."""
+    level: Literal["common", "environment"] = "common"
+    """Whether environments share an intercept, or have their own and only effects are compared."""
+    rotation: bool = False
+    """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
+    seed: int = 0
+    """Of the random orders of environments."""
+    plots: Path | None = None
+    """Folder for figures of effects and survival."""
+    format: Literal["table", "json"] = "table"
+    """What to print: a table for people, or JSON."""
+
+
+def execute(arguments: Arguments) -> int:
+    """Fit, print, and write the model."""
+    import json
+    from dataclasses import asdict
+
+    from holdfast.estimators.stored import fit_table
+    from holdfast.terminal_tables import show_model
+
+    if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
+        raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")
+    model, estimator = fit_table(
+        arguments.data,
+        arguments.target,
+        arguments.environment,
+        task=arguments.task,
+        exclude=arguments.exclude,
+        **({} if arguments.tolerance is None else {"tolerance": arguments.tolerance}),
+        significance=arguments.significance,
+        level=arguments.level,
+        rotation=arguments.rotation,
+        random_state=arguments.seed,
+    )
+    if arguments.format == "json":
+        print(json.dumps(asdict(model), allow_nan=False))
+    else:
+        show_model(model)
+    if arguments.out is not None:
+        model.save(arguments.out)
+    if arguments.plots is not None:
+        from holdfast.plots.features import save_figures
+
+        save_figures(estimator, arguments.plots)
+    return 0

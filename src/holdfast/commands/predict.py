@@ -1,0 +1,45 @@
+"""`holdfast predict`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Predict the rows of a table with a model of `holdfast fit`.
+
+    Writes one line of CSV for each row, empty where a value is missing.
+    """
+
+    model: tyro.conf.Positional[Path]
+    """The model."""
+    data: tyro.conf.Positional[Path]
+    """The table: .csv, .parquet or .feather, with the columns of the table that was fitted."""
+    out: Path | None = None
+    """Write the predictions to this CSV file instead of printing them."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
+
+
+def execute(arguments: Arguments) -> int:
+    """Predict chunk by chunk."""
+    import sys
+
+    from holdfast.estimators.stored import TableModel, predict_table
+
+    model = TableModel.load(arguments.model)
+    if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
+        raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")
+    chunks = predict_table(model, arguments.data)
+    first = next(chunks)  # what is wrong with the table is said before anything is written
+    target = sys.stdout if arguments.out is None else arguments.out.open("w", encoding="utf-8", newline="")
+    try:
+        first.to_csv(target, index=False)
+        for chunk in chunks:
+            chunk.to_csv(target, index=False, header=False)
+    finally:
+        if arguments.out is not None:
+            target.close()
+    return 0

@@ -1,0 +1,29 @@
+"""What a comparison says of each test, in sentences that follow from its numbers."""
+
+from holdfast.comparison.methods import METHODS
+from holdfast.comparison.runner import Comparison
+from holdfast.comparison.table import number
+from holdfast.comparison.tests import GROUPS, TESTS
+
+
+def findings(comparison: Comparison, test: str) -> list[str]:
+    """Who leads a test, and by how much our best method is behind if it is none of ours."""
+    measure = GROUPS[TESTS[test].group][0]
+    leaders = comparison.leaders(test, measure)
+    if not leaders:
+        return []
+    means = {name: comparison.estimate(test, name, measure) for name in comparison.methods}
+    known = {name: mean.value for name, mean in means.items() if mean is not None}
+    best = leaders[0]
+    others = [METHODS[name].title for name in leaders[1:]]
+    among = f", not to be told from {', '.join(others)}" if others else ""
+    sentences = [f"{test}: {METHODS[best].title} leads with {number(known[best])}{among}."]
+    ours = [name for name in known if METHODS[name].ours]
+    if ours and not any(METHODS[name].ours for name in leaders):
+        nearest = min(ours, key=lambda name: known[name])
+        behind = comparison.behind(test, nearest, best, measure)
+        sentences.append(
+            f"{test}: {METHODS[nearest].title} is behind by {number(behind.value)} "
+            f"({number(behind.low)} to {number(behind.high)})."
+        )
+    return sentences

@@ -1,0 +1,80 @@
+"""What the comparison needs to know of a method."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.problems.linear.table import Kind, Table, Task
+
+
+class Fitted(NamedTuple):
+    """What a method learned.
+
+    Attributes:
+        predict: (rows, features) -> (rows,), numbers or labels.
+        coefficients: (features,), or None for a method that has none.
+        choice: the hyper-parameters that were chosen, in words.
+    """
+
+    predict: Callable[[np.ndarray], np.ndarray]
+    coefficients: np.ndarray | None = None
+    choice: str = ""
+
+
+@dataclass(frozen=True)
+class ComparedMethod:
+    """A method in the comparison.
+
+    Attributes:
+        name: on the command line.
+        title: in tables.
+        about: how it is tuned, one sentence.
+        kinds: what it can learn.
+        fit: (task, seed) -> Fitted; sees the training and validation rows, never the test.
+        home: the module that decides what it does.
+        packages: that it uses beside those that all use.
+        oracle: whether it is told what is invariant.
+        ours: whether it is a method of this library.
+        groups: of tests that it is run on; None for all.
+    """
+
+    name: str
+    title: str
+    about: str
+    kinds: tuple[Kind, ...]
+    fit: Callable[[Task, int], Fitted]
+    home: str
+    packages: tuple[str, ...] = ()
+    oracle: bool = False
+    ours: bool = False
+    groups: tuple[str, ...] | None = None
+
+
+def environment_errors(predicted: np.ndarray, table: Table, kind: Kind) -> np.ndarray:
+    """Mean squared error, or share of wrong labels, in each environment of a table.
+
+    Example:
+        >>> table = Table(np.zeros((3, 1)), np.array([0.0, 1.0, 1.0]), np.array([0, 0, 1]))
+        >>> environment_errors(np.ones(3), table, "classification").tolist()
+        [0.5, 0.0]
+    """
+    lost = np.square(predicted - table.targets) if kind == "regression" else predicted != table.targets
+    return np.array([lost[table.environments == each].mean() for each in np.unique(table.environments)])
+
+
+def fitted_estimator(estimator: Any, table: Table, choice: str = "") -> Fitted:
+    """An estimator of scikit-learn's kind, fitted to a table."""
+    estimator.fit(table.inputs, table.targets, environments=table.environments)
+    coefficients = getattr(estimator, "coef_", None)
+    return Fitted(estimator.predict, None if coefficients is None else np.ravel(coefficients), choice)
+
+
+def best_on_validation(candidates: list[Fitted], task: Task) -> Fitted:
+    """The one with the lowest error on the validation rows, mean over environments; the first of several."""
+    errors = [
+        environment_errors(each.predict(task.validation.inputs), task.validation, task.kind) for each in candidates
+    ]
+    means = np.array([error.mean() for error in errors])
+    return candidates[int(np.argmin(np.where(np.isfinite(means), means, np.inf)))]

@@ -1,0 +1,38 @@
+"""The estimators of this library, with everything left to choose by themselves."""
+
+from functools import partial
+
+from holdfast.comparison.methods.base import ComparedMethod, Fitted, fitted_estimator
+from holdfast.estimators.classifier import HeteroClassifier
+from holdfast.estimators.regressor import HeteroRegressor
+from holdfast.problems.linear.table import Task
+
+
+def _fit(rotation: bool, task: Task, seed: int) -> Fitted:
+    kind = HeteroRegressor if task.kind == "regression" else HeteroClassifier
+    estimator = kind(rotation=rotation, random_state=seed)
+    fitted = fitted_estimator(estimator, task.train)
+    return fitted._replace(choice=f"k={estimator.amplification_:g}, eta={estimator.step_size_:g}")
+
+
+_HERE = "holdfast.comparison.methods.hetero"
+HETERO = (
+    ComparedMethod(
+        "hetero",
+        "Hetero (ours)",
+        "automatic choices, no validation rows used",
+        ("regression", "classification"),
+        partial(_fit, False),
+        _HERE,
+        ours=True,
+    ),
+    ComparedMethod(
+        "hetero_rotation",
+        "Hetero with rotation (ours)",
+        "automatic choices, coordinates chosen too, no validation rows used",
+        ("regression", "classification"),
+        partial(_fit, True),
+        _HERE,
+        ours=True,
+    ),
+)

@@ -1,0 +1,57 @@
+"""Anchor regression, invariant causal prediction and EILLS, with the settings of their papers."""
+
+import numpy as np
+
+from holdfast.comparison.methods.base import ComparedMethod, Fitted, fitted_estimator
+from holdfast.estimators.baselines.anchor import AnchorRegressor
+from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
+from holdfast.estimators.baselines.invariant_least_squares import InvariantLeastSquares
+from holdfast.problems.linear.table import Task
+
+# Invariant causal prediction tests every set of candidates in every environment, in Python.
+FEW_ENVIRONMENTS = 20
+CANDIDATES, FEWER_CANDIDATES = 8, 5
+
+
+def _anchor(task: Task, seed: int) -> Fitted:
+    return fitted_estimator(AnchorRegressor(), task.train)
+
+
+def _causal(task: Task, seed: int) -> Fitted:
+    few = len(np.unique(task.train.environments)) <= FEW_ENVIRONMENTS
+    return fitted_estimator(InvariantCausalRegressor(candidates=CANDIDATES if few else FEWER_CANDIDATES), task.train)
+
+
+def _invariant_least_squares(task: Task, seed: int) -> Fitted:
+    return fitted_estimator(InvariantLeastSquares(), task.train)
+
+
+_HERE = "holdfast.comparison.methods.packaged"
+PACKAGED = (
+    ComparedMethod(
+        "anchor",
+        "anchor regression",
+        "gamma 5, not tuned (package ivmodels)",
+        ("regression",),
+        _anchor,
+        _HERE,
+        ("ivmodels",),
+    ),
+    ComparedMethod(
+        "icp",
+        "invariant causal prediction",
+        "level 0.05, first 8 features on the path of the lasso, 5 with over 20 environments (package causalicp)",
+        ("regression",),
+        _causal,
+        _HERE,
+        ("causalicp",),
+    ),
+    ComparedMethod(
+        "eills",
+        "EILLS",
+        "penalty 20 as in its paper, all sets of features searched",
+        ("regression",),
+        _invariant_least_squares,
+        _HERE,
+    ),
+)

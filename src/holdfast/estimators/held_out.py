@@ -1,0 +1,38 @@
+"""How well a predictor does in an environment that it has not seen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone, is_classifier
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from holdfast.estimators.grouping import group_rows
+
+
+def held_out_errors(estimators: Mapping[str, Any], X: Any, y: Any, environments: Any) -> pd.DataFrame:
+    """Leave out one environment after the other, fit the rest, and predict it.
+
+    Args:
+        estimators: name -> estimator; the labels are passed to those whose `fit` has an argument `environments`.
+        X: (rows, features).
+        y: (rows,).
+        environments: one label for each row.
+
+    Returns:
+        environments x estimators: mean squared errors, or shares of wrong classes.
+    """
+    grouping = group_rows(environments, len(X))
+    labels = np.array(grouping.labels, dtype=object)[grouping.codes]
+    table, response = pd.DataFrame(X).reset_index(drop=True), np.asarray(y)
+    out = pd.DataFrame(index=pd.Index(grouping.labels, name="environment"), columns=list(estimators), dtype=float)
+    for number, label in enumerate(grouping.labels):
+        there = grouping.codes == number
+        for name, estimator in estimators.items():
+            takes = "environments" in get_routing_for_object(estimator).fit.requests
+            extra = {"environments": labels[~there]} if takes else {}
+            predicted = clone(estimator).fit(table[~there], response[~there], **extra).predict(table[there])
+            wrong = predicted != response[there] if is_classifier(estimator) else (predicted - response[there]) ** 2
+            out.loc[label, name] = float(np.mean(wrong))
+    return out

@@ -1,0 +1,226 @@
+"""From a standardised table to an invariant linear predictor, with everything that is told about it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from holdfast.algorithms.hadamard import Slopes
+from holdfast.estimators.advice import Findings, advise
+from holdfast.estimators.dynamics import Program
+from holdfast.estimators.evidence import Evidence, pooled_effects
+from holdfast.estimators.washout import Washout, washout
+
+
+class Coordinates(NamedTuple):
+    """A coordinate system of the standardised features.
+
+    Attributes:
+        name: features, principal or joint.
+        directions: (features, coordinates), z^T directions are the coordinates.
+    """
+
+    name: str
+    directions: np.ndarray
+
+
+class Table(NamedTuple):
+    """What is known of a table besides its loss.
+
+    Attributes:
+        names: of the features.
+        labels: of the environments.
+        location: (features,), means.
+        scale: (features,), standard deviations.
+        response_scale: standard deviation of the response; 1 for classes.
+        constant: (features,), which features are constant.
+    """
+
+    names: Sequence[str]
+    labels: Sequence[Any]
+    location: np.ndarray
+    scale: np.ndarray
+    response_scale: float
+    constant: np.ndarray
+
+
+class LinearFit(NamedTuple):
+    """An invariant linear predictor and what is told about it; the names are those of the estimators' attributes.
+
+    Attributes:
+        coefficients: (features,), in the units of the table.
+        intercept: to be added to the mean of the response at the mean of the features.
+        kept: (features,), or (coordinates,) in rotated ones: which survive.
+        washed: everything that was found out.
+        coordinates: the coordinate system.
+        effects: table of environments x features.
+        stability: table of features.
+        advice: sentences.
+        reason: why this amplification and step size.
+    """
+
+    coefficients: np.ndarray
+    intercept: float
+    kept: np.ndarray
+    washed: Washout
+    coordinates: Coordinates
+    effects: pd.DataFrame
+    stability: pd.DataFrame
+    advice: list[str]
+    reason: str
+
+
+def fit_linear(
+    table: Table,
+    systems: Sequence[Coordinates],
+    problem: Callable[[Coordinates], tuple[Evidence, Program]],
+    *,
+    significance: float,
+    orders: int,
+    seed: int,
+    step_size: float | None,
+    amplification: float | None,
+) -> LinearFit:
+    """Wash out in each coordinate system and keep the one whose invariant part predicts best.
+
+    Args:
+        table: names, labels and units.
+        systems: to be tried; one of them if the features are not rotated.
+        problem: coordinate system -> the loss in it.
+        significance: level of the tests for variation.
+        orders: random orders of the environments.
+        seed: of these orders.
+        step_size: eta; None: chosen.
+        amplification: k; None: chosen.
+    """
+    tried = []
+    for system in systems:
+        evidence, program = problem(system)
+        result = washout(
+            evidence,
+            program,
+            significance=significance,
+            orders=orders,
+            seed=seed,
+            step_size=step_size,
+            amplification=amplification,
+        )
+        cost = evidence.deviance(result.fitted) + result.kept.sum() * np.log(max(evidence.counts.sum(), 2.0))
+        tried.append((cost, system, evidence, result))
+    _, system, evidence, washed = min(tried, key=lambda entry: entry[0])
+    plain = system.name == "features"
+    names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]
+    units = table.response_scale / table.scale if plain else np.full(evidence.dimension, table.response_scale)
+    effects = _effects(washed, names, table.labels, units)
+    coefficients = system.directions @ washed.fitted.coefficients * table.response_scale / table.scale
+    return LinearFit(
+        coefficients,
+        washed.fitted.intercept,
+        washed.kept,
+        washed,
+        system,
+        effects,
+        _stability(washed, effects, units, pooled_effects(evidence, washed.fitted, washed.slopes)),
+        advise(_findings(table, names, evidence, washed, effects)),
+        _reason(washed),
+    )
+
+
+def _reason(washed: Washout) -> str:
+    cell = washed.cell
+    if washed.pooled_test.degrees == 0:
+        return "one environment: nothing to amplify"
+    strength = cell.step_size * (1 + cell.amplification) ** 2
+    dying = washed.varies & ~washed.kept
+    exponents = (
+        f"the exponents of what varies are at most {washed.exponents[dying].max():.2g}"
+        if dying.any()
+        else ("no effect outside the kept ones varies beyond sampling error")
+    )
+    runs = len(washed.paths.coefficients)
+    agreeing = int((washed.paths.survived == washed.kept).all(1).sum())
+    return (
+        f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {'effects' if cell.scaling else 'gradients'}: "
+        f"{exponents}; "
+        f"{agreeing} of {runs} runs ended exactly at the kept features; {washed.sets_tried} sets of features were "
+        f"looked at"
+    )
+
+
+def _effects(washed: Washout, names: Sequence[str], labels: Sequence[Any], units: np.ndarray) -> pd.DataFrame:
+    """The coefficient each feature would have in each environment, all other coefficients as fitted."""
+    curvature = np.asarray(washed.slopes.curvature)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = washed.fitted.coefficients - np.asarray(washed.slopes.gradient) / np.where(
+            curvature > 0, curvature, np.nan
+        )
+    return pd.DataFrame(own * units, index=pd.Index(list(labels), name="environment"), columns=list(names))
+
+
+def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray, pooled: np.ndarray) -> pd.DataFrame:
+    low, high = effects.min(), effects.max()
+    return pd.DataFrame(
+        {
+            "coefficient": washed.fitted.coefficients * units,
+            "exponent": washed.exponents,
+            "lowest_effect": low,
+            "highest_effect": high,
+            "effect_range": high - low,
+            "spread": _share(effect_spread(washed.slopes), pooled),
+            "varies": washed.varies,
+            "survived": washed.paths.survived.mean(0),
+        },
+        index=pd.Index(effects.columns, name="feature"),
+    )
+
+
+def effect_spread(slopes: Slopes) -> np.ndarray:
+    """(features,): the standard deviation of each effect over environments that sampling error does not explain.
+
+    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
+    """
+    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
+    measured = (curvature > 0) & (variance > 0)
+    effect = gradient / np.where(measured, curvature, 1.0)
+    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
+    total = np.maximum(precision.sum(0), 1e-300)
+    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
+    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
+    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
+
+
+def _share(spread: np.ndarray, effect: np.ndarray) -> np.ndarray:
+    return spread / np.maximum(np.abs(effect), 1e-12)
+
+
+def _findings(
+    table: Table, names: Sequence[str], evidence: Evidence, washed: Washout, effects: pd.DataFrame
+) -> Findings:
+    constant_fit = evidence.solve(np.arange(0))
+    levels = np.asarray(washed.slopes.intercept)
+    return Findings(
+        names=tuple(names),
+        labels=tuple(table.labels),
+        counts=evidence.counts,
+        kept=washed.kept,
+        varies=washed.varies,
+        survived=washed.paths.survived.mean(0),
+        lowest=effects.min().to_numpy(),
+        highest=effects.max().to_numpy(),
+        explained=_explained(evidence, evidence.deviance(washed.fitted), evidence.deviance(constant_fit)),
+        explained_by_all=_explained(evidence, evidence.deviance(washed.pooled), evidence.deviance(constant_fit)),
+        pooled_significance=washed.pooled_test.significance,
+        significance_of_kept=washed.test.significance,
+        constant=tuple(name for name, flat in zip(table.names, table.constant, strict=True) if flat),
+        amplification=washed.cell.amplification,
+        step_size=washed.cell.step_size,
+        compared="effects" if washed.cell.scaling else "gradients",
+        levels=levels,
+        spread=_share(effect_spread(washed.slopes), pooled_effects(evidence, washed.fitted, washed.slopes)),
+    )
+
+
+def _explained(evidence: Evidence, deviance: float, of_constant: float) -> float:
+    """The share of the likelihood per row that is explained: for squared loss the coefficient of determination."""
+    return float(-np.expm1((deviance - of_constant) / evidence.counts.sum()))

@@ -1,0 +1,205 @@
+"""Invariant linear regression."""
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from holdfast.estimators.dynamics import squared_program
+from holdfast.estimators.evidence import squared_evidence
+from holdfast.estimators.grouping import group_rows, rows_counted
+from holdfast.estimators.linear import Coordinates, LinearFit, Table, fit_linear
+from holdfast.estimators.moments import Centred, Moments, add_moments, centred, collect_moments
+from holdfast.estimators.rotation import joint_directions, principal_directions, rotated
+
+
+class HeteroRegressor(RegressorMixin, BaseEstimator):
+    """Linear regression on the features whose effects are the same in all environments.
+
+    Squared loss, coefficients in the Hadamard form w = u*u - v*v, one environment after the other in random orders,
+    their differences amplified:
+
+        g = g_e + k (g_e - g_mean),    u <- u (1 - eta g),    v <- v (1 + eta g)
+
+    An effect that varies is washed out once its exponent, the mean of log|1 - eta g|, is negative. Amplification k and
+    step size eta are chosen from the exponents of the features in the training table (`holdfast.estimators.washout`
+    says how), differences that sampling error explains are not amplified, and the surviving features get the
+    coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2 times the variance of
+    their effects, which for survivors is sampling error and nothing else.
+
+    The table is seen through the second moments of each environment, so the number of rows costs one pass over them.
+
+    Args:
+        amplification: k; None: chosen from the data.
+        step_size: eta; None: chosen from the data.
+        significance: level of the tests whether an effect varies. Small values keep more.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
+            With many rows any real effect varies by more than sampling error; 0 insists on that.
+        orders: random orders of the environments whose runs are reported in `stability_`.
+        level: "common": all environments share an intercept, and features that move with the level of an environment
+            are suspicious. "environment": each environment has its own mean, and only effects are compared.
+        rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
+            first.
+        random_state: of the orders.
+
+    Attributes:
+        coef_: (features,), exactly 0 where washed out.
+        intercept_: a number.
+        invariant_: (features,), True where the feature survived. With `rotation`, of the columns of `directions_`.
+        stability_: table of features: coefficient, exponent, lowest and highest effect over environments and its
+            range, whether it varies beyond sampling error, share of runs in which it survived.
+        effects_: table of environments x features: the coefficient that a feature would have in an environment, all
+            others as they are.
+        advice_: sentences.
+        amplification_, step_size_, compares_: the choice; `choice_` says why.
+        environments_: labels.
+        directions_: (features, coordinates), the coordinates that were used, of standardised features.
+        coordinates_: their name: features, principal or joint.
+        scale_, response_scale_: standard deviations of the features and of the response.
+        paths_: coefficients (of standardised variables) in the runs at the chosen amplification.
+
+    Reference: Xu, Gu and Fang (NeurIPS 2024) for HeteroSGD; amplification and automatic choice are ours.
+
+    Example, the second feature follows the response more closely in one environment than in the other:
+        >>> random = np.random.default_rng(0)
+        >>> environments = np.repeat(["here", "there"], 1000)
+        >>> cause = random.standard_normal(2000)
+        >>> y = cause + random.standard_normal(2000)
+        >>> follower = np.where(environments == "here", 1.5, 0.5) * y + random.standard_normal(2000)
+        >>> model = HeteroRegressor().fit(np.column_stack([cause, follower]), y, environments=environments)
+        >>> model.invariant_.tolist(), model.coef_.round(1).tolist()
+        ([True, False], [1.0, 0.0])
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012  scikit-learn's convention
+        "amplification": [Interval(Real, 0, None, closed="left"), None],
+        "step_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "significance": [Interval(Real, 0, 1, closed="neither")],
+        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "orders": [Interval(Integral, 1, None, closed="left")],
+        "level": [StrOptions({"common", "environment"})],
+        "rotation": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        amplification=None,
+        step_size=None,
+        significance=0.001,
+        tolerance=0.05,
+        orders=8,
+        level="common",
+        rotation=False,
+        random_state=0,
+    ):
+        self.amplification = amplification
+        self.step_size = step_size
+        self.significance = significance
+        self.tolerance = tolerance
+        self.orders = orders
+        self.level = level
+        self.rotation = rotation
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
+        """Fit to a table.
+
+        Args:
+            X: (rows, features).
+            y: (rows,).
+            environments: one label for each row, of any kind; None: one environment.
+            sample_weight: how many rows each row stands for.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
+        grouping, weights = group_rows(environments, len(X)), None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            there = weights > 0
+            if not there.any():
+                raise ValueError("sample_weight must be positive for at least one row, got zeros only")
+            X, y, weights, grouping = X[there], y[there], weights[there], rows_counted(grouping, there)
+        return self._adopt(collect_moments(X, y, grouping, weights))
+
+    def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
+        """Fit to a table that does not fit into memory.
+
+        Args:
+            chunks: of (X, y) or (X, y, environments), in any order; read once.
+        """
+        self._validate_params()
+        total: Moments | None = None
+        for X, y, *rest in chunks:
+            X, y = validate_data(
+                self, X, y, y_numeric=True, dtype=[np.float64, np.float32], reset=total is None, ensure_min_samples=1
+            )
+            moments = collect_moments(X, y, group_rows(rest[0] if rest else None, len(X)))
+            total = moments if total is None else add_moments(total, moments)
+        if total is None:
+            raise ValueError("chunks must hold at least one chunk, got none")
+        return self._adopt(total)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(rows,), the predicted responses."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return X @ self.coef_ + self.intercept_
+
+    def _adopt(self, moments: Moments) -> "HeteroRegressor":
+        known = centred(moments, within=self.level == "environment")
+        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
+        table = Table(names, moments.labels, known.location[:-1], known.scale[:-1], known.scale[-1], known.constant)
+
+        def problem(system: Coordinates):
+            turned = known if system.name == "features" else rotated(known, system.directions)
+            return squared_evidence(turned, self.tolerance), squared_program(turned, self.tolerance)
+
+        fitted = fit_linear(
+            table,
+            _systems(known, self.rotation),
+            problem,
+            significance=self.significance,
+            orders=self.orders,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            step_size=self.step_size,
+            amplification=self.amplification,
+        )
+        publish(self, fitted, table)
+        self.intercept_ = float(known.location[-1] - known.location[:-1] @ fitted.coefficients)
+        return self
+
+
+def _systems(known: Centred, rotation: bool) -> list[Coordinates]:
+    systems = [Coordinates("features", np.eye(len(known.constant)))]
+    if rotation:
+        weights = known.counts / known.counts.sum()
+        systems.append(Coordinates("principal", principal_directions(known.second, weights)))
+        systems.append(Coordinates("joint", joint_directions(known.second, weights)))
+    return systems
+
+
+def publish(estimator: Any, fitted: LinearFit, table: Table) -> None:
+    """Set the attributes that linear estimators share."""
+    cell = fitted.washed.cell
+    estimator.coef_ = fitted.coefficients
+    estimator.invariant_ = fitted.kept
+    estimator.stability_ = fitted.stability
+    estimator.effects_ = fitted.effects
+    estimator.advice_ = fitted.advice
+    estimator.amplification_ = cell.amplification
+    estimator.step_size_ = cell.step_size
+    estimator.compares_ = "effects" if cell.scaling else "gradients"
+    estimator.choice_ = fitted.reason
+    estimator.environments_ = list(table.labels)
+    estimator.directions_ = fitted.coordinates.directions
+    estimator.coordinates_ = fitted.coordinates.name
+    estimator.scale_ = table.scale
+    estimator.response_scale_ = table.response_scale
+    estimator.paths_ = fitted.washed.paths

@@ -1,0 +1,89 @@
+"""Coordinates to try when the features may be a rotation of what is invariant and what is not.
+
+Washing out acts on coordinates, so it depends on them. If the table shows a mixture x = Q^T (invariant, spurious), the
+coordinates have to be found first, from the features alone. Two systems commend themselves:
+
+- `principal`: the principal components of all rows;
+- `joint`: coordinates in which the features are uncorrelated in *every* environment, as far as there are any. After
+  whitening, the covariances of the environments are brought as close to diagonal form as one rotation can. If what
+  moves between environments moves on its own, it has coordinates of its own.
+
+Which of them is used is decided by what the invariant features in it predict; see `holdfast.estimators.linear`.
+"""
+
+import numpy as np
+
+from holdfast.estimators.moments import Centred
+
+# Components with a smaller share of the variance are rounding errors, not features.
+SMALLEST_VARIANCE = 1e-10
+
+
+def principal_directions(second: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(features, components): whitened principal components, those without variance left out.
+
+    Args:
+        second: (environments, features, features), second moments.
+        weights: (environments,), shares of the rows.
+    """
+    values, vectors = np.linalg.eigh(np.tensordot(weights, second, 1))
+    there = values > SMALLEST_VARIANCE * max(values.max(), 1e-300)
+    return vectors[:, there] / np.sqrt(values[there])
+
+
+def joint_directions(second: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(features, components): the rotation of the whitened components that makes all environments nearly uncorrelated.
+
+    Example, two environments whose covariances share the axes (1, 1) and (1, -1):
+        >>> axes = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+        >>> second = np.stack([axes.T @ np.diag(variances) @ axes for variances in ([1.0, 3.0], [2.0, 1.0])])
+        >>> directions = joint_directions(second, np.array([0.5, 0.5]))
+        >>> bool(np.allclose(np.abs(directions[0]), np.abs(directions[1])))
+        True
+    """
+    white = principal_directions(second, weights)
+    return white @ joint_diagonalisation(white.T @ second @ white)
+
+
+def joint_diagonalisation(matrices: np.ndarray, sweeps: int = 100) -> np.ndarray:
+    """The rotation V that makes the off-diagonal entries of all V^T M V small together.
+
+    Jacobi's method: each pair of coordinates is turned by the angle that is best for all matrices at once.
+
+    Args:
+        matrices: (count, size, size), symmetric.
+        sweeps: over all pairs, at most.
+
+    Reference: J.-F. Cardoso, A. Souloumiac, SIAM J. Matrix Anal. Appl. 17 (1996).
+    """
+    turned = matrices.copy()
+    size = matrices.shape[1]
+    rotation = np.eye(size)
+    for _ in range(sweeps):
+        largest = 0.0
+        for i in range(size):
+            for j in range(i + 1, size):
+                gap, off = turned[:, i, i] - turned[:, j, j], 2 * turned[:, i, j]
+                even, odd = gap @ gap - off @ off, 2 * gap @ off
+                angle = 0.5 * np.arctan2(odd, even + np.hypot(even, odd))
+                largest = max(largest, abs(angle))
+                if abs(angle) > 1e-10:
+                    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+                    pair = [i, j]
+                    turned[:, pair] = turn.T @ turned[:, pair]
+                    turned[:, :, pair] = turned[:, :, pair] @ turn
+                    rotation[:, pair] = rotation[:, pair] @ turn
+        if largest < 1e-8:
+            break
+    return rotation
+
+
+def rotated(moments: Centred, directions: np.ndarray) -> Centred:
+    """The moments of the coordinates z^T directions."""
+    components = directions.shape[1]
+    return moments._replace(
+        second=directions.T @ moments.second @ directions,
+        cross=moments.cross @ directions,
+        means=np.column_stack([moments.means[:, :-1] @ directions, moments.means[:, -1]]),
+        constant=np.zeros(components, bool),
+    )

@@ -1,0 +1,102 @@
+"""`holdfast fit` and `holdfast predict` on files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.cli import main
+from holdfast.estimators.advice import advise_table
+from holdfast.estimators.stored import TableModel
+
+
+@pytest.fixture(scope="module")
+def plants(tmp_path_factory):
+    """The yield depends on light and soil everywhere; weeds follow the yield, more closely in some places."""
+    random = np.random.default_rng(0)
+    rows = 3000
+    place = random.choice(["hill", "shore", "wood"], rows)
+    light, soil = random.standard_normal(rows), random.choice(["clay", "loam", "sand"], rows)
+    grown = light + 2.0 * (soil == "loam") + random.standard_normal(rows)
+    weeds = pd.Series(place).map({"hill": 0.2, "shore": 0.8, "wood": 1.6}).to_numpy() * grown + random.standard_normal(
+        rows
+    )
+    frame = pd.DataFrame({"light": light, "soil": soil, "weeds": weeds, "place": place, "yield": grown})
+    frame["good"] = np.where(grown + random.standard_normal(rows) > 1, "yes", "no")
+    frame.loc[:4, "light"] = np.nan
+    path = tmp_path_factory.mktemp("plants") / "plants.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_fit_then_predict(plants, tmp_path, capsys):
+    model, out = tmp_path / "model.json", tmp_path / "predictions.csv"
+    fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
+    assert main([*fit, "--out", str(model), "--plots", str(tmp_path / "figures")]) == 0
+    shown = capsys.readouterr().out
+    assert "Regression of yield: 2995 rows, 3 environments" in shown
+    assert "washed out" in shown
+    assert "5 of 3000 rows were left out" in " ".join(shown.split())
+    assert {path.name for path in (tmp_path / "figures").iterdir()} >= {"effects.png", "survival.png"}
+    loaded = TableModel.load(model)
+    coefficients = dict(zip(loaded.features, loaded.coefficients, strict=True))
+    assert coefficients["weeds"] == 0
+    assert coefficients["light"] == pytest.approx(1, abs=0.1)
+    assert main(["predict", str(model), str(plants), "--out", str(out)]) == 0
+    predicted = pd.read_csv(out, skip_blank_lines=False)["prediction"]
+    frame = pd.read_csv(plants)
+    assert len(predicted) == 3000
+    assert predicted[:5].isna().all()
+    assert np.mean((predicted - frame["yield"])[5:] ** 2) == pytest.approx(1, abs=0.1)
+
+
+def test_classification_as_json(plants, tmp_path, capsys):
+    model = tmp_path / "model.json"
+    arguments = ["fit", str(plants), "--target", "good", "--environment", "place", "--exclude", "yield"]
+    assert main([*arguments, "--out", str(model), "--format", "json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["task"] == "classification"
+    assert result["classes"] == ["no", "yes"]
+    assert main(["predict", str(model), str(plants)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "prediction,probability of yes"
+    assert len(lines) == 3001
+
+
+def test_advice_of_a_table(plants):
+    sentences = advise_table(plants, "yield", "place", exclude=["good"])
+    assert any("Washed out, because the effect varies: weeds" in sentence for sentence in sentences)
+
+
+def test_one_environment_only_is_told(plants, capsys):
+    assert main(["fit", str(plants), "--target", "yield", "--exclude", "good"]) == 0
+    assert "nothing can be washed out" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("fit {data} --target height --environment place", "target must be one of the columns"),
+        ("fit {data} --target yield --environment where", "environment must be one of the columns"),
+        ("fit {data} --target soil --environment place", "target must hold numbers, or two different values"),
+        ("fit {data} --target soil --task regression", "target must hold numbers for a regression"),
+        ("fit missing.csv --target yield", "data must be an existing file"),
+        ("fit {data} --target yield --out {data}", "out must be a new file"),
+        ("fit {data} --target yield --tolerance -1", "tolerance"),
+        ("predict {data} {data}", "model must be a file written by `holdfast fit`"),
+        ("predict missing.json {data}", "model must be an existing file"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_sentence(plants, capsys, arguments, words):
+    assert main([part.format(data=plants) for part in arguments.split()]) == 2
+    output = capsys.readouterr()
+    assert words in output.err
+    assert output.out == ""
+
+
+def test_a_model_is_data_and_not_code(plants, tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({"format": "something else"}))
+    with pytest.raises(ValueError, match="written by `holdfast fit`"):
+        TableModel.load(path)

@@ -1,0 +1,173 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from holdfast.algorithms.explicit import AgreementMask, AverageRisk, Fish, RiskExtrapolation
+from holdfast.estimators.baselines import (
+    AnchorRegressor,
+    ExplicitClassifier,
+    ExplicitRegressor,
+    InvariantCausalRegressor,
+    InvariantLeastSquares,
+    PooledClassifier,
+    PooledRegressor,
+)
+from holdfast.problems.linear import structural_task, toy_task, unit_test
+
+pytest.importorskip("causalicp")
+pytest.importorskip("ivmodels")
+
+
+@parametrize_with_checks([
+    PooledRegressor(),
+    PooledClassifier(),
+    # Large steps, so that few of them learn what the checks ask for.
+    ExplicitRegressor(AverageRisk(step_size=0.1), steps=100),
+    ExplicitClassifier(AverageRisk(step_size=0.1), steps=100),
+    AnchorRegressor(),
+    InvariantCausalRegressor(candidates=4),
+    InvariantLeastSquares(),
+])  # fmt: skip
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return toy_task(0.5, 0.5, seed=0, samples=400).train
+
+
+def test_pooled_regressions_are_those_of_scikit_learn(table):
+    least, ridge = PooledRegressor(), PooledRegressor(0.1)
+    for ours, theirs in ((least, LinearRegression()), (ridge, Ridge(0.1 * len(table.targets)))):
+        ours.fit(table.inputs, table.targets, environments=table.environments)
+        assert np.allclose(ours.coef_, theirs.fit(table.inputs, table.targets).coef_)
+
+
+def test_average_risk_ends_at_least_squares(table):
+    fitted = ExplicitRegressor(AverageRisk(step_size=0.01), steps=3000).fit(
+        table.inputs, table.targets, environments=table.environments
+    )
+    assert np.allclose(fitted.coef_, LinearRegression().fit(table.inputs, table.targets).coef_, atol=1e-3)
+
+
+def test_labels_and_names_of_any_kind(table):
+    frame = pd.DataFrame(table.inputs).rename(columns=str)
+    labels = pd.Series(np.array(["north", "south", "east", "west"])[table.environments])
+    fitted = ExplicitRegressor(RiskExtrapolation(), steps=50).fit(frame, table.targets, environments=labels)
+    assert fitted.environments_ == ["east", "north", "south", "west"]
+    assert list(fitted.feature_names_in_) == list(frame.columns)
+    again = ExplicitRegressor(RiskExtrapolation(), steps=50).fit(frame, table.targets, environments=labels)
+    assert np.array_equal(fitted.coef_, again.coef_)
+
+
+def test_a_classifier_keeps_its_labels():
+    data = unit_test("Example3", 0, samples=200).train
+    words = np.where(data.targets > 0, "yes", "no")
+    fitted = ExplicitClassifier(AgreementMask(step_size=0.1), steps=200).fit(
+        data.inputs, words, environments=data.environments
+    )
+    assert np.mean(fitted.predict(data.inputs) == words) > 0.95
+    assert np.allclose(fitted.predict_proba(data.inputs).sum(1), 1)
+
+
+def test_a_diverging_method_is_refused_with_its_name(table):
+    with pytest.raises(ValueError, match=r"method diverged .* step_size .* Fish"):
+        ExplicitRegressor(Fish(step_size=100.0), steps=100).fit(table.inputs, table.targets)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 20.0])
+def test_anchor_regression_minimises_its_objective(gamma):
+    data = structural_task(3, samples=200).train
+    shifted = data.inputs + data.environments[:, None]  # anchors act through means
+    fitted = AnchorRegressor(gamma).fit(shifted, data.targets, environments=data.environments)
+    # transformed least squares: the part within the means of environments weighs sqrt(gamma)
+    x, y = shifted - shifted.mean(0), data.targets - data.targets.mean()
+    for environment in np.unique(data.environments):
+        rows = data.environments == environment
+        x[rows] += (np.sqrt(gamma) - 1) * x[rows].mean(0)
+        y[rows] += (np.sqrt(gamma) - 1) * y[rows].mean()
+    assert np.allclose(fitted.coef_, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-4)
+
+
+def test_invariant_causal_prediction_is_that_of_causalicp():
+    import causalicp
+
+    found = 0
+    for seed in range(6):
+        data = structural_task(seed, samples=200).train
+        chosen = data.inputs[:, :5]
+        parts = [
+            np.column_stack([chosen[data.environments == e], data.targets[data.environments == e]]) for e in range(5)
+        ]
+        estimate = causalicp.fit(parts, 5, alpha=0.05).estimate
+        fitted = InvariantCausalRegressor().fit(chosen, data.targets, environments=data.environments)
+        assert fitted.accepted_ == (estimate is not None)
+        assert set(np.flatnonzero(fitted.invariant_)) == (estimate or set())
+        kept = chosen[:, fitted.invariant_]
+        if kept.size:
+            found += 1
+            expected = LinearRegression().fit(kept, data.targets)
+            assert np.allclose(fitted.predict(chosen), expected.predict(kept))
+    assert found
+
+
+def test_candidates_come_from_the_path_of_the_lasso(table):
+    fitted = InvariantCausalRegressor(candidates=3).fit(table.inputs, table.targets, environments=table.environments)
+    assert fitted.invariant_.sum() <= 3
+
+
+def test_eills_finds_the_lowest_objective_of_all_sets():
+    data = structural_task(1, samples=100).train
+    x = data.inputs[:, :4]
+    x = (x - x.mean(0)) / x.std(0)
+    y = (data.targets - data.targets.mean()) / data.targets.std()
+    rows = [data.environments == environment for environment in range(5)]
+
+    def objective(chosen, coefficients):
+        total = 0.0
+        for row in rows:
+            residual = y[row] - x[np.ix_(row, chosen)] @ coefficients
+            total += np.mean(residual**2) + 20 * np.sum((x[np.ix_(row, chosen)].T @ residual / row.sum()) ** 2)
+        return total / len(rows)
+
+    sets = [chosen for size in range(5) for chosen in combinations(range(4), size)]
+    lowest = min((minimize(lambda w, s=s: objective(list(s), w), np.zeros(len(s))).fun, s) for s in sets if s)
+    lowest = min(lowest, (objective([], []), ()))
+    fitted = InvariantLeastSquares(20.0).fit(x, y, environments=data.environments)
+    assert tuple(np.flatnonzero(fitted.invariant_)) == lowest[1]
+    used = np.flatnonzero(fitted.invariant_)
+    assert np.isclose(objective(used, fitted.coef_[used]), lowest[0], atol=1e-6)
+
+
+def test_eills_without_a_penalty_is_least_squares_on_balanced_environments(table):
+    fitted = InvariantLeastSquares(0.0).fit(table.inputs, table.targets, environments=table.environments)
+    assert np.allclose(fitted.coef_, LinearRegression().fit(table.inputs, table.targets).coef_)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (PooledRegressor(-1.0), "regularization must be at least 0, got -1"),
+        (PooledClassifier(0.0), "regularization must be above 0, got 0"),
+        (AnchorRegressor(0.0), "gamma must be above 0, got 0"),
+        (InvariantCausalRegressor(1.5), "level must be between 0 and 1, got 1.5"),
+        (InvariantLeastSquares(-2.0), "penalty must be at least 0, got -2"),
+        (ExplicitRegressor(steps=0), "steps must be at least 1, got 0"),
+    ],
+)
+def test_bad_arguments_are_named(estimator, words):
+    inputs = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(ValueError, match=words):
+        estimator.fit(inputs, (inputs[:, 0] > 0).astype(float))
+
+
+def test_eills_refuses_what_it_cannot_search():
+    inputs = np.random.default_rng(0).standard_normal((50, 17))
+    with pytest.raises(ValueError, match=r"X must have at most 16 features, .* got 17"):
+        InvariantLeastSquares().fit(inputs, inputs[:, 0])

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from holdfast.estimators import HeteroRegressor
+from holdfast.estimators.held_out import held_out_errors
+from holdfast.plots.features import draw_effects, draw_held_out, draw_survival
+from holdfast.problems.linear import toy_task
+
+
+@pytest.fixture(scope="module")
+def table():
+    return toy_task(0.5, 0.5, seed=0, samples=500).train
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return HeteroRegressor().fit(table.inputs, table.targets, environments=table.environments)
+
+
+def test_one_mark_for_each_feature_and_environment(model):
+    axes = draw_effects(model).axes[0]
+    marks = [line for line in axes.lines if line.get_marker() != "None"]
+    assert len(marks) == 12 * 4
+    # what holds lies close together, what was washed out far apart; kept features are drawn first
+    widths = {
+        label.get_text(): np.ptp(axes.lines[5 * row].get_xdata()) for row, label in enumerate(axes.get_yticklabels())
+    }
+    assert max(widths[f"x{number}"] for number in range(3)) < 0.5 * min(widths[f"x{number}"] for number in range(3, 6))
+
+
+def test_survivors_end_above_the_others(model):
+    axes = draw_survival(model).axes[0]
+    assert {text.get_text() for text in axes.texts} == {"x0", "x1", "x2"}
+    ends = np.array([line.get_ydata()[-1] for line in axes.lines])
+    assert ends[:3].min() > 0.2 > 0.02 > ends[3:].max()
+
+
+def test_errors_where_it_was_not_fitted(table):
+    errors = held_out_errors(
+        {"invariant": HeteroRegressor(orders=1), "pooled": LinearRegression()},
+        table.inputs,
+        table.targets,
+        table.environments,
+    )
+    assert errors.index.tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(errors["invariant"], 1, atol=0.2)  # the variance of the noise
+    assert errors["pooled"].max() > 0.9 * errors["invariant"].max()
+    axes = draw_held_out(errors).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["invariant", "pooled"]

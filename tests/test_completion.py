@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.completion import Build, offshoots, simulate_completion, starts, train
-from holdfast.completion_settings import CompletionSettings
-from holdfast.completion_summary import summary
+from holdfast.completion.settings import CompletionSettings
+from holdfast.completion.summary import summary
+from holdfast.completion.training import Build, offshoots, simulate_completion, starts, train
 from holdfast.jumps import ranks
 from holdfast.oracles.completion import drawn_entries
 from holdfast.problems import matrix_completion, random_low_rank, two_by_two

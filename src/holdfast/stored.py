@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 NAMES = ("X", "y", "environment")
+SUFFIXES = (".npz", ".zarr")
 
 
 def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -13,7 +14,7 @@ def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
 
     The X of a zarr folder stays in the file; slices of it are read when they are used.
     """
-    if path.suffix not in (".npz", ".zarr"):
+    if path.suffix not in SUFFIXES:
         raise ValueError(f"data must be an .npz file or a .zarr folder with {', '.join(NAMES)}, got {str(path)!r}")
     if not path.exists():
         raise ValueError(f"data must exist, got {str(path)!r}")

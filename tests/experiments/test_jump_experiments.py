@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from holdfast.completion import starts, train
+from holdfast.completion.training import starts, train
 from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
 from holdfast.experiments.curves import stages
 from holdfast.experiments.store import Store

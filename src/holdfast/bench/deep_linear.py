@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.bench.timing import best
-from holdfast.completion import starts, train
+from holdfast.completion.training import starts, train
 from holdfast.problems import two_by_two
 from holdfast.run import available_workers
 

@@ -10,30 +10,50 @@ import tyro
 
 @dataclass(frozen=True)
 class Arguments:
-    """Say what stored measurements tell: signals, strengths, assumptions, and at which step sizes HeteroSGD works."""
+    """Say what data tell about invariance: what varies between environments, and whether it can be washed out.
+
+    Measurements of matrices (.npz, .zarr): signals, strengths, assumptions, and at which step sizes HeteroSGD works.
+    A table (.csv, .parquet, .feather), with --target and --environment: which features hold in all environments.
+    """
 
     data: tyro.conf.Positional[Path]
-    """Measurements: an .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,)."""
+    """An .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table."""
+    target: str | None = None
+    """Of a table: column to predict."""
+    environment: str | None = None
+    """Of a table: column with the environments."""
     step_size: float = 0.05
-    """Step size eta at which exponents are computed."""
+    """Of measurements: step size eta at which exponents are computed."""
     steps: int = 200
-    """Number of steps T."""
+    """Of measurements: number of steps T."""
     init_scale: float = 1e-3
-    """Scale alpha of the starting point."""
+    """Of measurements: scale alpha of the starting point."""
     confidence: float = 0.95
-    """Wanted probability that the spurious share ends below the tolerance."""
+    """Of measurements: wanted probability that the spurious share ends below the tolerance."""
     tolerance: float = 0.01
-    """Largest spurious share that counts as washed out."""
+    """Of measurements: largest spurious share that counts as washed out."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
 
 def execute(arguments: Arguments) -> int:
     """Estimate, diagnose and print."""
+    from holdfast.stored import SUFFIXES
+
+    if arguments.data.suffix in SUFFIXES:
+        return _measurements(arguments)
+    return _table(arguments)
+
+
+def _measurements(arguments: Arguments) -> int:
     from holdfast import terminal
     from holdfast.stored import read_measurements
     from holdfast.theory.findings import examine
 
+    if arguments.target is not None or arguments.environment is not None:
+        raise ValueError(
+            "target and environment must be left out for stored measurements, whose arrays have fixed names"
+        )
     findings = examine(
         *read_measurements(arguments.data),
         step_size=arguments.step_size,
@@ -46,4 +66,18 @@ def execute(arguments: Arguments) -> int:
         print(json.dumps(findings.asdict(), allow_nan=False))
     else:
         terminal.show_findings(findings)
+    return 0
+
+
+def _table(arguments: Arguments) -> int:
+    from holdfast import terminal
+    from holdfast.estimators.advice import advise_table
+
+    if arguments.target is None:
+        raise ValueError(f"target must name the column to predict of the table {str(arguments.data)!r}, got none")
+    sentences = advise_table(arguments.data, arguments.target, arguments.environment)
+    if arguments.format == "json":
+        print(json.dumps({"target": arguments.target, "environment": arguments.environment, "advice": sentences}))
+    else:
+        terminal.show_advice(sentences)
     return 0

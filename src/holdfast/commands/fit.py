@@ -51,7 +51,7 @@ def execute(arguments: Arguments) -> int:
     from dataclasses import asdict
 
     from holdfast.estimators.stored import fit_table
-    from holdfast.terminal_tables import show_model
+    from holdfast.terminal import show_model
 
     if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
         raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")

@@ -6,7 +6,7 @@ from typing import Literal
 
 import tyro
 
-from holdfast.completion_settings import CompletionSettings
+from holdfast.completion.settings import CompletionSettings
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Arguments:
 def execute(arguments: Arguments) -> int:
     """Run, find the jumps and print them."""
     from holdfast import terminal
-    from holdfast.completion import simulate_completion
-    from holdfast.completion_summary import summary, table
+    from holdfast.completion.summary import summary, table
+    from holdfast.completion.training import simulate_completion
 
     with terminal.progress("completing") as progress:
         simulation = simulate_completion(arguments.settings, progress=progress)

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.claims import Claim, Verdict
-from holdfast.completion import AlgorithmName, Build, starts, train
+from holdfast.completion.training import AlgorithmName, Build, starts, train
 from holdfast.experiments.curves import draw_survival, stages
 from holdfast.jumps import SITTING, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure

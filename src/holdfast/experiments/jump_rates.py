@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from holdfast.claims import Claim, Verdict
-from holdfast.completion import AlgorithmName, Build, starts, train
+from holdfast.completion.training import AlgorithmName, Build, starts, train
 from holdfast.experiments.curves import stages
 from holdfast.jumps import SITTING, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure

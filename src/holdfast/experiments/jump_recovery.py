@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.claims import Claim, Verdict
-from holdfast.completion import AlgorithmName, Build, Paths, starts, train
+from holdfast.completion.training import AlgorithmName, Build, Paths, starts, train
 from holdfast.experiments.curves import stages
 from holdfast.jumps import ranks
 from holdfast.plots import band, legend_below, new_figure

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from holdfast.claims import Claim, Verdict
-from holdfast.completion import Build, Simulation, offshoots, simulate_completion
-from holdfast.completion_settings import CompletionSettings
+from holdfast.completion.settings import CompletionSettings
+from holdfast.completion.training import Build, Simulation, offshoots, simulate_completion
 from holdfast.experiments.curves import draw_survival, stages
 from holdfast.jumps import SITTING, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure

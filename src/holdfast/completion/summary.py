@@ -6,7 +6,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.completion import Simulation
+from holdfast.completion.training import Simulation
 from holdfast.jumps import SITTING, Jump, jumps, memory, ranks, waiting
 from holdfast.outcome import Code, Outcome
 from holdfast.run import DIVERGENCE_LIMIT

@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.algorithms.deep_linear import LayerGradient, deep_linear, orthogonal_layers, repeated
-from holdfast.completion_settings import AlgorithmName, CompletionSettings
+from holdfast.completion.settings import AlgorithmName, CompletionSettings
 from holdfast.oracles import completion as oracles
 from holdfast.problems import MatrixCompletion, random_low_rank, two_by_two
 from holdfast.run import Experiment, run

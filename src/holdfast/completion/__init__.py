@@ -1,0 +1,1 @@
+"""Matrix completion by deep linear networks, from settings to trajectories: `settings`, `training`, `summary`."""

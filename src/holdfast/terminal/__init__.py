@@ -1,0 +1,8 @@
+"""What people see in a terminal: progress, tables and small plots."""
+
+from holdfast.terminal.answers import show_diagnosis, show_findings
+from holdfast.terminal.progress import progress
+from holdfast.terminal.tables import show_advice, show_model
+from holdfast.terminal.trajectories import show, sparkline
+
+__all__ = ["progress", "show", "show_advice", "show_diagnosis", "show_findings", "show_model", "sparkline"]

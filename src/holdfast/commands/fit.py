@@ -28,9 +28,8 @@ class Arguments:
     """Columns to leave out."""
     task: Literal["auto", "regression", "classification"] = "auto"
     """What to fit; auto: classification if the target has two values."""
-    tolerance: float | None = None
-    """Differences of an effect between environments (standard deviation, as a share of it) that do not matter; by
-    default 0.05 for regression and 0 for classification."""
+    tolerance: float = 0.0
+    """Differences of an effect between environments (standard deviation, as a share of it) that do not matter."""
     significance: float = 0.001
     """Level of the tests whether an effect varies."""
     level: Literal["common", "environment"] = "common"
@@ -61,7 +60,7 @@ def execute(arguments: Arguments) -> int:
         arguments.environment,
         task=arguments.task,
         exclude=arguments.exclude,
-        **({} if arguments.tolerance is None else {"tolerance": arguments.tolerance}),
+        tolerance=arguments.tolerance,
         significance=arguments.significance,
         level=arguments.level,
         rotation=arguments.rotation,

@@ -93,7 +93,7 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         amplification=None,
         step_size=None,
         significance=0.001,
-        tolerance=0.05,
+        tolerance=0.0,
         orders=8,
         level="common",
         rotation=False,

@@ -72,6 +72,8 @@ def test_tables_and_a_file(tmp_path, capsys):
         ("simulate --dimension ten", "--dimension"),
         ("simulate --out runs.xls", "out must end in .zarr or .csv"),
         ("simulate --environments uniform --batching full", "batching must be hetero or pooled for a continuum"),
+        ("simulate --seeds 100000000 --every 1", "the records of all runs (fewer seeds, or a larger every, need less)"),
+        ("simulate --dimension 1000000 --seeds 1", "must fit into 64 GiB, got"),
         ("reproduce figure_99", "names must be among"),
         ("reproduce --seeds 3", "seeds must be at least 6"),
         ("", "simulate"),

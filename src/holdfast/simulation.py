@@ -1,6 +1,7 @@
 """From settings to results: choose the parts by name, compose them, run them."""
 
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,6 +35,8 @@ BATCHINGS = {"hetero": batching.hetero, "pooled": batching.pooled, "full": batch
 # a core; explicit measurements fill a core with a single run; an accelerator wants to be filled, up to its memory.
 SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 8, 2048, 1
 ENTRIES_ON_ACCELERATOR = 2**28  # in all matrices of a slab
+# Numbers in a record besides the singular values, matrices that a step of one run holds, and the most bytes of either.
+RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = 9, 6, 2**36
 
 
 def simulate(
@@ -75,6 +78,7 @@ def execute(
     Runs are ordered by the swept settings (first axis slowest) and then by seed.
     """
     _check_environments(settings, environments)
+    _check_memory(settings)
     cells = list(itertools.product(*settings.axes.values()))
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
     swept = dict(zip(settings.axes, np.array(cells).T, strict=True))
@@ -114,6 +118,24 @@ def execute(
         double=settings.dtype == "float64",
         progress=progress,
     )
+
+
+def _check_memory(settings: Settings) -> None:
+    """Refuse what no machine of today holds, before anything is computed."""
+    runs = settings.seeds * math.prod(len(values) for values in settings.axes.values())
+    numbers = RECORDED + settings.invariant_rank
+    needs = {
+        "the records of all runs (fewer seeds, or a larger every, need less)": (
+            runs * (settings.steps // settings.every + 2) * numbers
+        ),
+        "the matrices of one slab (a smaller dimension needs less)": (
+            MATRICES_OF_A_RUN * min(slab_size(settings), runs) * settings.dimension**2
+        ),
+    }
+    for what, count in needs.items():
+        size = count * np.dtype(settings.dtype).itemsize
+        if size > LARGEST_MEMORY:
+            raise ValueError(f"{what} must fit into {LARGEST_MEMORY / 2**30:.0f} GiB, got {size / 2**30:,.0f} GiB")
 
 
 def slab_size(settings: Settings) -> int:

@@ -16,6 +16,8 @@ class Estimate(NamedTuple):
 
 # The share of the sampling distribution that an interval covers.
 CONFIDENCE = 0.95
+# The half width of such an interval in standard errors, for a normal law.
+NORMAL_QUANTILE = 1.959964
 
 
 def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
@@ -56,7 +58,7 @@ def proportion(successes: int, count: int) -> Estimate:
         >>> proportion(64, 64).low > 0.94
         True
     """
-    z = 1.959964  # the 97.5 % quantile of the normal law
+    z = NORMAL_QUANTILE
     share = successes / count
     centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv  # scipy comes with jax
 
-from holdfast.statistics import CONFIDENCE, Estimate
+from holdfast.statistics import CONFIDENCE, NORMAL_QUANTILE, Estimate
 
 
 def event_rate(times: ArrayLike, happened: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
@@ -73,7 +73,7 @@ def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> Survival:
     # On the log(-log) scale the interval stays within 0 and 1; at 0 and 1 themselves it has no width.
     inner = (share > 0) & (share < 1)
     log_share = np.log(np.where(inner, share, 0.5))
-    half = 1.959964 * np.sqrt(variance) / np.abs(log_share)
+    half = NORMAL_QUANTILE * np.sqrt(variance) / np.abs(log_share)
     low, high = (np.where(inner, np.exp(log_share * np.exp(sign * half)), share) for sign in (1, -1))
     start = np.ones(1)
     return Survival(np.concatenate([[0.0], places]), *(np.concatenate([start, part]) for part in (share, low, high)))

@@ -82,9 +82,7 @@ class Trajectory:
         """Settings, outcomes and final signals as plain values, one entry a seed, nested by the swept settings."""
         final = self.final
         names = ("invariant", "spurious", "residual", "distance", "pooled_distance")
-        axes = (
-            {"axes": {name: list(values) for name, values in self.settings.axes.items()}} if self.settings.axes else {}
-        )
+        axes = {name: list(values) for name, values in self.settings.axes.items()}
         return {
             **({"axes": axes} if axes else {}),
             "settings": self.settings.asdict(),

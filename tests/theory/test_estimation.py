@@ -108,6 +108,15 @@ def test_data_that_cannot_say_are_told_so(case):
     assert words in findings.asdict()["advice"]
 
 
+def test_a_signed_invariant_signal_fails_its_assumption():
+    _, x, _, labels = measured(5, ranks=(1, 1))
+    strength = np.array([-4.0, 6.0, 2.0, -3.0])[labels]
+    findings = examine(x, x[:, 0, 0] - x[:, 2, 2] + strength * x[:, 1, 1], labels)
+    assert findings.estimated.signed
+    assert not all(check.holds for check in findings.checks if check.name == "1 (b)")
+    assert "negative eigenvalues" in " ".join(findings.sentences)
+
+
 def test_findings_hold_assumptions_and_windows():
     _, x, y, labels = measured(5, ranks=(1, 1))
     found = examine(x, y, labels, step_size=0.1)

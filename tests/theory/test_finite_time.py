@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from holdfast.environments import gaussian, table, two_point
+from holdfast.environments import gaussian, table, two_point, uniform
 from holdfast.theory.finite_time import log_share, median_share, saturated
+from holdfast.theory.lyapunov import exponents
 
 
 def test_two_strengths_give_a_binomial_law():
@@ -47,3 +48,11 @@ def test_saturation_keeps_small_shares_and_bounds_large_ones():
 def test_negative_steps_are_refused():
     with pytest.raises(ValueError, match="steps must be"):
         log_share(two_point(1.0, 5.0), 0.05, -1, 1e-3)
+
+
+@pytest.mark.parametrize("law", [gaussian(1.0, 6.0), uniform(1.0, 6.0)], ids=["gaussian", "uniform"])
+@pytest.mark.parametrize("step_size", [0.05, 0.3])
+def test_the_mean_is_that_of_the_exact_exponent_however_long_the_run(law, step_size):
+    steps = 10_000
+    found = log_share(law, step_size, steps, 1e-3)
+    assert found.mean == pytest.approx(2 * (np.log(1e-3) + steps * exponents(law, step_size)[0]))

@@ -94,6 +94,11 @@ def test_matrix_exponents_sum_to_the_mean_logarithm_of_the_determinant():
         exponents(law, 0.1)
 
 
+def test_an_interval_needs_two_chains():
+    with pytest.raises(ValueError, match="at least 2 for an interval, got 2000 and 1"):
+        matrix_exponents(two_point(1.0, 6.0, rank=2), 0.05, chains=1)
+
+
 def test_stationary_share_solves_its_equation():
     step_size, bias, heterogeneity = 0.05, 1.0, 3.0
     law = two_point(bias, heterogeneity)

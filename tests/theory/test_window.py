@@ -93,6 +93,17 @@ def test_the_advice_says_why_nothing_can_be_washed_out(law, words):
     assert diagnosis.advised is None
 
 
+def test_no_strength_at_all_has_no_window():
+    assert sharp_window(two_point(0.0, 0.0)).empty
+
+
+def test_beyond_stability_no_share_is_predicted():
+    diagnosis = diagnose(two_point(1.0, 6.0), step_size=0.3)
+    assert diagnosis.median is None
+    assert "loses its stability" in " ".join(diagnosis.sentences)
+    assert predicted_region(two_point(1.0, 0.1), 1.0, 100) is Region.UNSTABLE
+
+
 def test_a_window_beyond_stability_is_empty():
     window = sharp_window(table([5.0, -1.0, 2.0, 0.5]))
     assert window.empty

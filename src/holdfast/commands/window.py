@@ -65,5 +65,5 @@ def execute(arguments: Arguments) -> int:
     if arguments.format == "json":
         print(json.dumps({**diagnosis.asdict(), "threshold_heterogeneity": plain(threshold)}, allow_nan=False))
     else:
-        terminal.show_diagnosis(diagnosis, {"heterogeneity at which the exponent is zero": threshold})
+        terminal.show_diagnosis(diagnosis, {"heterogeneity needed at this step size": threshold})
     return 0

@@ -21,7 +21,7 @@ from holdfast.problems import matrix_sensing
 from holdfast.run import Experiment, Records, run
 from holdfast.settings import Settings
 from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import Estimate, bootstrap, median, proportion
+from holdfast.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_threshold
 from holdfast.theory.sampling import residual_floor
@@ -161,7 +161,7 @@ def draw(data: xr.Dataset) -> Figure:
     left.set(xlabel="exponent by theory", ylabel=f"growth of log Q a step, {STEPS} steps", title="Growth rates")
     for step_size in STEP_SIZES:
         growth = data["growth"].sel(step_size=step_size)
-        mean, spread = growth.mean("seed"), 1.96 * growth.std("seed") / np.sqrt(data.sizes["seed"])
+        mean, spread = growth.mean("seed"), NORMAL_QUANTILE * growth.std("seed") / np.sqrt(data.sizes["seed"])
         line, *_ = right.errorbar(AROUND, mean, spread, fmt="o", label=f"step size {step_size:g}")
         curve = two_point_exponent(step_size, BIAS, AROUND * two_point_threshold(step_size, BIAS))
         right.plot(AROUND, curve, color=line.get_color(), linewidth=1)

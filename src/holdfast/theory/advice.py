@@ -26,7 +26,7 @@ class Advice(NamedTuple):
         step_size: eta.
         init_scale: alpha.
         steps: T, the time that the invariant signal needs from there.
-        failure: the probability that the largest spurious share is above the tolerance at T.
+        failure: at most the probability that a spurious share is above the tolerance at T, summed over directions.
     """
 
     step_size: float

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
 from holdfast.theory.isometry import error_tensor, isometry_constant
-from holdfast.theory.strengths import diagonal_entries
+from holdfast.theory.strengths import deviation_variance, diagonal_entries
 
 # Above this dimension the d^4 / 4 entries of the error operator are too many for the search.
 LARGEST_SEARCH = 64
@@ -57,6 +57,7 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
     """
     d, r1, r2 = problem.dimension, problem.invariant_rank, problem.spurious_rank
     spectrum = np.asarray(problem.invariant_spectrum, float)
+    sizes = np.abs(spectrum)
     overlap = np.linalg.norm(np.asarray(problem.invariant_basis.T @ problem.spurious_basis, float), 2)
     bound, heterogeneity = regularity(problem.environments)
     checks = [
@@ -67,9 +68,16 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
         Check(
             "1 (b)",
             "A* has equal eigenvalues: condition number 1, up to 5 %",
-            float(spectrum.max() / spectrum.min()),
+            float(sizes.max() / sizes.min()),
             1.05,
             "a larger one is the business of Theorem 8",
+        ),
+        Check(
+            "1 (b)",
+            "A* = U* U*^T has no negative eigenvalue",
+            float((spectrum < 0).sum()),
+            0,
+            "a signed one needs U U^T - V V^T",
         ),
         Check(
             "1 (d)",
@@ -101,8 +109,7 @@ def regularity(environments: Environments) -> tuple[float, float]:
         bound = np.abs(strengths).max()
     else:
         means, scale = diagonal_entries(environments.location), diagonal_entries(environments.scale)
-        places = environments.deviation.quantile((np.arange(4096) + 0.5) / 4096)
-        variances = scale**2 * np.mean(places**2)
+        variances = scale**2 * deviation_variance(environments.deviation)
         # A spread of zero times an unbounded law is still zero.
         widest = environments.deviation.quantile(np.asarray(1.0)) * np.where(scale > 0, scale, np.nan)
         bound = np.max(np.abs(means) + np.nan_to_num(widest, posinf=np.inf))

@@ -25,7 +25,8 @@ class Diagnosis(NamedTuple):
         exponents: of each spurious direction; only the largest where strengths do not commute.
         top_exponent: the largest, with an interval where it is estimated.
         stationary: shares kept in the long run; None where strengths do not commute.
-        median: predicted median of the largest spurious share after the steps; None where strengths do not commute.
+        median: predicted median of the largest spurious share after the steps; None where strengths do not commute or
+            the step size is beyond stability.
         log_share: the law of the logarithm of that share while it is small; None where strengths do not commute.
         limits: what ends where.
         window: the sharp window.
@@ -116,17 +117,18 @@ signal grows at every step size and nothing can be washed out.
     each = exponents(environments, step_size) if commuting else np.array([top.value])
     window, paper = sharp_window(environments, spectrum), paper_window(environments)
     stationary = stationary_shares(environments, step_size) if commuting else None
-    median = median_share(environments, step_size, steps, init_scale) if commuting else None
+    found = limits(environments, spectrum)
+    stable = step_size < min(found.invariant, found.bounded)
+    median = median_share(environments, step_size, steps, init_scale) if commuting and stable else None
     slowest = int(np.argmax(each))
     law = log_share(environments, step_size, steps, init_scale, direction=slowest) if commuting else None
     advised = advise(environments, confidence=confidence, tolerance=tolerance, spectrum=spectrum, dimension=dimension)
     sentences = [
         _about_window(window),
-        *_about_step_size(step_size, top, stationary, median, steps, init_scale),
+        *_about_step_size(step_size, found, top, stationary, median, steps, init_scale),
         *_about_advice(window, advised, confidence, tolerance, commuting),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
-    found = limits(environments, spectrum)
     return Diagnosis(step_size, each, top, stationary, median, law, found, window, paper, advised, tuple(sentences))
 
 
@@ -143,21 +145,28 @@ def _about_window(window: Window) -> str:
 
 def _about_step_size(
     step_size: float,
+    found: Limits,
     top: Estimate,
     stationary: np.ndarray | None,
     median: float | None,
     steps: int,
     init_scale: float,
 ) -> list[str]:
-    rate = abs(np.expm1(top.value))
+    rate = f"{100 * abs(np.expm1(top.value)):.2g} %"
+    if step_size >= min(found.invariant, found.bounded):
+        limit = min(found.invariant, found.bounded)
+        return [
+            f"Step size {step_size:g} is above {limit:.4g}, where the iteration loses its stability: runs may diverge, "
+            "and no share is predicted."
+        ]
     if top.low <= 0 <= top.high and top.low < top.high:
         sentence = f"At step size {step_size:g} the exponent is too close to zero to tell its sign."
     elif top.value > 0:
         kept = np.nan if stationary is None else stationary.max()  # NaN if one of them is
         share = "" if np.isnan(kept) else f", in the long run to a share of about {kept:.2g}"
-        sentence = f"At step size {step_size:g} the spurious signal grows by {rate:.2%} a step{share}."
+        sentence = f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."
     else:
-        sentence = f"At step size {step_size:g} the spurious signal shrinks by {rate:.2%} a step and dies out."
+        sentence = f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."
     if median is None:
         return [sentence]
     return [
@@ -177,8 +186,8 @@ def _about_advice(
         return [f"No settings can be advised for a confidence of {confidence:g}: {reason}."]
     return [
         f"Advised: step size {advised.step_size:.3g}, init scale {advised.init_scale:.2g}, {advised.steps} steps.",
-        f"Without sampling error the spurious share then ends below {tolerance:g} with probability "
-        f"{1 - advised.failure:.3g}.",
+        f"Without sampling error the spurious share then ends below {tolerance:g} with a probability of at least "
+        f"{min(1 - advised.failure, 0.999):.3g}.",
     ]
 
 

@@ -94,9 +94,12 @@ def examine(
     )
     checks = []
     if problem.invariant_rank:
-        first = np.asarray(environment) == estimated.labels[0]
-        searchable = problem.dimension <= LARGEST_SEARCH
-        checks = check_assumptions(problem, np.asarray(measurements)[first] / estimated.scale if searchable else None)
+        sample = None
+        if problem.dimension <= LARGEST_SEARCH:
+            rows = np.flatnonzero(np.asarray(environment) == estimated.labels[0])
+            # Only the span of these rows is read from a file.
+            sample = np.asarray(measurements[rows[0] : rows[-1] + 1])[rows - rows[0]] / estimated.scale
+        checks = check_assumptions(problem, sample)
     return Findings(estimated, checks, diagnosis, (*_about_signals(estimated), *diagnosis.sentences))
 
 

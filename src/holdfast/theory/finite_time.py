@@ -68,8 +68,9 @@ def log_share(
     strengths, weights = strength_atoms(environments, direction)
     with np.errstate(divide="ignore"):
         logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * strengths)), LEAST_LOGARITHM)
-    mean = float(weights @ logarithms)
-    deviations = logarithms - mean
+    deviations = logarithms - weights @ logarithms
+    # Atoms in the place of a continuum miss a little of the logarithm's singularity, T times; the exponent does not.
+    mean = 2 * max(float(exponents(environments, step_size)[direction]), LEAST_LOGARITHM)
     variance = float(weights @ deviations**2)
     start = 2 * np.log(init_scale)
     centre, spread = start + steps * mean, np.sqrt(steps * variance)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.statistics import Estimate
+from holdfast.statistics import NORMAL_QUANTILE, Estimate
 from holdfast.theory.logarithm import mean_logarithm
 from holdfast.theory.strengths import diagonal_entries, diagonalised, restored, strength_atoms
 
@@ -124,6 +124,8 @@ def draw_strengths(environments: Environments, *, steps: int, chains: int, seed:
 def product_exponents(strengths: np.ndarray, step_size: float) -> tuple[Estimate, ...]:
     """As `matrix_exponents`, of strengths that were drawn before: the same draws serve many step sizes."""
     steps, chains, rank, _ = strengths.shape
+    if steps < 2 or chains < 2:
+        raise ValueError(f"steps and chains must be at least 2 for an interval, got {steps} and {chains}")
     warm_up = steps // 10
     frame = np.broadcast_to(np.eye(rank), (chains, rank, rank))
     total = np.zeros((chains, rank))
@@ -133,7 +135,7 @@ def product_exponents(strengths: np.ndarray, step_size: float) -> tuple[Estimate
         if step >= warm_up:
             total += np.log(np.maximum(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), tiny))
     means = total / (steps - warm_up)
-    half = 1.96 * means.std(0, ddof=1) / np.sqrt(chains)
+    half = NORMAL_QUANTILE * means.std(0, ddof=1) / np.sqrt(chains)
     found = [Estimate(float(m), float(m - h), float(m + h)) for m, h in zip(means.mean(0), half, strict=True)]
     return tuple(sorted(found, reverse=True))
 

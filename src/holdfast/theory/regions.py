@@ -26,7 +26,7 @@ class Region(IntEnum):
     @property
     def label(self) -> str:
         """As shown in a legend."""
-        return ("nothing learned", "invariant only", "learns both", "unstable")[self]
+        return ("invariant not learned", "invariant only", "learns both", "unstable")[self]
 
 
 def classify(invariant: ArrayLike, spurious: ArrayLike, diverged: ArrayLike) -> np.ndarray:
@@ -39,7 +39,7 @@ def classify(invariant: ArrayLike, spurious: ArrayLike, diverged: ArrayLike) -> 
 
     Example:
         >>> [Region(region).label for region in classify([1, 1, 0], [0.3, 0.01, 0], [0, 0, 0])]
-        ['learns both', 'invariant only', 'nothing learned']
+        ['learns both', 'invariant only', 'invariant not learned']
     """
     region = np.where(np.asarray(spurious) > WASHED_OUT, Region.BOTH, Region.INVARIANT_ONLY)
     region = np.where(np.asarray(invariant) < LEARNED, Region.NOTHING, region)
@@ -54,7 +54,7 @@ def predicted_region(
     Unstable means that some sequence of environments makes the iteration diverge, or the invariant signal is not held;
     in finite time most runs may still be spared.
     """
-    if step_size > min(stability_limits(environments)):
+    if step_size >= min(stability_limits(environments)):
         return Region.UNSTABLE
     if np.isinf(steps):
         return Region.BOTH if exponents(environments, step_size).max() > 0 else Region.INVARIANT_ONLY

@@ -3,6 +3,7 @@
 import numpy as np
 
 from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.theory.strengths import deviation_variance
 
 
 def mean_square_strength(environments: Environments) -> float:
@@ -11,8 +12,7 @@ def mean_square_strength(environments: Environments) -> float:
         squares = np.square(np.asarray(environments.strengths, float)).sum((1, 2))
         return float(squares @ np.asarray(environments.probabilities, float))
     location, scale = np.asarray(environments.location, float), np.asarray(environments.scale, float)
-    places = environments.deviation.quantile((np.arange(4096) + 0.5) / 4096)
-    return float(np.square(location).sum() + np.square(scale).sum() * np.mean(np.square(places)))
+    return float(np.square(location).sum() + np.square(scale).sum() * deviation_variance(environments.deviation))
 
 
 def residual_floor(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.environments import Deviation, Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
 # The continuum is replaced by this many equally likely strengths where no closed form is used.
@@ -36,13 +36,26 @@ def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.n
     if isinstance(diagonal, FiniteEnvironments):
         weights = np.asarray(diagonal.probabilities, float)
         return diagonal_entries(diagonal.strengths)[weights > 0, direction], weights[weights > 0]
-    places = diagonal.deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
+    places = deviation_atoms(diagonal.deviation)
     location, scale = diagonal_entries(diagonal.location)[direction], diagonal_entries(diagonal.scale)[direction]
     return location + scale * places, np.full(ATOMS, 1 / ATOMS)
 
 
+def deviation_atoms(deviation: Deviation) -> np.ndarray:
+    """Equally likely numbers in the place of a continuous law: its quantiles at the middles of equal parts."""
+    return deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
+
+
+def deviation_variance(deviation: Deviation) -> float:
+    """The variance of a law of mean zero."""
+    return float(np.mean(np.square(deviation_atoms(deviation))))
+
+
 def extremes(environments: Environments) -> tuple[float, float]:
-    """The least and the largest eigenvalue that S(e) can have; infinite for a law without bounds."""
+    """Bounds of the eigenvalues that S(e) can have; infinite for a law without bounds.
+
+    They are attained by finitely many environments, and by a continuum with one location and scale in all directions.
+    """
     if isinstance(environments, FiniteEnvironments):
         met = np.asarray(environments.probabilities, float) > 0
         values = np.linalg.eigvalsh(np.asarray(environments.strengths, float)[met])

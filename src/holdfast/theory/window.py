@@ -111,6 +111,8 @@ def paper_window(environments: Environments) -> Window:
     high = 1 / (64 * bound) if bound > 0 else np.inf
     if low < high:
         return Window(low, high, "24 / M2 < eta < 1 / (64 M1)")
+    if np.isinf(bound):
+        return Window(low, high, "the strengths have no bound, so M1 is infinite and the upper end 1 / (64 M1) is zero")
     return Window(
         low,
         high,
@@ -145,9 +147,7 @@ def bounded_step_size(least: float, largest: float) -> float:
     return _bisect(lambda eta: margin(eta) < 0, low, high)
 
 
-def threshold_heterogeneity(
-    law: Callable[[float, float], Environments], bias: float, step_size: float, largest: float = 1e6
-) -> float:
+def threshold_heterogeneity(law: Callable[[float, float], Environments], bias: float, step_size: float) -> float:
     """The least heterogeneity M at which `law(bias, M)` is washed out at a step size; NaN if there is none.
 
     Example:
@@ -161,7 +161,8 @@ def threshold_heterogeneity(
 
     if washed_out(0.0):
         return 0.0
-    scanned = np.geomspace(1e-3, largest, SCANNED // 4)
+    # To second order the threshold is where M^2 eta = 2 s, and it is never below the bias by much.
+    scanned = np.geomspace(1e-2, 1e2, SCANNED // 4) * (abs(bias) + np.sqrt(2 * abs(bias) / step_size))
     first = next((place for place, heterogeneity in enumerate(scanned) if washed_out(heterogeneity)), None)
     if first is None:
         return np.nan
@@ -200,7 +201,9 @@ def _negative_interval(environments: Environments) -> tuple[float, float]:
         negative = np.array([top(eta) < 0 for eta in scanned])
     else:
         atoms = np.concatenate([strength_atoms(environments, i)[0] for i in range(environments.rank)])
-        scanned = np.geomspace(*RELATIVE_RANGE, SCANNED) / max(np.abs(atoms).max(), np.finfo(float).tiny)
+        if not atoms.any():  # no strength at all: the signal neither grows nor shrinks
+            return np.nan, np.nan
+        scanned = np.geomspace(*RELATIVE_RANGE, SCANNED) / np.abs(atoms).max()
         bisections = BISECTIONS
         # The exponent of finitely many strengths has a narrow pit at -1 / xi, which a scan may step over.
         pits = -1 / atoms[atoms < 0] if len(atoms) < SCANNED else np.array([])

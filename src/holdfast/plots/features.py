@@ -18,6 +18,7 @@ MOST_FEATURES = 30
 MOST_ENVIRONMENTS_NAMED = 8
 MARKERS = "osD^vPX*"
 SURVIVAL_SIZE = (7.2, 4.2)
+NOTHING = 1e-10  # coefficients below this are drawn there
 
 
 def draw_effects(estimator: Any) -> Figure:
@@ -55,17 +56,18 @@ def draw_effects(estimator: Any) -> Figure:
 def draw_survival(estimator: Any) -> Figure:
     """The coefficients on their way: medians over random orders, with bands from 10 % to 90 %."""
     _, verdicts, names = _standardised(estimator)
-    paths = np.abs(estimator.paths_.coefficients) + 1e-6  # below that is nothing
+    paths = np.abs(estimator.paths_.coefficients) + NOTHING
     columns = list(estimator.stability_.index)
     figure = Figure(figsize=SURVIVAL_SIZE)
     axes = figure.subplots()
     ends = {}
-    for name in names:
+    # What is washed out is the point of the figure: it lies over what is not needed, and under what is kept.
+    for name in sorted(names, key=lambda name: list(VERDICTS).index(verdicts[name]), reverse=True):
         low, middle, high = np.quantile(paths[:, :, columns.index(name)], BAND, axis=0)
         colour = VERDICTS[verdicts[name]]
         axes.plot(estimator.paths_.sweeps, middle, color=colour)
         axes.fill_between(estimator.paths_.sweeps, low, high, color=colour, alpha=0.12, linewidth=0)
-        if verdicts[name] == "kept":
+        if verdicts[name] != "not needed":
             ends[name] = middle[-1]
     axes.set_yscale("log")
     _label_ends(axes, estimator.paths_.sweeps[-1], ends)

@@ -8,7 +8,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.bench import deep_linear, matrix_sensing
+from holdfast.bench import deep_linear, matrix_sensing, tables
 from holdfast.run import available_workers
 
 BENCHMARKS = {
@@ -21,6 +21,7 @@ BENCHMARKS = {
     "quadratic_network": ("One gradient over 20,000 rank-one measurements", matrix_sensing.quadratic_network),
     "fixed_data": ("One gradient over 8000 kept measurements, d=100", matrix_sensing.fixed_data),
     "deep_linear": ("SGD steps a second over 64 seeds, deep linear networks, 2 x 2", deep_linear.against_torch),
+    "table": ("A table of 100 features and 10 environments", tables.against_least_squares),
 }
 
 

@@ -135,7 +135,7 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
 
 def _run(name: str, experiment: ModuleType, seeds: int, out: Path, store: Store, console: Console) -> Section:
     """Compute or reuse, draw and judge one experiment."""
-    data = computed(store, name, seeds, partial(experiment.simulate, seeds), console)
+    data = computed(store, name, seeds, lambda progress: experiment.simulate(seeds, progress), console)
     paths = written(partial(experiment.draw, data), experiment.numbers(data), out, name, console)
     (figure,) = (path for path in paths if path.suffix == ".svg")
     return Section(

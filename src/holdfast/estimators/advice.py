@@ -125,18 +125,17 @@ def _verdict(f: Findings) -> Iterator[str]:
             "from what is not."
         )
     if not f.kept.any():
-        if f.explained_by_all < NEXT_TO_NOTHING:
+        # effects that cancel in the mean say nothing together, and still vary
+        if f.explained_by_all < NEXT_TO_NOTHING and not f.varies.any():
             yield (
-                f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
-                f"prediction "
+                f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the prediction "
                 "is its mean."
             )
         elif len(f.counts) > 1:
             yield (
                 "No feature has an effect that holds in all environments: everything was washed out, and the "
-                "prediction is the "
-                f"mean of the response. All features together explain {f.explained_by_all:.0%} of it in this table, by "
-                "effects that change from one environment to the next."
+                f"prediction is the mean of the response. All features together explain {f.explained_by_all:.0%} of it in this "
+                "table, by effects that change from one environment to the next."
             )
 
 

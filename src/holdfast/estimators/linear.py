@@ -223,4 +223,5 @@ def _findings(
 
 def _explained(evidence: Evidence, deviance: float, of_constant: float) -> float:
     """The share of the likelihood per row that is explained: for squared loss the coefficient of determination."""
-    return float(-np.expm1((deviance - of_constant) / evidence.counts.sum()))
+    # the constant is among the fits, so what is below zero, or a negative zero, is rounding
+    return max(0.0, float(-np.expm1((deviance - of_constant) / evidence.counts.sum())))

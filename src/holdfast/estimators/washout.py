@@ -154,8 +154,10 @@ def _cells(evidence: Evidence, critical: float, step_size: float | None, amplifi
     strengths = washing_strength(mean, np.mean(surplus**2, 0))
     strengths = strengths[np.isfinite(strengths) & (strengths > 0)]
     highest = LARGEST_CHANGE**2 / (largest**2 * SMALLEST_STEP)
-    low = float(np.clip(strengths.min() / 4, 1.0, highest / 10))
-    high = float(np.clip(strengths.max() * 4, 10 * low, highest))
+    # where all that varies has no mean effect at all, nothing grows and any strength will do
+    weakest, strongest = (strengths.min(), strengths.max()) if len(strengths) else (0.0, 0.0)
+    low = float(np.clip(weakest / 4, 1.0, highest / 10))
+    high = float(np.clip(strongest * 4, 10 * low, highest))
     cells = []
     for strength in np.geomspace(low, high, STRENGTHS):
         eta = step_size or float(np.clip(LARGEST_CHANGE**2 / (strength * largest**2), SMALLEST_STEP, LARGEST_STEP))

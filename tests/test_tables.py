@@ -153,7 +153,7 @@ def test_missing_values_of_columns_that_are_not_used_are_no_reason(frame, tmp_pa
 def test_rows_are_never_left_out_without_a_reason(frame, tmp_path):
     found = survey(_write(frame, tmp_path / "plants.csv"), "yield", "site")
     (sentence,) = check_loss(found, 399)
-    assert sentence.endswith("missing: they could not be read as what their column holds.")
+    assert sentence.endswith("missing: they are none that their column held before.")
 
 
 @pytest.mark.parametrize(

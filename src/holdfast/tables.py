@@ -262,7 +262,7 @@ def check_loss(found: Survey, kept: int) -> list[str]:
     if lost == 0:
         return []
     worst = sorted(found.missing.items(), key=lambda item: -item[1])[:5]
-    most = ", ".join(f"{name} ({count})" for name, count in worst) or "they could not be read as what their column holds"
+    most = ", ".join(f"{name} ({count})" for name, count in worst) or "they are none that their column held before"
     if lost > LARGEST_LOSS * found.rows:
         raise ValueError(
             f"data must have at least {1 - LARGEST_LOSS:.0%} of its rows complete, got {kept} of {found.rows}; "

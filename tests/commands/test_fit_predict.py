@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from holdfast.cli import main
-from holdfast.estimators.advice import advise_table
-from holdfast.estimators.stored import TableModel, fit_table, predict_table
+from holdfast.estimators.stored import TableModel, advise_table, fit_table, predict_table
 
 
 @pytest.fixture(scope="module")

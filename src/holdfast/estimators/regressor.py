@@ -39,7 +39,8 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         step_size: eta; None: chosen from the data.
         significance: level of the tests whether an effect varies. Small values keep more.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-            With many rows any real effect varies by more than sampling error; 0 insists on that.
+            With 0, the default, any variation beyond sampling error counts, which with many rows is that of any real
+            effect; a larger one is for features that cannot be consequences of the response.
         orders: random orders of the environments whose runs are reported in `stability_`.
         level: "common": all environments share an intercept, and features that move with the level of an environment
             are suspicious. "environment": each environment has its own mean, and only effects are compared.
@@ -155,7 +156,9 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
     def _adopt(self, moments: Moments) -> "HeteroRegressor":
         known = centred(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
-        table = Table(names, moments.labels, known.location[:-1], known.scale[:-1], known.scale[-1], known.constant)
+        location, scale = known.location[:-1], known.scale[:-1]
+        words = "the mean of the response"
+        table = Table(names, moments.labels, location, scale, known.scale[-1], known.constant, 1.0, words)
 
         def problem(system: Coordinates):
             turned = known if system.name == "features" else rotated(known, system.directions)

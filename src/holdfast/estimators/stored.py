@@ -163,6 +163,19 @@ def fit_table(
     return FittedTable(stored, model)
 
 
+def advise_table(path: Path, target: str, environment: str | None, *, exclude: Sequence[str] = ()) -> list[str]:
+    """What the table of a file can say about invariance: notes on its columns, then the advice of a fit.
+
+    Args:
+        path: .csv, .parquet or .feather.
+        target: name of the column to predict.
+        environment: name of the column with the environments.
+        exclude: names of columns to leave out.
+    """
+    model, _ = fit_table(path, target, environment, exclude=exclude)
+    return model.notes + model.advice
+
+
 def predict_table(model: TableModel, path: Path) -> Iterator[pd.DataFrame]:
     """Predictions for the table of a file, chunk by chunk."""
     text = {column.name for column in model.columns if column.categories}

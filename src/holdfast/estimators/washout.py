@@ -12,8 +12,10 @@ Nothing but the training table is looked at. The choice goes in four steps, each
    a mean gradient and no variation beyond sampling error has a positive one and comes in. A set of features that
    separates two classes perfectly leaves no errors that could vary; there the exponents at the start decide, where
    nothing is fitted yet.
-4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept,
-   and the smallest amplification at which the exponents of all features that vary are clearly negative.
+4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept.
+   For gradients and for effects, the strength whose runs came closest to it is a finalist, and so is the smallest
+   amplification from there on at which the exponents of all features that vary are clearly negative; the finalist
+   whose repeated runs agree best with the kept set is chosen.
 """
 
 from typing import NamedTuple

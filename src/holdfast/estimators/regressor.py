@@ -26,7 +26,7 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
 
         g = g_e + k (g_e - g_mean),    u <- u (1 - eta g),    v <- v (1 + eta g)
 
-    An effect that varies is washed out once its exponent, the mean of log|1 - eta g|, is negative. Amplification k and
+    An effect that varies is washed out once its exponent, the mean of log(1 - eta g), is negative. Amplification k and
     step size eta are chosen from the exponents of the features in the training table (`holdfast.estimators.washout`
     says how), differences that sampling error explains are not amplified, and the surviving features get the
     coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2 times the variance of

@@ -31,7 +31,7 @@ from holdfast.theory.effects import effect_exponents, washing_strength
 STRENGTHS = 6  # tried, spaced geometrically
 SCAN_ORDERS = 2  # random orders at each of them
 LARGEST_STEP, SMALLEST_STEP = 0.05, 0.002
-# The largest change of a factor in a step: beyond it log|1 - x| is no longer near -x - x^2/2 and factors hit the clip.
+# The largest change of a factor in a step: beyond it log(1 - x) is no longer near -x - x^2/2 and factors hit the clip.
 LARGEST_CHANGE = 0.7
 # Clearly negative: a washed-out factor falls by this many powers of e in a run.
 CLEARLY = 4.0

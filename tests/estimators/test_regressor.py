@@ -185,7 +185,7 @@ def test_an_effect_that_cancels_in_the_mean_is_washed_out():
     assert not model.invariant_.any()
     assert model.effects_["x0"].tolist() == pytest.approx([1.0, -1.0])
     assert "everything was washed out" in model.advice_[0]
-    assert "explain 0% of it" in model.advice_[0]
+    assert "explain 0% of the response" in model.advice_[0]
     assert "That of x0 goes from -1 to 1" in model.advice_[1]
 
 

@@ -16,6 +16,19 @@ def test_common_eigenvectors_are_found(size, count):
     np.testing.assert_allclose(np.sort(np.abs(found.T @ axes), axis=0)[-1], 1, atol=1e-8)
 
 
+def test_axes_with_equal_entries_are_turned_by_half_a_right_angle():
+    """There the given axes are the worst ones, a stationary point."""
+    matrices = np.array([[[2.0, -1.0], [-1.0, 2.0]], [[1.5, 0.5], [0.5, 1.5]]])
+    basis = joint_diagonalisation(matrices)
+    np.testing.assert_allclose((basis.T @ matrices @ basis)[:, 0, 1], 0, atol=1e-12)
+
+
+def test_axes_that_no_matrix_tells_apart_stay():
+    random = np.random.default_rng(0)
+    noise = 1e-16 * random.standard_normal((3, 4, 4))
+    np.testing.assert_array_equal(joint_diagonalisation(np.eye(4) + noise + noise.swapaxes(1, 2)), np.eye(4))
+
+
 def test_without_common_eigenvectors_no_small_turn_does_better():
     random = np.random.default_rng(0)
     matrices = random.standard_normal((4, 3, 3))

@@ -122,6 +122,7 @@ def test_the_core_imports_with_jax_and_numpy_alone():
         "from holdfast.settings import Settings\n"
         "from holdfast.simulation import execute\n"
         "import holdfast.theory\n"
+        "import holdfast.problems.linear\n"
         "print(execute(Settings(dimension=6, steps=3, seeds=2)).values['invariant'].shape)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -83,6 +83,79 @@ def test_a_table_that_is_mostly_missing_is_refused(frame, tmp_path):
         check_loss(found, 100)
 
 
+def _pieces(path, found, chunk_rows=100):
+    """All complete rows, put together."""
+    parts = list(complete_rows(path, found, "yield", "site", chunk_rows=chunk_rows))
+    return [pd.concat(column) for column in zip(*parts, strict=True)]
+
+
+@pytest.mark.parametrize("chunk_rows", [100, 400])
+def test_what_is_text_anywhere_is_text_everywhere(frame, tmp_path, chunk_rows):
+    """In pieces of 100 rows the first holds nothing but digits, in sites and in grades."""
+    random = np.random.default_rng(1)
+    digits = np.arange(400) < 100
+    frame["site"] = np.where(digits, random.choice(["0", "1"], 400), random.choice(["0", "1", "north"], 400))
+    frame["grade"] = np.where(digits, random.choice(["1", "02"], 400), random.choice(["1", "02", "other"], 400))
+    path = _write(frame, tmp_path / "plants.csv")
+    found = survey(path, "yield", "site", chunk_rows=chunk_rows)
+    features, _, labels = _pieces(path, found, chunk_rows)
+    assert len(features) == 400
+    assert check_loss(found, len(features)) == []
+    assert set(labels) == {"0", "1", "north"}
+    grade = next(column for column in found.columns if column.name == "grade")
+    assert set(grade.categories) == {"1", "02", "other"}
+    for value, feature in zip(grade.categories[1:], grade.features, strict=True):
+        np.testing.assert_array_equal(features[feature], frame["grade"] == value)
+    noted = any("grade holds text beside numbers" in note for note in found.notes)
+    assert noted == (chunk_rows == 100)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+def test_numbered_environments_have_one_kind_of_label(frame, tmp_path, suffix):
+    """A missing number makes pandas read a piece as 1.0 and 2.0."""
+    frame["site"] = np.where(frame["site"] == "north", 1, 2)
+    frame["site"] = frame["site"].astype("Int64").mask(frame.index == 7)
+    path = _write(frame, tmp_path / f"plants{suffix}")
+    found = survey(path, "yield", "site", chunk_rows=100)
+    features, _, labels = _pieces(path, found)
+    assert len(features) == 399
+    assert set(labels) == {"1", "2"}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_yes_and_no_with_missing_values_are_categories(frame, tmp_path, suffix):
+    frame["grown"] = frame["grown"].astype(object).mask(frame.index == 7, None)
+    path = _write(frame, tmp_path / f"plants{suffix}")
+    found = survey(path, "yield", "site", chunk_rows=100)
+    grown = next(column for column in found.columns if column.name == "grown")
+    assert sorted(grown.categories) == ["False", "True"]
+    assert len(_pieces(path, found)[0]) == 399
+
+
+def test_a_piece_without_any_target_does_not_make_it_text(frame, tmp_path):
+    frame.loc[100:199, "yield"] = np.nan
+    path = _write(frame, tmp_path / "plants.csv")
+    found = survey(path, "yield", "site", chunk_rows=100)
+    assert found.target_numeric
+    features, targets, _ = _pieces(path, found)
+    assert len(features) == 300
+    assert targets.dtype == float
+    assert check_loss(found, 300) == ["100 of 400 rows were left out because values are missing: yield (100)."]
+
+
+def test_missing_values_of_columns_that_are_not_used_are_no_reason(frame, tmp_path):
+    frame["remark"] = [None] * 390 + ["fine"] * 10
+    frame.loc[:9, "height"] = np.nan
+    found = survey(_write(frame, tmp_path / "plants.csv"), "yield", "site", exclude=["remark"])
+    assert found.missing == {"height": 10}
+
+
+def test_rows_are_never_left_out_without_a_reason(frame, tmp_path):
+    found = survey(_write(frame, tmp_path / "plants.csv"), "yield", "site")
+    (sentence,) = check_loss(found, 399)
+    assert sentence.endswith("missing: they are none that their column held before.")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [("plants.xls", "ends in .csv, .parquet, .feather"), ("none.csv", "must be an existing file")],

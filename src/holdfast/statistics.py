@@ -18,6 +18,8 @@ class Estimate(NamedTuple):
 CONFIDENCE = 0.95
 # The half width of such an interval in standard errors, for a normal law.
 NORMAL_QUANTILE = 1.959964
+# Resampling fewer values than this knows too few different means: from 4 normal values an interval of 95 % covers 77 %.
+FEW_VALUES = 10
 
 
 def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
@@ -49,6 +51,27 @@ def bootstrap(values: np.ndarray, statistic, *, samples: int = 1000, confidence:
     draws = np.array([statistic(values[row]) for row in rows])
     low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Estimate(float(statistic(values)), float(low), float(high))
+
+
+def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean with its bootstrap interval, or with Student's t interval if there are less than `FEW_VALUES`.
+
+    One value says nothing about its error: the interval is then the whole line.
+
+    Example, four values:
+        >>> [round(each, 2) for each in mean_interval([1.0, 2.0, 3.0, 4.0])]
+        [2.5, 0.45, 4.55]
+    """
+    known = np.asarray(values, float)
+    if len(known) >= FEW_VALUES:
+        return bootstrap(known, np.mean, confidence=confidence)
+    centre = float(known.mean())
+    if len(known) == 1:
+        return Estimate(centre, -np.inf, np.inf)
+    from scipy.stats import t  # takes a while to import, and only comparisons of few values need it
+
+    half = float(t.ppf((1 + confidence) / 2, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
+    return Estimate(centre, centre - half, centre + half)
 
 
 def proportion(successes: int, count: int) -> Estimate:

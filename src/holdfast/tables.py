@@ -1,6 +1,7 @@
 """Tables in files: read in chunks, and turned into numbers in a way that can be repeated on new files."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ MOST_CATEGORIES = 50
 LARGEST_LOSS = 0.5
 
 
-def read_chunks(path: Path, rows: int = CHUNK_ROWS) -> Iterator[pd.DataFrame]:
+def read_chunks(path: Path, rows: int = CHUNK_ROWS, text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
     """The table in pieces of bounded size.
 
     Args:
         path: a file whose name ends in .csv, .parquet or .feather.
         rows: at most that many in a piece (parquet and feather: their own pieces, if these are smaller).
+        text: columns to be read as text. The type of others is found piece by piece: a column of a .csv file that
+            holds digits in one piece and letters in the next has a different type in each.
     """
     path = Path(path)
     if path.suffix not in READERS:
@@ -29,25 +32,26 @@ def read_chunks(path: Path, rows: int = CHUNK_ROWS) -> Iterator[pd.DataFrame]:
     if not path.exists():
         raise ValueError(f"data must be an existing file, got {path}")
     try:
-        yield from {".csv": _csv, ".parquet": _parquet, ".feather": _feather}[path.suffix](path, rows)
+        yield from {".csv": _csv, ".parquet": _parquet, ".feather": _feather}[path.suffix](path, rows, text)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} cannot be read as a table: {error}") from error
 
 
-def _csv(path: Path, rows: int) -> Iterator[pd.DataFrame]:
-    with pd.read_csv(path, chunksize=rows) as reader:
+def _csv(path: Path, rows: int, text: Collection[str]) -> Iterator[pd.DataFrame]:
+    # pandas would otherwise find types for parts of a piece
+    with pd.read_csv(path, chunksize=rows, dtype=dict.fromkeys(text, str), low_memory=False) as reader:
         yield from reader
 
 
-def _parquet(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+def _parquet(path: Path, rows: int, text: Collection[str]) -> Iterator[pd.DataFrame]:
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=rows):
-            yield batch.to_pandas()
+            yield _from_arrow(batch, text)
 
 
-def _feather(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+def _feather(path: Path, rows: int, text: Collection[str]) -> Iterator[pd.DataFrame]:
     import pyarrow.ipc
 
     with pyarrow.memory_map(str(path)) as source:
@@ -55,7 +59,20 @@ def _feather(path: Path, rows: int) -> Iterator[pd.DataFrame]:
         for number in range(file.num_record_batches):
             batch = file.get_batch(number)
             for begin in range(0, batch.num_rows, rows):
-                yield batch.slice(begin, rows).to_pandas()
+                yield _from_arrow(batch.slice(begin, rows), text)
+
+
+def _from_arrow(batch: Any, text: Collection[str]) -> pd.DataFrame:
+    import pyarrow
+
+    frame = batch.to_pandas()
+    for name in (name for name in text if name in batch.schema.names):
+        column = batch.column(name)
+        if pyarrow.types.is_integer(column.type):  # in pandas a missing value would make them 1.0 instead of 1
+            column = column.cast(pyarrow.string())
+        values = column.to_pandas().astype(object)
+        frame[name] = values.where(values.isna(), values.astype(str)).to_numpy()
+    return frame
 
 
 @dataclass
@@ -87,7 +104,8 @@ class Survey:
         target_numeric: whether the target holds numbers.
         rows: in the file.
         notes: what was done about columns, in sentences.
-        missing: rows in which each column has no value, where there are any.
+        missing: rows in which each column that is used has no value, where there are any.
+        text: columns to be read as text, in every piece of the file.
     """
 
     columns: list[Column]
@@ -96,51 +114,80 @@ class Survey:
     rows: int
     notes: list[str]
     missing: dict[str, int]
+    text: frozenset[str]
 
 
-def survey(path: Path, target: str, environment: str | None, exclude: Sequence[str] = ()) -> Survey:
-    """Look through a file and decide what its columns are.
+@dataclass
+class _Look:
+    """What one pass over a file sees; in each dictionary an entry for each column.
+
+    Attributes:
+        rows: in the file.
+        kinds: the kinds that the pieces of a column have, see `_kind`.
+        values: how often each text occurs.
+        missing: rows without a value.
+        target_values: different values of the target, at least three of them if there are.
+    """
+
+    rows: int = 0
+    kinds: dict[str, set[str]] = field(default_factory=dict)
+    values: dict[str, Counter[str]] = field(default_factory=dict)
+    missing: Counter[str] = field(default_factory=Counter)
+    target_values: set = field(default_factory=set)
+
+    @property
+    def text(self) -> set[str]:
+        """Columns of which a piece holds text, or things that are no numbers."""
+        return {name for name, kinds in self.kinds.items() if kinds & {"category", "mixture"}}
+
+    @property
+    def undecided(self) -> set[str]:
+        """Columns of text that were not read as text everywhere."""
+        return {name for name in self.text if self.kinds[name] - {"empty"} != {"category"}}
+
+
+def survey(
+    path: Path,
+    target: str,
+    environment: str | None,
+    exclude: Sequence[str] = (),
+    *,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Survey:
+    """Look through a file and decide what its columns are: one pass, and a second where pieces disagree.
 
     Args:
         path: the file.
         target: name of the column to predict.
-        environment: name of the column with the environments; None: there is none.
+        environment: name of the column with the environments, which are names whatever they look like; None: there is
+            none.
         exclude: names of columns to leave out.
+        chunk_rows: rows in a piece.
     """
-    kinds: dict[str, set[str]] = {}
-    values: dict[str, dict[str, int]] = {}
-    missing: dict[str, int] = {}
-    seen: set = set()
-    target_numeric, rows = True, 0
-    for chunk in read_chunks(path):
-        if rows == 0:
-            _check_names(list(chunk.columns), target, environment, exclude)
-        rows += len(chunk)
-        target_numeric &= _kind(chunk[target]) == "number"
-        if len(seen) < 3:
-            seen |= set(chunk[target].dropna().unique()[:3].tolist())
-        for name in chunk.columns:
-            if absent := int(chunk[name].isna().sum()):
-                missing[name] = missing.get(name, 0) + absent
-            if name in (target, environment, *exclude):
-                continue
-            kinds.setdefault(name, set()).add(_kind(chunk[name]))
-            if _kind(chunk[name]) == "category":
-                counts = values.setdefault(name, {})
-                for value, count in chunk[name].dropna().astype(str).value_counts().items():
-                    counts[str(value)] = counts.get(str(value), 0) + int(count)
-    if rows == 0:
+    named = set() if environment is None else {environment}
+    seen = _look(path, target, environment, exclude, chunk_rows, named)
+    numbers_and_text = {name for name in seen.undecided if "number" in seen.kinds[name]}
+    if seen.undecided:
+        # what is text anywhere is text everywhere, also where it happens to be digits
+        seen = _look(path, target, environment, exclude, chunk_rows, named | seen.text)
+    if seen.rows == 0:
         raise ValueError(f"data must have at least one row, got {Path(path).name} with none")
     columns, notes = [], []
-    for name, found in kinds.items():
+    for name, found in seen.kinds.items():
+        if name in (target, environment):
+            continue
+        beside = ", text beside numbers," if name in numbers_and_text else ""
         if "date" in found:
             notes.append(f"{name} holds dates and was left out; turn it into a number if it should count.")
-        elif "category" in found and len(values[name]) > MOST_CATEGORIES:
-            notes.append(f"{name} has {len(values[name])} different values and was left out as an identifier.")
+        elif "category" in found and len(seen.values[name]) > MOST_CATEGORIES:
+            count = len(seen.values[name])
+            notes.append(f"{name} has {count} different values{beside} and was left out as an identifier.")
         elif "category" in found:
             # compared with the most frequent value; sorted otherwise, so that the order of rows does not matter
-            ordered = sorted(values[name], key=lambda value: (-values[name][value], value))
+            ordered = sorted(seen.values[name], key=lambda value: (-seen.values[name][value], value))
             columns.append(Column(name, ordered[:1] + sorted(ordered[1:])))
+            if beside:
+                notes.append(f"{name} holds text beside numbers, and all its values were taken as categories.")
         elif found == {"empty"}:
             notes.append(f"{name} is empty and was left out.")
         else:
@@ -148,7 +195,34 @@ def survey(path: Path, target: str, environment: str | None, exclude: Sequence[s
     if not columns:
         reasons = " ".join(notes)
         raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())
-    return Survey(columns, sorted(seen, key=str), target_numeric, rows, notes, missing)
+    used = {target, environment, *(column.name for column in columns)}
+    missing = {name: count for name, count in seen.missing.items() if name in used}
+    numeric = seen.kinds[target] - {"empty"} == {"number"}
+    text = frozenset(named | seen.text)
+    return Survey(columns, sorted(seen.target_values, key=str), numeric, seen.rows, notes, missing, text)
+
+
+def _look(
+    path: Path, target: str, environment: str | None, exclude: Sequence[str], chunk_rows: int, text: set[str]
+) -> _Look:
+    seen = _Look()
+    for chunk in read_chunks(path, chunk_rows, text):
+        if seen.rows == 0:
+            _check_names(list(chunk.columns), target, environment, exclude)
+        seen.rows += len(chunk)
+        if len(seen.target_values) < 3:
+            seen.target_values |= set(chunk[target].dropna().unique()[:3].tolist())
+        for name in chunk.columns:
+            if name in exclude:
+                continue
+            if absent := int(chunk[name].isna().sum()):
+                seen.missing[name] += absent
+            kind = _kind(chunk[name])
+            seen.kinds.setdefault(name, set()).add(kind)
+            if kind == "category" and name not in (target, environment):
+                counts = chunk[name].dropna().astype(str).value_counts()
+                seen.values.setdefault(name, Counter()).update({str(key): int(n) for key, n in counts.items()})
+    return seen
 
 
 def encode(chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
@@ -169,10 +243,10 @@ def encode(chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
 
 
 def complete_rows(
-    path: Path, found: Survey, target: str, environment: str | None
+    path: Path, found: Survey, target: str, environment: str | None, *, chunk_rows: int = CHUNK_ROWS
 ) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
     """(features, target, environments) of the rows without missing values, chunk by chunk."""
-    for chunk in read_chunks(path):
+    for chunk in read_chunks(path, chunk_rows, found.text):
         features = encode(chunk, found.columns)
         there = features.notna().all(axis=1) & chunk[target].notna()
         if environment is not None:
@@ -188,22 +262,27 @@ def check_loss(found: Survey, kept: int) -> list[str]:
     if lost == 0:
         return []
     worst = sorted(found.missing.items(), key=lambda item: -item[1])[:5]
-    most = ", ".join(f"{name} ({count})" for name, count in worst)
+    most = ", ".join(f"{name} ({count})" for name, count in worst) or "they are none that their column held before"
     if lost > LARGEST_LOSS * found.rows:
         raise ValueError(
             f"data must have at least {1 - LARGEST_LOSS:.0%} of its rows complete, got {kept} of {found.rows}; "
-            f"missing are "
-            f"{most}: fill them in, or leave columns out with --exclude"
+            f"missing are {most}: fill them in, or leave columns out with --exclude"
         )
     return [f"{lost} of {found.rows} rows were left out because values are missing: {most}."]
 
 
 def _kind(values: pd.Series) -> str:
+    """What a piece of a column holds: empty, number, date, category (texts) or a mixture, as of True and no value."""
     if values.isna().all():
         return "empty"
     if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
         return "number"
-    return "date" if pd.api.types.is_datetime64_any_dtype(values) else "category"
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return "date"
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = pd.Series(values.cat.categories)
+    inferred = pd.api.types.infer_dtype(values, skipna=True)
+    return {"string": "category", "date": "date", "datetime": "date"}.get(inferred, "mixture")
 
 
 def _check_names(names: list[str], target: str, environment: str | None, exclude: Sequence[str]) -> None:

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from holdfast.cli import main
-from holdfast.estimators.advice import advise_table
-from holdfast.estimators.stored import TableModel
+from holdfast.estimators.stored import TableModel, advise_table, fit_table, predict_table
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +61,27 @@ def test_classification_as_json(plants, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "prediction,probability of yes"
     assert len(lines) == 3001
+
+
+def test_codes_that_look_like_numbers_are_recognised_in_new_files(tmp_path):
+    """Soils 01, 02 and x were learned; a new file with digits only must not turn 01 into 1."""
+    random = np.random.default_rng(0)
+    soil, place = random.choice(["01", "02", "x"], 600), random.choice(["hill", "shore"], 600)
+    data, new = tmp_path / "plants.csv", tmp_path / "new.csv"
+    pd.DataFrame({"soil": soil, "place": place, "yield": 2.0 * (soil == "02") + random.standard_normal(600)}).to_csv(
+        data, index=False
+    )
+    model, _ = fit_table(data, "yield", "place", chunk_rows=200)
+    new.write_text("soil\n01\n02\n")
+    predicted = next(predict_table(model, new))["prediction"]
+    assert predicted[1] - predicted[0] == pytest.approx(2, abs=0.4)
+
+
+def test_a_target_without_values_is_refused(tmp_path):
+    data = tmp_path / "plants.csv"
+    data.write_text("light,yield\n1,\n2,\n")
+    with pytest.raises(ValueError, match="target must hold values, got 'yield' without any"):
+        fit_table(data, "yield")
 
 
 def test_advice_of_a_table(plants):

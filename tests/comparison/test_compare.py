@@ -125,6 +125,56 @@ def test_where_we_do_not_lead_it_is_said():
     assert told[1] == "Example1: Hetero (ours) is behind by 0.500 (0.500 to 0.500)."
 
 
+def with_seeds(**errors):
+    """A comparison on one test, with given errors by seed."""
+    cells = {
+        ("Example1", name): {seed: {"error": value} for seed, value in by_seed.items()}
+        for name, by_seed in errors.items()
+    }
+    return Comparison(("Example1",), tuple(errors), cells, {})
+
+
+def test_an_unfinished_method_does_not_decide_who_leads():
+    """On the one seed that irm has finished, eills happens to be better than hetero; on the others it is not."""
+    hetero = {seed: 10.0 + 0.01 * seed for seed in range(20)}
+    eills = {seed: value + (-1 if seed == 3 else 1) for seed, value in hetero.items()}
+    comparison = with_seeds(eills=eills, hetero=hetero, irm={3: 0.0})
+    assert list(comparison.compared("Example1", "error")) == ["eills", "hetero"]
+    assert comparison.leaders("Example1", "error") == ["hetero"]
+    with pytest.raises(ValueError, match="enough seeds in common with the others, got 'irm'"):
+        comparison.behind("Example1", "irm", "hetero", "error")
+    assert "n=1" in markdown(comparison)
+
+
+def test_means_differences_and_sentences_are_over_the_same_seeds():
+    """irm has 12 of 20 seeds, the harder ones; all numbers are over these."""
+    hetero = {seed: 10.0 + seed for seed in range(20)}
+    eills = {seed: value - 0.5 for seed, value in hetero.items()}
+    irm = {seed: hetero[seed] + 2.0 for seed in range(8, 20)}
+    comparison = with_seeds(eills=eills, hetero=hetero, irm=irm)
+    assert {name: len(values) for name, values in comparison.compared("Example1", "error").items()} == {
+        "eills": 12,
+        "hetero": 12,
+        "irm": 12,
+    }
+    first, second = findings(comparison, "Example1")
+    assert first == "Example1: EILLS leads with 23.00."
+    assert "behind by 0.500 (0.500 to 0.500)" in second
+
+
+def test_methods_without_a_common_seed_are_not_compared():
+    comparison = with_seeds(eills={seed: 10.0 + seed for seed in range(10)}, hetero=dict.fromkeys(range(10, 18), 1.0))
+    assert comparison.leaders("Example1", "error") == ["eills"]
+    (sentence,) = findings(comparison, "Example1")
+    assert "nan" not in sentence + markdown(comparison)
+
+
+def test_one_seed_tells_nobody_apart():
+    comparison = with_seeds(eills={0: 1.0}, hetero={0: 2.0})
+    assert set(comparison.leaders("Example1", "error")) == {"eills", "hetero"}
+    assert "1.00 (one seed)" in markdown(comparison).replace("**", "")
+
+
 class Reader(HTMLParser):
     def __init__(self, text):
         super().__init__()

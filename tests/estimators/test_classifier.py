@@ -53,6 +53,22 @@ def test_labels_probabilities_and_log_odds_agree():
     np.testing.assert_allclose(np.log(chance / (1 - chance)), model.decision_function(x))
 
 
+def test_levels_are_compared_in_standard_deviations():
+    """30 % here, 70 % there: with half of all rows in a class the deviation is 0.5, and 0.4 is 0.8 of it."""
+    random = np.random.default_rng(0)
+    codes, y = np.repeat([0, 1], 1000), np.tile(np.arange(1000) < 300, 2)
+    y[1000:] = ~y[1000:]
+    model = HeteroClassifier().fit(random.standard_normal((2000, 1)), y, environments=codes)
+    assert any("the mean errors are 0.8 standard deviations apart from 0 to 1" in each for each in model.advice_)
+
+
+def test_without_features_the_prediction_is_the_share_of_each_class():
+    x, codes = np.tile([1.0, -1.0], 200), np.repeat([0, 1], 200)
+    model = HeteroClassifier().fit(x[:, None], np.where(codes == 0, x, -x) > 0, environments=codes)
+    assert "everything was washed out, and the prediction is the share of each class" in model.advice_[0]
+    np.testing.assert_allclose(model.predict_proba(x[:, None]), 0.5, atol=1e-6)
+
+
 def test_environments_that_do_not_differ_are_called_so():
     x, y, codes = _draw((1.0, 1.0, 1.0))
     model = HeteroClassifier().fit(x, y, environments=codes)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from holdfast.estimators import HeteroMatrixSensing, HeteroQuadraticRegressor
-from holdfast.estimators.matrices import pack, unpack
 from holdfast.problems import orthonormal_frame
 
 DIMENSION, RANK, ROWS = 6, 2, 3000
@@ -59,11 +58,3 @@ def test_one_environment_is_low_rank_regression_and_says_so():
     model = HeteroMatrixSensing(orders=2).fit(x[first], y[first])
     assert np.linalg.norm(model.matrix_ - invariant + spurious) < 0.5
     assert "one environment only" in model.advice_[0]
-
-
-def test_packing_keeps_inner_products():
-    random = np.random.default_rng(0)
-    x, p = random.standard_normal((2, 5, 5))
-    p = p + p.T
-    assert pack(x) @ pack(p) == pytest.approx(np.sum(x * p))
-    np.testing.assert_allclose(unpack(pack(p), 5), p)

@@ -177,6 +177,19 @@ def test_differences_can_be_tolerated():
     assert lenient.invariant_[0]
 
 
+def test_an_effect_that_cancels_in_the_mean_is_washed_out():
+    """The effect is 1 here and -1 there: its mean is exactly 0, so that no strength is needed to wash it out."""
+    x, codes = np.tile([1.0, -1.0], 200), np.repeat([0, 1], 200)
+    model = HeteroRegressor().fit(x[:, None], np.where(codes == 0, x, -x), environments=codes)
+    assert model.coef_.tolist() == [0.0]
+    assert model.intercept_ == 0.0
+    assert not model.invariant_.any()
+    assert model.effects_["x0"].tolist() == pytest.approx([1.0, -1.0])
+    assert "everything was washed out" in model.advice_[0]
+    assert "explain 0% of the response" in model.advice_[0]
+    assert "That of x0 goes from -1 to 1" in model.advice_[1]
+
+
 def test_tiny_environments_and_constant_columns_are_handled():
     x, y, codes = _small()
     codes = codes.copy()

@@ -1,6 +1,9 @@
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from holdfast.algorithms.hadamard import FLOOR, LARGEST_FACTOR, Slopes, hadamard
 from holdfast.theory import two_point_exponent
 from holdfast.theory.effects import effect_exponents, washing_strength
 
@@ -20,6 +23,24 @@ def test_washing_strength_is_where_the_larger_exponent_crosses_zero(mean, spread
         k = np.sqrt(factor * strength / step_size) - 1
         gradients = mean + (1 + k) * spread * np.array([[1.0], [-1.0]])
         assert (effect_exponents(step_size, gradients).max() > 0) == alive
+
+
+@pytest.mark.parametrize("gradients", [(-3.0, 1.0), (-0.5, 0.2), (-5.0, -1.0)])
+def test_exponents_are_those_of_the_steps_that_are_taken(gradients):
+    """Also where a step would more than double a factor: after one sweep u has grown by exp(2 lambda)."""
+    given = jnp.array(gradients)[:, None]
+
+    def slopes(w, intercept):
+        return Slopes(given, jnp.zeros(2), jnp.ones((2, 1)), jnp.ones((2, 1)))
+
+    algorithm = hadamard(slopes, jnp.array([0.5, 0.5]), 1, 0.5, 0.0, 0.0, np.inf, 1.0)
+    state, _ = algorithm.step(jax.random.key(0), algorithm.init())
+    exponents = effect_exponents(0.5, np.array(given))[:, 0]
+    assert float(state.positive[0]) == pytest.approx(np.exp(2 * exponents[0]), rel=1e-5)
+
+
+def test_a_factor_that_is_removed_ends_at_the_floor():
+    assert effect_exponents(1.0, np.array([[3.0]]))[:, 0] == pytest.approx([np.log(FLOOR), np.log(LARGEST_FACTOR)])
 
 
 def test_what_does_not_vary_is_never_washed_out():

@@ -3,7 +3,7 @@ import pytest
 
 from holdfast.environments import table
 from holdfast.problems import matrix_sensing, orthonormal_frame
-from holdfast.theory.estimation import _common_basis, estimate
+from holdfast.theory.estimation import estimate
 from holdfast.theory.findings import examine
 from holdfast.theory.lyapunov import exponents
 
@@ -64,26 +64,6 @@ def test_scaled_measurements_are_brought_to_scale_one():
     assert found.scale == pytest.approx(0.1, rel=0.01)
     assert exponents_agree(problem, found.problem, 1e-3)
     assert "divide them by 0.01" in " ".join(examine(x, y, labels).sentences)
-
-
-def test_strengths_that_commute_up_to_noise_get_their_common_basis():
-    random = np.random.default_rng(0)
-    turn = np.linalg.qr(random.standard_normal((3, 3)))[0]
-    diagonal = random.standard_normal((5, 3))
-    basis = _common_basis(np.stack([turn @ np.diag(row) @ turn.T for row in diagonal]))
-    assert np.sort(np.abs(basis.T @ turn), None)[-3:] == pytest.approx(np.ones(3))
-    # Without a common basis, no small turn makes the off-diagonal part smaller.
-    strengths = random.standard_normal((4, 3, 3))
-    strengths = strengths + strengths.swapaxes(1, 2)
-
-    def rest(basis):
-        rotated = basis.T @ strengths @ basis
-        return np.sum((rotated * (1 - np.eye(3))) ** 2)
-
-    best = _common_basis(strengths)
-    for _ in range(50):
-        skew = 1e-3 * random.standard_normal((3, 3))
-        assert rest(best) <= rest(np.linalg.qr(best @ (np.eye(3) + skew - skew.T))[0])
 
 
 @pytest.mark.parametrize("case", ["one", "identical", "noise", "no invariant"])

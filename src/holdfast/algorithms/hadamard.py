@@ -120,7 +120,7 @@ def hadamard(
         u <- u * (1 - eta G_e),    v <- v * (1 + eta G_e),    u_0 = v_0 = alpha
 
     with the amplified gradients G of the current coefficients w = u*u - v*v. While small, u_j shrinks or grows at the
-    rate lambda_j = mean over e of log|1 - eta G_ej|, which is why an effect that varies is washed out. The intercept
+    rate lambda_j = mean over e of log(1 - eta G_ej), which is why an effect that varies is washed out. The intercept
     follows the mean gradient, not amplified.
 
     Args:

@@ -71,7 +71,7 @@ def _measurements(arguments: Arguments) -> int:
 
 def _table(arguments: Arguments) -> int:
     from holdfast import terminal
-    from holdfast.estimators.advice import advise_table
+    from holdfast.estimators.stored import advise_table
 
     if arguments.target is None:
         raise ValueError(f"target must name the column to predict of the table {str(arguments.data)!r}, got none")

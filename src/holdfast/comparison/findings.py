@@ -2,18 +2,20 @@
 
 from holdfast.comparison.methods import METHODS
 from holdfast.comparison.runner import Comparison
-from holdfast.comparison.table import number
+from holdfast.comparison.table import interval, number
 from holdfast.comparison.tests import GROUPS, TESTS
 
 
 def findings(comparison: Comparison, test: str) -> list[str]:
-    """Who leads a test, and by how much our best method is behind if it is none of ours."""
+    """Who leads a test, and by how much our best method is behind if it is none of ours.
+
+    All numbers are over the seeds that the compared methods share.
+    """
     measure = GROUPS[TESTS[test].group][0]
     leaders = comparison.leaders(test, measure)
     if not leaders:
         return []
-    means = {name: comparison.estimate(test, name, measure) for name in comparison.methods}
-    known = {name: mean.value for name, mean in means.items() if mean is not None}
+    known = {name: float(values.mean()) for name, values in comparison.compared(test, measure).items()}
     best = leaders[0]
     others = [METHODS[name].title for name in leaders[1:]]
     among = f", not to be told from {', '.join(others)}" if others else ""
@@ -22,8 +24,5 @@ def findings(comparison: Comparison, test: str) -> list[str]:
     if ours and not any(METHODS[name].ours for name in leaders):
         nearest = min(ours, key=lambda name: known[name])
         behind = comparison.behind(test, nearest, best, measure)
-        sentences.append(
-            f"{test}: {METHODS[nearest].title} is behind by {number(behind.value)} "
-            f"({number(behind.low)} to {number(behind.high)})."
-        )
+        sentences.append(f"{test}: {METHODS[nearest].title} is behind by {number(behind.value)} ({interval(behind)}).")
     return sentences

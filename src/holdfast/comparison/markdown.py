@@ -2,7 +2,7 @@
 
 from holdfast.comparison.findings import findings
 from holdfast.comparison.runner import Comparison
-from holdfast.comparison.table import LEGEND, Shown, blocks, number, seed_count
+from holdfast.comparison.table import LEGEND, Shown, blocks, interval, number, seed_count
 from holdfast.comparison.tests import ABOUT_GROUPS, TESTS
 
 
@@ -32,8 +32,7 @@ def markdown(comparison: Comparison) -> str:
 
 def _markdown_cell(shown: Shown) -> str:
     value = number(shown.estimate.value)
-    between = f"({number(shown.estimate.low)} to {number(shown.estimate.high)})"
-    return f"{f'**{value}**' if shown.leads else value}{shown.marks.lstrip('*')} {between}"
+    return f"{f'**{value}**' if shown.leads else value}{shown.marks.lstrip('*')} ({interval(shown.estimate)})"
 
 
 def _seeds(comparison: Comparison, test: str) -> str:

@@ -9,7 +9,7 @@ from holdfast.comparison.methods import METHODS
 from holdfast.comparison.published import SOURCE
 from holdfast.comparison.recorded import about_recorded
 from holdfast.comparison.runner import Comparison
-from holdfast.comparison.table import LEGEND, Block, Shown, blocks, number
+from holdfast.comparison.table import LEGEND, Block, Shown, blocks, interval, number
 from holdfast.comparison.tests import ABOUT_GROUPS, TESTS
 from holdfast.report.page import STYLE
 
@@ -139,11 +139,9 @@ def _row(title: str, cells: Mapping[str, str], tests: Sequence[str]) -> str:
 
 
 def _cell(shown: Shown) -> str:
-    value, low, high = (number(each) for each in shown.estimate)
+    value, between = number(shown.estimate.value), interval(shown.estimate)
     strong = ' class="number leads"' if shown.leads else ' class="number"'
-    return (
-        f'<span><span{strong}>{value}{shown.marks}</span><br><span class="number faint">{low} to {high}</span></span>'
-    )
+    return f'<span><span{strong}>{value}{shown.marks}</span><br><span class="number faint">{between}</span></span>'
 
 
 def _value(value: float) -> str:

@@ -15,7 +15,7 @@ from holdfast.comparison.methods import METHODS, ComparedMethod
 from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.tests import TESTS, Measure, PublicTest
 from holdfast.run import available_workers
-from holdfast.statistics import Estimate, bootstrap
+from holdfast.statistics import Estimate, mean_interval
 
 # Those that every method goes through.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "pandas")
@@ -56,34 +56,48 @@ class Comparison:
         return np.array(list(found.values())) if found else None
 
     def estimate(self, test: str, method: str, measure: Measure) -> Estimate | None:
-        """The mean over seeds with its 95 % bootstrap interval."""
+        """The mean over the seeds of this method with its 95 % interval."""
         values = self.values(test, method, measure)
-        return None if values is None else bootstrap(values, np.mean)
+        return None if values is None else mean_interval(values)
 
-    def leaders(self, test: str, measure: Measure) -> list[str]:
-        """The methods, oracles left out, with the lowest mean, and those that cannot be told from it.
+    def compared(self, test: str, measure: Measure) -> dict[str, np.ndarray]:
+        """Method -> (seeds,): what was measured on the seeds that all these methods have, oracles left out.
 
-        Two methods see the same data, so the interval is that of the mean of their differences, over the seeds that
-        both were run on.
+        An unfinished method may have had easier seeds than the others, and would leave few to compare the others on:
+        from the most finished one on, methods join as long as at least half of its seeds stay common to all.
         """
         seen = {name: self._by_seed(test, name, measure) for name in self.methods if not METHODS[name].oracle}
-        known = {name: values for name, values in seen.items() if values}
+        by_seeds = sorted((name for name in seen if seen[name]), key=lambda name: -len(seen[name]))
+        if not by_seeds:
+            return {}
+        joined, common = [], set(seen[by_seeds[0]])
+        for name in by_seeds:
+            left = common & set(seen[name])
+            if 2 * len(left) >= len(seen[by_seeds[0]]):
+                joined.append(name)
+                common = left
+        chosen = sorted(common)
+        return {name: np.array([seen[name][seed] for seed in chosen]) for name in self.methods if name in joined}
+
+    def leaders(self, test: str, measure: Measure) -> list[str]:
+        """Of the methods that can be compared, the one with the lowest mean, and those that cannot be told from it.
+
+        Methods see the same data, so the interval is that of the mean of their differences.
+        """
+        known = self.compared(test, measure)
         if not known:
             return []
-        # An unfinished method may have had easier seeds than the others: means are those over the seeds of all.
-        shared = set.intersection(*(set(values) for values in known.values()))
-        means = {name: float(np.mean([values[seed] for seed in shared])) for name, values in known.items()}
-        best = min(means, key=lambda name: means[name])
-        equal = [name for name in means if name != best and self.behind(test, name, best, measure).low <= 0]
+        best = min(known, key=lambda name: known[name].mean())
+        equal = [name for name in known if name != best and self.behind(test, name, best, measure).low <= 0]
         return [best, *equal]
 
     def behind(self, test: str, method: str, other: str, measure: Measure) -> Estimate:
-        """The mean of the paired differences of two methods, over the seeds that both were run on."""
-        mine, theirs = (self._by_seed(test, name, measure) for name in (method, other))
-        shared = [seed for seed in mine if seed in theirs]
-        if not shared:
-            return Estimate(np.nan, np.nan, np.nan)
-        return bootstrap(np.array([mine[seed] - theirs[seed] for seed in shared]), np.mean)
+        """The mean of the paired differences of two methods that can be compared, with its 95 % interval."""
+        known = self.compared(test, measure)
+        for name in (method, other):
+            if name not in known:
+                raise ValueError(f"method must be one with enough seeds in common with the others, got {name!r}")
+        return mean_interval(known[method] - known[other])
 
     def _by_seed(self, test: str, method: str, measure: Measure) -> dict[int, float]:
         records = self.cells.get((test, method), {})

@@ -25,7 +25,10 @@ def versions() -> dict[str, str]:
 
 
 def summary(comparison: Comparison) -> dict[str, Any]:
-    """All that the page shows, for programs: means, intervals, deviations over seeds, leaders and published results."""
+    """All that the page shows, for programs: means, intervals, deviations over seeds, leaders and published results.
+
+    The ends of an interval are None where there is a single value.
+    """
     return {
         "versions": versions(),
         "methods": {name: {"title": METHODS[name].title, "about": METHODS[name].about} for name in comparison.methods},
@@ -67,4 +70,6 @@ def _numbers(comparison: Comparison, test: str, method: str, measure: Measure) -
         raise ValueError(f"{method} has no {measure} on {test}")
     recorded = any(cell.get("choice") == "recorded" for cell in comparison.cells[test, method].values())
     spread = float(np.std(values))
-    return {**estimate._asdict(), "deviation": spread, "seeds": len(values), "recorded": recorded}
+    # a single value has no interval, and JSON no infinity
+    numbers = {name: value if np.isfinite(value) else None for name, value in estimate._asdict().items()}
+    return {**numbers, "deviation": spread, "seeds": len(values), "recorded": recorded}

@@ -1,6 +1,7 @@
 """The numbers of a comparison as tables for people."""
 
 from dataclasses import dataclass
+from math import isfinite
 
 from rich.table import Table
 
@@ -8,7 +9,7 @@ from holdfast.comparison.methods import METHODS
 from holdfast.comparison.published import PUBLISHED
 from holdfast.comparison.runner import Comparison
 from holdfast.comparison.tests import GROUPS, TESTS, Measure
-from holdfast.statistics import Estimate
+from holdfast.statistics import FEW_VALUES, Estimate
 
 TITLES: dict[Measure, str] = {
     "error": "test error",
@@ -17,9 +18,12 @@ TITLES: dict[Measure, str] = {
     "false_coefficient": "largest coefficient that should be 0",
 }
 LEGEND = (
-    "Mean over seeds with its 95 % bootstrap interval. Bold, or marked *: the lowest mean, and means that cannot be "
-    "told from it (95 % interval of the paired difference); the oracle, which is told what is invariant, is left out. "
-    "Marked r: recorded, computed once on an accelerator and shipped with the package. Marked n: over fewer seeds."
+    "Mean over seeds with its 95 % interval, by bootstrap or, for fewer than "
+    f"{FEW_VALUES} seeds or folds, Student's t. Bold, or marked *: the lowest mean, and means that cannot be told from "
+    "it (95 % interval of the paired difference, over the seeds that all compared methods have); the oracle, which is "
+    "told what is invariant, is left out. Marked r: recorded, computed once on an accelerator and shipped with the "
+    "package. Marked n: over fewer seeds; with fewer than half of them in common with the others a method is not "
+    "among those compared."
 )
 
 
@@ -123,6 +127,18 @@ def number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
 
+def interval(estimate: Estimate) -> str:
+    """The ends of an interval; of a single value there is none.
+
+    Example:
+        >>> interval(Estimate(0.5, 0.25, 0.75))
+        '0.250 to 0.750'
+    """
+    if not isfinite(estimate.low):
+        return "one seed"
+    return f"{number(estimate.low)} to {number(estimate.high)}"
+
+
 def terminal_table(block: Block) -> Table:
     """For the terminal; an interval stands below its mean."""
     table = Table(title=block.title, title_justify="left")
@@ -137,8 +153,7 @@ def terminal_table(block: Block) -> Table:
                 cells.append("")
                 continue
             value = f"[bold]{number(shown.estimate.value)}[/bold]" if shown.leads else number(shown.estimate.value)
-            between = f"{number(shown.estimate.low)} to {number(shown.estimate.high)}"
-            cells.append(f"{value} {shown.marks}\n[dim]{between}[/dim]")
+            cells.append(f"{value} {shown.marks}\n[dim]{interval(shown.estimate)}[/dim]")
         table.add_row(title, *cells)
     for title, others in block.published.items():
         table.add_row(f"[dim]{title}[/dim]", *(number(others[test]) if test in others else "" for test in block.tests))

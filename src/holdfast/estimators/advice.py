@@ -1,7 +1,6 @@
 """What a table can and cannot say about invariance, in sentences."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ DOUBTFUL = 0.75  # share of runs below which the survival of a feature is doubtf
 NAMED = 8  # features named in a sentence; more are counted
 
 
-class Findings(NamedTuple):
+class TableFindings(NamedTuple):
     """What the sentences are made from.
 
     Attributes:
@@ -28,6 +27,7 @@ class Findings(NamedTuple):
         amplification, step_size, compared: what was chosen.
         levels: (environments,), mean errors, in standard deviations of the response.
         spread: (features,), standard deviation of the effects over environments, as a share of their means.
+        without_features: what is predicted if no feature is kept, in words.
     """
 
     names: Sequence[str]
@@ -48,6 +48,7 @@ class Findings(NamedTuple):
     compared: str
     levels: np.ndarray
     spread: np.ndarray
+    without_features: str
 
 
 # Differences at a smaller probability than this are differences.
@@ -61,24 +62,9 @@ MILD_SPREAD, WORTH_HAVING = 0.3, 0.05
 NEXT_TO_NOTHING = 0.01
 
 
-def advise(findings: Findings) -> list[str]:
+def advise(findings: TableFindings) -> list[str]:
     """The advice, most important first."""
     return [*_verdict(findings), *_features(findings), *_cautions(findings)]
-
-
-def advise_table(path: Path, target: str, environment: str | None, *, exclude: Sequence[str] = ()) -> list[str]:
-    """What the table of a file can say about invariance: notes on its columns, then the advice of a fit.
-
-    Args:
-        path: .csv, .parquet or .feather.
-        target: name of the column to predict.
-        environment: name of the column with the environments.
-        exclude: names of columns to leave out.
-    """
-    from holdfast.estimators.stored import fit_table
-
-    model, _ = fit_table(path, target, environment, exclude=exclude)
-    return model.notes + model.advice
 
 
 def advise_matrix(
@@ -98,8 +84,7 @@ def advise_matrix(
     elif pooled_significance >= SIGNIFICANT:
         first = (
             f"The {environments} environments do not differ beyond sampling error (p = {pooled_significance:.2g}): "
-            f"they "
-            "cannot tell what is invariant from what is not."
+            "they cannot tell what is invariant from what is not."
         )
     elif not fit_kept.any():
         first = "No direction has an effect that holds in all environments: the prediction is the mean of the response."
@@ -108,39 +93,34 @@ def advise_matrix(
     return [first, f"They explain {explained:.0%} of the response, a full matrix {explained_by_all:.0%}."]
 
 
-def _verdict(f: Findings) -> Iterator[str]:
+def _verdict(f: TableFindings) -> Iterator[str]:
     if len(f.counts) == 1:
         yield (
             "There is one environment only, so nothing can be washed out: the coefficients are those of sparse "
-            "regression, and "
-            "nothing is known about how they hold elsewhere."
+            "regression, and nothing is known about how they hold elsewhere."
         )
     elif f.pooled_significance >= SIGNIFICANT:
         yield (
             f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
-            f"error and "
-            f"what is tolerated (p = {f.pooled_significance:.2g}): nothing was washed out, and these environments "
-            f"cannot tell what is "
-            f"invariant "
-            "from what is not."
+            f"error and what is tolerated (p = {f.pooled_significance:.2g}): nothing was washed out, and these "
+            "environments cannot tell what is invariant from what is not."
         )
     if not f.kept.any():
-        if f.explained_by_all < NEXT_TO_NOTHING:
+        # effects that cancel in the mean say nothing together, and still vary
+        if f.explained_by_all < NEXT_TO_NOTHING and not f.varies.any():
             yield (
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
-                f"prediction "
-                "is its mean."
+                f"prediction is {f.without_features}."
             )
         elif len(f.counts) > 1:
             yield (
                 "No feature has an effect that holds in all environments: everything was washed out, and the "
-                "prediction is the "
-                f"mean of the response. All features together explain {f.explained_by_all:.0%} of it in this table, by "
-                "effects that change from one environment to the next."
+                f"prediction is {f.without_features}. All features together explain {f.explained_by_all:.0%} of the "
+                "response in this table, by effects that change from one environment to the next."
             )
 
 
-def _features(f: Findings) -> Iterator[str]:
+def _features(f: TableFindings) -> Iterator[str]:
     if f.kept.any():
         yield (
             f"Kept: {_listed(f.names, f.kept)}. They explain {f.explained:.0%} of the response, all features together "
@@ -170,19 +150,17 @@ def _features(f: Findings) -> Iterator[str]:
         )
 
 
-def _cautions(f: Findings) -> Iterator[str]:
+def _cautions(f: TableFindings) -> Iterator[str]:
     doubtful = f.kept & (f.survived < DOUBTFUL)
     if doubtful.any() and len(f.counts) > 1:
         yield (
             f"In less than {DOUBTFUL:.0%} of the runs at the chosen amplification survived "
-            f"{_listed(f.names, doubtful)}: kept by "
-            "the tests on the whole table, but treat with care."
+            f"{_listed(f.names, doubtful)}: kept by the tests on the whole table, but treat with care."
         )
     if f.kept.any() and len(f.counts) > 1 and f.significance_of_kept < 0.01:
         yield (
             f"The kept features pass the test of equal effects only just (p = {f.significance_of_kept:.2g}): there "
-            f"may be "
-            "another response to the environments than these features show."
+            "may be another response to the environments than these features show."
         )
     if len(f.counts) == 2:
         yield "With two environments an effect has one chance only to vary; a third would make the choice much safer."
@@ -191,9 +169,8 @@ def _cautions(f: Findings) -> Iterator[str]:
         high, low = (str(f.labels[int(place)]) for place in (np.argmin(f.levels), np.argmax(f.levels)))
         yield (
             f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
-            f"standard "
-            f"deviations apart from {low} to {high}. No feature explains that, and a new environment will have a "
-            f"level of its own."
+            f"standard deviations apart from {low} to {high}. No feature explains that, and a new environment will "
+            "have a level of its own."
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:

@@ -35,8 +35,9 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         step_size: eta; None: chosen from the data.
         significance: level of the tests whether an effect varies. Small values keep more.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-            None by default, unlike for regression: where classes are nearly separable, coefficients and what is
-            allowed to them grow without bounds.
+            With 0, the default, any variation beyond sampling error counts. A larger one needs more care than for
+            regression: where classes are nearly separable, coefficients and what is allowed to them grow without
+            bounds.
         orders: random orders of the environments whose runs are reported in `stability_`.
         rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
             first.
@@ -47,8 +48,7 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         coef_: (1, features), exactly 0 where washed out.
         intercept_: (1,).
         invariant_, stability_, effects_, advice_, amplification_, step_size_, compares_, choice_, environments_,
-        directions_,
-        coordinates_, scale_, response_scale_, paths_: as in `HeteroRegressor`, effects in log-odds.
+            directions_, coordinates_, scale_, response_scale_, paths_: as in `HeteroRegressor`, effects in log-odds.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -118,7 +118,9 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         scale = np.sqrt(np.where(constant, 1.0, variance))
         z = (X - location) / scale * ~constant
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
-        table = Table(names, grouping.labels, location, scale, 1.0, constant)
+        share = float(np.average(positive, weights=weights))
+        deviation, words = float(np.sqrt(share * (1 - share))), "the share of each class, whatever the features are"
+        table = Table(names, grouping.labels, location, scale, 1.0, constant, deviation, words)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
         def problem(system: Coordinates):

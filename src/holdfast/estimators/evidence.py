@@ -110,9 +110,8 @@ def equality(evidence: Evidence, fitted: Fitted, columns: np.ndarray) -> Equalit
     With squared loss this is Chow's test of equal coefficients, with a variance of errors for each environment (which
     may therefore be noisy or calm without being different).
 
-    Reference: G. C. Chow, Econometrica 28 (1960); the idea of accepting features whose joint effects pass such a test
-        is
-    that of invariant causal prediction, Peters, Bühlmann and Meinshausen, JRSS B 78 (2016).
+    Reference: G. C. Chow, Econometrica 28 (1960). Accepting features whose joint effects pass such a test is the idea
+        of invariant causal prediction, Peters, Bühlmann and Meinshausen, JRSS B 78 (2016).
     """
     if len(columns) == 0 or len(evidence.counts) == 1:
         return Equality(0.0, 0, 1.0)
@@ -181,8 +180,7 @@ def logistic_evidence(
 ) -> Evidence:
     """The mean logistic loss of each environment, row by row.
 
-        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e + tolerance^2
-        H_e^2
+        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e
 
     with p = 1 / (1 + exp(-z^T w - b)). The pooled fit has the weak ridge of one observation, which keeps separable
     data finite.
@@ -192,7 +190,8 @@ def logistic_evidence(
         positive: (rows,), 1 for the second class, 0 for the first.
         codes: (rows,), environments.
         row_weights: (rows,), how many rows each row stands for.
-        tolerance: as in `squared_evidence`.
+        tolerance: as in `squared_evidence`; no part of V_e, it is added where effects are compared (`equality`,
+            `tolerant_slopes`).
     """
     order = np.argsort(codes, kind="stable")
     z, y, sizes = z[order], positive[order], row_weights[order]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.algorithms.hadamard import Slopes
-from holdfast.estimators.advice import Findings, advise
+from holdfast.estimators.advice import TableFindings, advise
 from holdfast.estimators.dynamics import Program
 from holdfast.estimators.evidence import Evidence, pooled_effects
 from holdfast.estimators.washout import Washout, washout
@@ -35,6 +35,9 @@ class Table(NamedTuple):
         scale: (features,), standard deviations.
         response_scale: standard deviation of the response; 1 for classes.
         constant: (features,), which features are constant.
+        loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
+            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
+        without_features: what is predicted if no feature is kept, in words.
     """
 
     names: Sequence[str]
@@ -43,6 +46,8 @@ class Table(NamedTuple):
     scale: np.ndarray
     response_scale: float
     constant: np.ndarray
+    loss_scale: float
+    without_features: str
 
 
 class LinearFit(NamedTuple):
@@ -136,15 +141,14 @@ def _reason(washed: Washout) -> str:
     exponents = (
         f"the exponents of what varies are at most {washed.exponents[dying].max():.2g}"
         if dying.any()
-        else ("no effect outside the kept ones varies beyond sampling error")
+        else "no effect outside the kept ones varies beyond sampling error"
     )
     runs = len(washed.paths.coefficients)
     agreeing = int((washed.paths.survived == washed.kept).all(1).sum())
     return (
         f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {'effects' if cell.scaling else 'gradients'}: "
-        f"{exponents}; "
-        f"{agreeing} of {runs} runs ended exactly at the kept features; {washed.sets_tried} sets of features were "
-        f"looked at"
+        f"{exponents}; {agreeing} of {runs} runs ended exactly at the kept features; {washed.sets_tried} sets of "
+        "features were looked at"
     )
 
 
@@ -196,10 +200,10 @@ def _share(spread: np.ndarray, effect: np.ndarray) -> np.ndarray:
 
 def _findings(
     table: Table, names: Sequence[str], evidence: Evidence, washed: Washout, effects: pd.DataFrame
-) -> Findings:
+) -> TableFindings:
     constant_fit = evidence.solve(np.arange(0))
-    levels = np.asarray(washed.slopes.intercept)
-    return Findings(
+    levels = np.asarray(washed.slopes.intercept) / table.loss_scale
+    return TableFindings(
         names=tuple(names),
         labels=tuple(table.labels),
         counts=evidence.counts,
@@ -218,9 +222,11 @@ def _findings(
         compared="effects" if washed.cell.scaling else "gradients",
         levels=levels,
         spread=_share(effect_spread(washed.slopes), pooled_effects(evidence, washed.fitted, washed.slopes)),
+        without_features=table.without_features,
     )
 
 
 def _explained(evidence: Evidence, deviance: float, of_constant: float) -> float:
     """The share of the likelihood per row that is explained: for squared loss the coefficient of determination."""
-    return float(-np.expm1((deviance - of_constant) / evidence.counts.sum()))
+    # the constant is among the fits, so what is below zero, or a negative zero, is rounding
+    return max(0.0, float(-np.expm1((deviance - of_constant) / evidence.counts.sum())))

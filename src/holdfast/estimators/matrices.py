@@ -22,6 +22,7 @@ from holdfast.estimators.moments import Centred
 from holdfast.estimators.rotation import rotated
 from holdfast.run import Experiment, run
 from holdfast.theory.effects import effect_exponents, washing_strength
+from holdfast.theory.isometry import pack, unpack
 
 STEPS = 1500
 STRENGTHS, SCAN_ORDERS = 5, 2
@@ -57,27 +58,6 @@ class MatrixFit(NamedTuple):
     pooled_test: Equality
     explained: float
     explained_by_all: float
-
-
-def pack(matrices: np.ndarray) -> np.ndarray:
-    """(..., d, d) -> (..., d (d + 1) / 2), the symmetric parts, such that inner products are kept.
-
-    Example:
-        >>> x, p = np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]])
-        >>> round(float(pack(x) @ pack(p)), 6) == float(np.sum(x * p))
-        True
-    """
-    rows, columns = np.triu_indices(matrices.shape[-1])
-    scale = np.where(rows == columns, 1.0, np.sqrt(0.5))
-    return (matrices[..., rows, columns] + matrices[..., columns, rows]) * np.where(rows == columns, 0.5, 1.0) * scale
-
-
-def unpack(packed: Any, dimension: int) -> Any:
-    """The symmetric matrix of `pack`, for arrays of numpy and jax."""
-    rows, columns = np.triu_indices(dimension)
-    place = np.zeros((dimension, dimension), int)
-    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
-    return packed[..., place] * np.where(np.eye(dimension, dtype=bool), 1.0, np.sqrt(0.5))
 
 
 def evenly_scaled(known: Centred) -> tuple[Centred, float]:
@@ -130,20 +110,20 @@ def fit_matrix(
 def _lifted(span: np.ndarray, fitted: Fitted) -> np.ndarray:
     """The matrix Q B Q^T."""
     rank = span.shape[1]
-    return span @ unpack(fitted.coefficients, rank) @ span.T if rank else np.zeros((len(span), len(span)))
+    return span @ unpack(fitted.coefficients) @ span.T if rank else np.zeros((len(span), len(span)))
 
 
 def _within(known: Centred, span: np.ndarray, tolerance: float) -> tuple[Evidence, Fitted]:
     """The pooled fit of matrices Q B Q^T with columns Q."""
     rank = span.shape[1]
-    basis = unpack(np.eye(rank * (rank + 1) // 2), rank) if rank else np.zeros((0, 0, 0))
+    basis = unpack(np.eye(rank * (rank + 1) // 2)) if rank else np.zeros((0, 0, 0))
     evidence = squared_evidence(rotated(known, pack(span @ basis @ span.T).T), tolerance)
     return evidence, evidence.solve(np.arange(evidence.dimension))
 
 
 def _cells(known: Centred, weights: np.ndarray, dimension: int) -> list[tuple[float, float]]:
     """Step sizes and amplifications, from the strengths at which directions of the pooled gradient would die."""
-    gradients = unpack(-known.cross, dimension)
+    gradients = unpack(-known.cross)
     mean = np.tensordot(weights, gradients, 1)
     differences = gradients - mean
     largest = float(np.abs(np.linalg.eigvalsh(differences)).max())
@@ -194,7 +174,7 @@ def _build(shared: Any, parameters: Any) -> Experiment:
         slopes = second @ (fitted[rows, columns] * root) - cross
         mean = weights @ slopes
         chosen = jax.random.choice(key, environments, p=weights)
-        amplified = unpack(slopes[chosen] + k * (slopes[chosen] - mean), dimension)
+        amplified = unpack(slopes[chosen] + k * (slopes[chosen] - mean))
         # one step may at most remove a direction
         return amplified * jnp.minimum(1.0, 1 / (eta * jnp.linalg.norm(amplified) + 1e-12))
 
@@ -221,7 +201,7 @@ def _told(
     rank = span.shape[1]
     matrix = _lifted(span, fitted)
     slopes = known.second @ pack(matrix) - known.cross
-    differences = unpack(slopes - weights @ slopes, dimension)
+    differences = unpack(slopes - weights @ slopes)
     # outside of the kept span, the directions in which environments differ most
     outside = np.eye(dimension) - span @ span.T
     restless = outside @ np.einsum("e,eij,ekj->ik", weights, differences, differences) @ outside
@@ -233,7 +213,7 @@ def _told(
     values = Fitted(np.einsum("ik,ij,jk->k", directions, matrix, directions), 0.0)
     single = evidence.slopes(values)
     # the gradients along the directions belong to the whole matrix, not to its diagonal in their basis
-    single = single._replace(gradient=np.einsum("ik,eij,jk->ek", directions, unpack(slopes, dimension), directions))
+    single = single._replace(gradient=np.einsum("ik,eij,jk->ek", directions, unpack(slopes), directions))
     eta, k = cell
     mean = weights @ single.gradient
     exponents = effect_exponents(eta, single.gradient + k * (single.gradient - mean))

@@ -11,8 +11,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.grouping import Grouping, group_rows, rows_counted
-from holdfast.estimators.matrices import MatrixFit, evenly_scaled, fit_matrix, pack
+from holdfast.estimators.matrices import MatrixFit, evenly_scaled, fit_matrix
 from holdfast.estimators.moments import centred, collect_moments
+from holdfast.theory.isometry import pack
 
 CONSTRAINTS: dict[str, list] = {
     "significance": [Interval(Real, 0, 1, closed="neither")],

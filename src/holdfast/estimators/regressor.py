@@ -26,7 +26,7 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
 
         g = g_e + k (g_e - g_mean),    u <- u (1 - eta g),    v <- v (1 + eta g)
 
-    An effect that varies is washed out once its exponent, the mean of log|1 - eta g|, is negative. Amplification k and
+    An effect that varies is washed out once its exponent, the mean of log(1 - eta g), is negative. Amplification k and
     step size eta are chosen from the exponents of the features in the training table (`holdfast.estimators.washout`
     says how), differences that sampling error explains are not amplified, and the surviving features get the
     coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2 times the variance of
@@ -39,7 +39,8 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         step_size: eta; None: chosen from the data.
         significance: level of the tests whether an effect varies. Small values keep more.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-            With many rows any real effect varies by more than sampling error; 0 insists on that.
+            With 0, the default, any variation beyond sampling error counts, which with many rows is that of any real
+            effect; a larger one is for features that cannot be consequences of the response.
         orders: random orders of the environments whose runs are reported in `stability_`.
         level: "common": all environments share an intercept, and features that move with the level of an environment
             are suspicious. "environment": each environment has its own mean, and only effects are compared.
@@ -155,7 +156,9 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
     def _adopt(self, moments: Moments) -> "HeteroRegressor":
         known = centred(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
-        table = Table(names, moments.labels, known.location[:-1], known.scale[:-1], known.scale[-1], known.constant)
+        location, scale = known.location[:-1], known.scale[:-1]
+        words = "the mean of the response"
+        table = Table(names, moments.labels, location, scale, known.scale[-1], known.constant, 1.0, words)
 
         def problem(system: Coordinates):
             turned = known if system.name == "features" else rotated(known, system.directions)

@@ -14,6 +14,7 @@ Which of them is used is decided by what the invariant features in it predict; s
 import numpy as np
 
 from holdfast.estimators.moments import Centred
+from holdfast.theory.diagonalisation import joint_diagonalisation
 
 # Components with a smaller share of the variance are rounding errors, not features.
 SMALLEST_VARIANCE = 1e-10
@@ -43,39 +44,6 @@ def joint_directions(second: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """
     white = principal_directions(second, weights)
     return white @ joint_diagonalisation(white.T @ second @ white)
-
-
-def joint_diagonalisation(matrices: np.ndarray, sweeps: int = 100) -> np.ndarray:
-    """The rotation V that makes the off-diagonal entries of all V^T M V small together.
-
-    Jacobi's method: each pair of coordinates is turned by the angle that is best for all matrices at once.
-
-    Args:
-        matrices: (count, size, size), symmetric.
-        sweeps: over all pairs, at most.
-
-    Reference: J.-F. Cardoso, A. Souloumiac, SIAM J. Matrix Anal. Appl. 17 (1996).
-    """
-    turned = matrices.copy()
-    size = matrices.shape[1]
-    rotation = np.eye(size)
-    for _ in range(sweeps):
-        largest = 0.0
-        for i in range(size):
-            for j in range(i + 1, size):
-                gap, off = turned[:, i, i] - turned[:, j, j], 2 * turned[:, i, j]
-                even, odd = gap @ gap - off @ off, 2 * gap @ off
-                angle = 0.5 * np.arctan2(odd, even + np.hypot(even, odd))
-                largest = max(largest, abs(angle))
-                if abs(angle) > 1e-10:
-                    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-                    pair = [i, j]
-                    turned[:, pair] = turn.T @ turned[:, pair]
-                    turned[:, :, pair] = turned[:, :, pair] @ turn
-                    rotation[:, pair] = rotation[:, pair] @ turn
-        if largest < 1e-8:
-            break
-    return rotation
 
 
 def rotated(moments: Centred, directions: np.ndarray) -> Centred:

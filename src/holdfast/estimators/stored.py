@@ -12,7 +12,7 @@ import pandas as pd
 from holdfast import __version__
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.tables import Column, Survey, check_loss, complete_rows, encode, read_chunks, survey
+from holdfast.tables import CHUNK_ROWS, Column, Survey, check_loss, complete_rows, encode, read_chunks, survey
 
 FORMAT = "holdfast linear model 1"
 Task = Literal["auto", "regression", "classification"]
@@ -110,9 +110,10 @@ def fit_table(
     *,
     task: Task = "auto",
     exclude: Sequence[str] = (),
+    chunk_rows: int = CHUNK_ROWS,
     **settings: Any,
 ) -> FittedTable:
-    """Fit the table of a file, which is read twice, in chunks; a regression needs no more memory than a chunk.
+    """Fit the table of a file, which is read two or three times, in chunks; a regression needs no more memory than one.
 
     Args:
         path: .csv, .parquet or .feather.
@@ -120,11 +121,12 @@ def fit_table(
         environment: name of the column with the environments; None: one environment.
         task: "auto" is classification for a target of two values, regression for other numbers.
         exclude: names of columns to leave out.
+        chunk_rows: rows in a chunk.
         settings: of `HeteroRegressor` or `HeteroClassifier`.
     """
-    found = survey(path, target, environment, exclude)
+    found = survey(path, target, environment, exclude, chunk_rows=chunk_rows)
     task = _task(task, found, target)
-    used = _Rows(complete_rows(path, found, target, environment))
+    used = _Rows(complete_rows(path, found, target, environment, chunk_rows=chunk_rows))
     model: HeteroRegressor | HeteroClassifier
     if task == "regression":
         model = HeteroRegressor(**settings)
@@ -161,9 +163,23 @@ def fit_table(
     return FittedTable(stored, model)
 
 
+def advise_table(path: Path, target: str, environment: str | None, *, exclude: Sequence[str] = ()) -> list[str]:
+    """What the table of a file can say about invariance: notes on its columns, then the advice of a fit.
+
+    Args:
+        path: .csv, .parquet or .feather.
+        target: name of the column to predict.
+        environment: name of the column with the environments.
+        exclude: names of columns to leave out.
+    """
+    model, _ = fit_table(path, target, environment, exclude=exclude)
+    return model.notes + model.advice
+
+
 def predict_table(model: TableModel, path: Path) -> Iterator[pd.DataFrame]:
     """Predictions for the table of a file, chunk by chunk."""
-    return (model.predict(chunk) for chunk in read_chunks(path))
+    text = {column.name for column in model.columns if column.categories}
+    return (model.predict(chunk) for chunk in read_chunks(path, text=text))
 
 
 class _Rows:
@@ -189,6 +205,8 @@ def _refuse_if_empty(found: Survey, rows: _Rows) -> None:
 
 
 def _task(task: Task, found: Survey, target: str) -> Literal["regression", "classification"]:
+    if not found.target_values:
+        raise ValueError(f"target must hold values, got {target!r} without any")
     if task == "auto":
         if len(found.target_values) == 2:
             return "classification"

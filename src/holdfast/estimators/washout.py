@@ -12,8 +12,10 @@ Nothing but the training table is looked at. The choice goes in four steps, each
    a mean gradient and no variation beyond sampling error has a positive one and comes in. A set of features that
    separates two classes perfectly leaves no errors that could vary; there the exponents at the start decide, where
    nothing is fitted yet.
-4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept,
-   and the smallest amplification at which the exponents of all features that vary are clearly negative.
+4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept.
+   For gradients and for effects, the strength whose runs came closest to it is a finalist, and so is the smallest
+   amplification from there on at which the exponents of all features that vary are clearly negative; the finalist
+   whose repeated runs agree best with the kept set is chosen.
 """
 
 from typing import NamedTuple
@@ -29,7 +31,7 @@ from holdfast.theory.effects import effect_exponents, washing_strength
 STRENGTHS = 6  # tried, spaced geometrically
 SCAN_ORDERS = 2  # random orders at each of them
 LARGEST_STEP, SMALLEST_STEP = 0.05, 0.002
-# The largest change of a factor in a step: beyond it log|1 - x| is no longer near -x - x^2/2 and factors hit the clip.
+# The largest change of a factor in a step: beyond it log(1 - x) is no longer near -x - x^2/2 and factors hit the clip.
 LARGEST_CHANGE = 0.7
 # Clearly negative: a washed-out factor falls by this many powers of e in a run.
 CLEARLY = 4.0
@@ -154,8 +156,10 @@ def _cells(evidence: Evidence, critical: float, step_size: float | None, amplifi
     strengths = washing_strength(mean, np.mean(surplus**2, 0))
     strengths = strengths[np.isfinite(strengths) & (strengths > 0)]
     highest = LARGEST_CHANGE**2 / (largest**2 * SMALLEST_STEP)
-    low = float(np.clip(strengths.min() / 4, 1.0, highest / 10))
-    high = float(np.clip(strengths.max() * 4, 10 * low, highest))
+    # where all that varies has no mean effect at all, nothing grows and any strength will do
+    weakest, strongest = (strengths.min(), strengths.max()) if len(strengths) else (0.0, 0.0)
+    low = float(np.clip(weakest / 4, 1.0, highest / 10))
+    high = float(np.clip(strongest * 4, 10 * low, highest))
     cells = []
     for strength in np.geomspace(low, high, STRENGTHS):
         eta = step_size or float(np.clip(LARGEST_CHANGE**2 / (strength * largest**2), SMALLEST_STEP, LARGEST_STEP))

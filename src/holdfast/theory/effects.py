@@ -3,12 +3,17 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.algorithms.hadamard import FLOOR, LARGEST_FACTOR
+
 
 def effect_exponents(step_size: ArrayLike, gradients: ArrayLike) -> np.ndarray:
     """Lyapunov exponents of u and v under the gradients of the environments, visited equally often.
 
-        lambda_j^+ = mean over e of log|1 - eta G_ej|    (of u_j),      lambda_j^- = mean over e of log|1 + eta G_ej|
-         (of v_j)
+        lambda_j^+ = mean over e of log(1 - eta G_ej)    (of u_j)
+        lambda_j^- = mean over e of log(1 + eta G_ej)    (of v_j)
+
+    with factors cut off at `FLOOR` and `LARGEST_FACTOR`, as the steps of `holdfast.algorithms.hadamard` cut them: one
+    step may at most remove or double a factor.
 
     To second order lambda^+- = -+ eta g_j - eta^2 / 2 (g_j^2 + Var_e G_ej): the mean effect drives one of the two, the
     variation holds both back. A feature is washed out when both are negative, that is when
@@ -30,8 +35,8 @@ def effect_exponents(step_size: ArrayLike, gradients: ArrayLike) -> np.ndarray:
         [True, False]
     """
     change = np.asarray(step_size) * np.asarray(gradients, float)
-    # a factor that hits zero is set to the floor, 1e-8, not to zero: its logarithm stays finite
-    return np.stack([np.log(np.maximum(np.abs(1 + sign * change), 1e-8)).mean(0) for sign in (-1, 1)])
+    # A factor that would be removed ends at the floor of the algorithm: its logarithm stays finite.
+    return np.stack([np.log(np.clip(1 + sign * change, FLOOR, LARGEST_FACTOR)).mean(0) for sign in (-1, 1)])
 
 
 def washing_strength(mean: ArrayLike, variance: ArrayLike) -> np.ndarray:

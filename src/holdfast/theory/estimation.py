@@ -1,7 +1,6 @@
 """The problem behind measurements: invariant and spurious signals estimated from X, y and environment labels."""
 
 from collections.abc import Iterator
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
+from holdfast.theory.diagonalisation import joint_diagonalisation
 from holdfast.theory.isometry import pack, unpack
 
 # A singular value counts as a signal when it exceeds what noise alone reaches on average by this many standard
@@ -120,7 +120,7 @@ def _checked(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLi
             f"each environment must have at least 2 d = {2 * shape[1]} measurements, got {counts.min()} in "
             f"{found[np.argmin(counts)]!s}"
         )
-    coordinates = np.concatenate([pack(_symmetric(np.asarray(block, float))) for block in _blocks(x, shape)])
+    coordinates = np.concatenate([pack(np.asarray(block, float)) for block in _blocks(x, shape)])
     for name, values in (("X", coordinates), ("y", y)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
@@ -196,7 +196,7 @@ def _decomposed(matrices: np.ndarray, errors: np.ndarray) -> tuple[MatrixSensing
     varying = vectors[:, : int((values > noise_level(size, count, errors)).sum())]
     invariant, signed = _invariant_part(mean, varying, noise_level(size, 1, errors / np.sqrt(count)))
     strengths = varying.T @ (small - invariant) @ varying
-    basis = _common_basis(strengths)
+    basis = joint_diagonalisation(strengths)
     spectrum, directions = _low_rank(invariant)
     environments = _environments(basis.T @ strengths @ basis, errors)
     invariant_basis, spurious_basis = jnp.asarray(space @ directions), jnp.asarray(space @ varying @ basis)
@@ -220,29 +220,6 @@ def _low_rank(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(matrix)
     found = np.flatnonzero(np.abs(values) > 1e-8 * np.abs(values).max(initial=0))[::-1]
     return values[found], vectors[:, found]
-
-
-def _common_basis(strengths: np.ndarray) -> np.ndarray:
-    """The rotation that makes the off-diagonal entries of all strengths together smallest, by Jacobi's method.
-
-    Each pair of axes is turned by the angle that is best for it (Cardoso and Souloumiac, 1996), until none turns.
-    """
-    rank = strengths.shape[1]
-    basis = np.eye(rank)
-    for _ in range(PASSES):
-        turned = False
-        for i, j in combinations(range(rank), 2):
-            rotated = basis.T @ strengths @ basis
-            difference, twice = rotated[:, i, i] - rotated[:, j, j], 2 * rotated[:, i, j]
-            cosine, sine = difference @ difference - twice @ twice, 2 * difference @ twice
-            angle = 0.5 * np.arctan2(sine, cosine + np.hypot(cosine, sine))
-            if abs(angle) > 1e-12:
-                turned = True
-                c, s = np.cos(angle), np.sin(angle)
-                basis[:, [i, j]] = basis[:, [i, j]] @ np.array([[c, -s], [s, c]])
-        if not turned:
-            break
-    return basis
 
 
 def _environments(strengths: np.ndarray, errors: np.ndarray) -> FiniteEnvironments:

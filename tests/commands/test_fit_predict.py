@@ -50,6 +50,26 @@ def test_fit_then_predict(plants, tmp_path, capsys):
     assert np.mean((predicted - frame["yield"])[5:] ** 2) == pytest.approx(1, abs=0.1)
 
 
+def test_prediction_asks_only_for_what_it_uses(plants, tmp_path, capsys):
+    """Weeds are washed out: rows without them, or with a soil that was not in the fit, are told apart."""
+    model, new = tmp_path / "model.json", tmp_path / "new.csv"
+    fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
+    assert main([*fit, "--out", str(model)]) == 0
+    pd.DataFrame({"light": [0.0, 1.0, 2.0], "soil": ["loam", "peat", "sand"]}).to_csv(new, index=False)
+    capsys.readouterr()
+    assert main(["predict", str(model), str(new)]) == 0
+    shown = capsys.readouterr()
+    assert "1 of 3 rows have no prediction" in shown.err
+    assert len(shown.out.splitlines()) == 4
+
+
+def test_a_constant_target_is_refused(plants, tmp_path, capsys):
+    path = tmp_path / "constant.csv"
+    pd.read_csv(plants).assign(same=1.0).to_csv(path, index=False)
+    assert main(["fit", str(path), "--target", "same", "--environment", "place"]) == 2
+    assert "target must vary, got 'same', which is 1.0 in every row" in capsys.readouterr().err
+
+
 def test_classification_as_json(plants, tmp_path, capsys):
     model = tmp_path / "model.json"
     arguments = ["fit", str(plants), "--target", "good", "--environment", "place", "--exclude", "yield"]

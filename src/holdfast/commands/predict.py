@@ -10,7 +10,7 @@ import tyro
 class Arguments:
     """Predict the rows of a table with a model of `holdfast fit`.
 
-    Writes one line of CSV for each row, empty where a value is missing.
+    Writes one line of CSV for each row, empty where a value that is needed is missing or a category was not in the fit.
     """
 
     model: tyro.conf.Positional[Path]
@@ -25,6 +25,7 @@ class Arguments:
 
 def execute(arguments: Arguments) -> int:
     """Predict chunk by chunk."""
+    import itertools
     import sys
 
     from holdfast.estimators.stored import TableModel, predict_table
@@ -35,11 +36,17 @@ def execute(arguments: Arguments) -> int:
     chunks = predict_table(model, arguments.data)
     first = next(chunks)  # what is wrong with the table is said before anything is written
     target = sys.stdout if arguments.out is None else arguments.out.open("w", encoding="utf-8", newline="")
+    rows = empty = 0
     try:
-        first.to_csv(target, index=False)
-        for chunk in chunks:
-            chunk.to_csv(target, index=False, header=False)
+        for chunk in itertools.chain([first], chunks):
+            chunk.to_csv(target, index=False, header=rows == 0)
+            rows, empty = rows + len(chunk), empty + int(chunk["prediction"].isna().sum())
     finally:
         if arguments.out is not None:
             target.close()
+    if empty:
+        print(
+            f"holdfast: {empty} of {rows} rows have no prediction: a value is missing or a category is not of the fit",
+            file=sys.stderr,
+        )
     return 0

@@ -80,8 +80,14 @@ class TableModel:
         return model
 
     def predict(self, chunk: pd.DataFrame) -> pd.DataFrame:
-        """Predictions for the rows of a table; empty where a value is missing or a category is new."""
-        scores = encode(chunk, self.columns).to_numpy(float) @ np.asarray(self.coefficients) + self.intercept
+        """Predictions for the rows of a table; empty where a value is missing or a category is new.
+
+        Columns whose coefficients are all zero are not asked for.
+        """
+        weights = dict(zip(self.features, self.coefficients, strict=True))
+        used = [column for column in self.columns if any(weights[feature] for feature in column.features)]
+        features = encode(chunk, used)
+        scores = features.to_numpy(float) @ np.array([weights[name] for name in features.columns]) + self.intercept
         if self.task == "regression":
             return pd.DataFrame({"prediction": scores}, index=chunk.index)
         known = np.isfinite(scores)
@@ -205,6 +211,8 @@ def _refuse_if_empty(found: Survey, rows: _Rows) -> None:
 
 
 def _task(task: Task, found: Survey, target: str) -> Literal["regression", "classification"]:
+    if len(found.target_values) == 1:
+        raise ValueError(f"target must vary, got {target!r}, which is {found.target_values[0]!r} in every row")
     if not found.target_values:
         raise ValueError(f"target must hold values, got {target!r} without any")
     if task == "auto":

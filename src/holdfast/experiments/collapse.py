@@ -43,7 +43,8 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
             build=Build(algorithm), progress=report,
         )  # fmt: skip
         values = np.linalg.svd(paths.fitted, compute_uv=False)
-        found = waiting(paths.steps, ranks(values, problem.scale), 1, SITTING * memory(STEP_SIZE, RIDGE))
+        path = ranks(values, problem.scale)
+        found = waiting(paths.steps, path, 1, SITTING * memory(STEP_SIZE, RIDGE), paths.diverged_at)
         per_seed = {"sat": found.sat, "collapsed": found.jumped, "waited": found.waited, "rose": found.rose}
         data = xr.Dataset(
             {

@@ -38,7 +38,8 @@ OPEN = (
     "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
     "said otherwise; eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
     "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
-    "the simulation count as what they are.",
+    "the simulation, or that diverge, count as what they are. The share that left is one of the runs that did not "
+    "diverge first; at the settings here none does.",
 )
 SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
 
@@ -76,7 +77,7 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     found: dict[int, dict[str, np.ndarray]] = {}
     for group, report in zip(groups, reports, strict=True):
         found |= _run([cells[number] for number in group], group, seeds, report)
-    names = ("sat", "jumped", "waited", "rose", "diverged")
+    names = ("sat", "jumped", "waited", "rose", "jump_step", "diverged_at", "diverged")
     variables = {
         name: (("cell", "seed"), np.stack([found[number][name] for number in range(len(cells))])) for name in names
     }
@@ -99,8 +100,9 @@ def _run(cells: list[Cell], numbers: list[int], seeds: int, progress: Callable[[
     found = {}
     for place, (number, cell) in enumerate(zip(numbers, cells, strict=True)):
         rows = slice(place * seeds, (place + 1) * seeds)
-        waited = waiting(paths.steps, path[rows], 2, SITTING * memory(cell.step_size, cell.ridge))
-        found[number] = {**waited._asdict(), "diverged": paths.diverged_at[rows] >= 0}
+        diverged_at = paths.diverged_at[rows]
+        waited = waiting(paths.steps, path[rows], 2, SITTING * memory(cell.step_size, cell.ridge), diverged_at)
+        found[number] = {**waited._asdict(), "diverged_at": diverged_at, "diverged": diverged_at >= 0}
     return found
 
 
@@ -110,9 +112,12 @@ def _rate(cell: xr.Dataset) -> Estimate:
 
 
 def _share(cell: xr.Dataset) -> Estimate:
-    """Of the runs: those that left rank 2, after sitting there or before they could."""
-    stayed = cell["sat"].values.astype(bool) & ~cell["jumped"].values.astype(bool)
-    return proportion(int((~stayed).sum()), len(stayed))
+    """Those that left rank 2, after sitting there or before they could, of all but the runs that diverged first."""
+    sat, jumped, diverged = (cell[name].values.astype(bool) for name in ("sat", "jumped", "diverged"))
+    watched = jumped | ~diverged
+    if not watched.any():
+        return Estimate(0.5, 0.0, 1.0)  # nothing is known
+    return proportion(int((watched & ~(sat & ~jumped)).sum()), int(watched.sum()))
 
 
 def _curve(axes: Axes, x: list[float], estimates: list[Estimate], label: str, **style) -> None:

@@ -14,7 +14,7 @@ from holdfast.claims import Claim, Verdict
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import Build, Simulation, offshoots, simulate_completion
 from holdfast.experiments.curves import draw_survival, stages
-from holdfast.jumps import SITTING, memory, ranks, waiting
+from holdfast.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure
 from holdfast.statistics import Estimate, median, proportion
 from holdfast.survival import event_rate
@@ -29,7 +29,8 @@ OPEN = (
     "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed "
     "entries, and as back above 0.1 of it.",
     "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 steps "
-    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump.",
+    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump. Runs that "
+    "diverge are watched until then.",
     "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
     "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
 )
@@ -67,35 +68,39 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
 
 
 def _observed(done: Simulation) -> xr.Dataset:
-    """Ratio, rank and test error of every run at every record; shorter runs are filled up when variants meet."""
+    """Ratio, rank and test error of every run at every record.
+
+    There is none after a run diverged, as there is none after the end of a shorter run when variants meet.
+    """
     fitted = done.paths.fitted
     values = np.linalg.svd(fitted, compute_uv=False)
     path = ranks(values, done.problem.scale)
-    found = waiting(done.paths.steps, path, 2, SITTING * memory(STEP_SIZE, RIDGE))
+    found = waiting(done.paths.steps, path, 2, SITTING * memory(STEP_SIZE, RIDGE), done.paths.diverged_at)
+    moving = before_divergence(done.paths.steps, done.paths.diverged_at)
     per_record = {
         "ratio": values[..., 1] / np.maximum(values[..., 0], 1e-30),
         "rank": path.astype(float),
         "test_error": done.problem.test_error(fitted),
     }
-    per_seed = {**found._asdict(), "diverged": done.paths.diverged_at >= 0}
+    per_seed = {**found._asdict(), "diverged_at": done.paths.diverged_at, "diverged": done.paths.diverged_at >= 0}
     return xr.Dataset(
-        {name: (("seed", "step"), part) for name, part in per_record.items()}
+        {name: (("seed", "step"), np.where(moving, part, np.nan)) for name, part in per_record.items()}
         | {name: ("seed", part) for name, part in per_seed.items()},
         {"step": done.paths.steps, "seed": np.arange(len(path))},
     )
 
 
 def _branches(done: Simulation, progress: Callable[[int, int], None]) -> xr.Dataset:
-    """Offshoots of every run, evenly spaced up to its jump and from there to the end."""
+    """Offshoots of every run, evenly spaced up to its jump and from there to the end, or until it diverged."""
     runs = _observed(done)
-    last = len(done.paths.steps) - 1
+    last = before_divergence(done.paths.steps, done.paths.diverged_at).sum(1) - 1
     jump = np.where(runs["jumped"], np.searchsorted(done.paths.steps, runs["jump_step"]), last // 2)
     shares = (np.arange(BRANCHES) + 0.5) / BRANCHES
     settled = np.searchsorted(done.paths.steps, SITTING * memory(STEP_SIZE, RIDGE))
     # The last of the early branches leaves one record before the jump, the first of the late ones a few after it.
     before = np.minimum(settled, jump[:, None] - 1) + shares * np.maximum(jump[:, None] - 1 - settled, 0)
-    after = jump[:, None] + 1 + shares * (last - jump[:, None] - 1)
-    records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last)
+    after = jump[:, None] + 1 + shares * (last - jump - 1)[:, None]
+    records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last[:, None])
     ends = offshoots(
         done.problem, done.paths, records, runs["seed"].values, build=Build(), progress=progress, **OFFSHOOT
     )
@@ -254,7 +259,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             proportion(int(fine["jumped"].sum()), seeds),
             (0, 0.05),
             Verdict.DOES_NOT_HOLD,
-            f"share of the runs that jump; per step they jump {relative:.2g} times as often as SGD. What the equation "
+            f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} times as often as SGD. What the equation "
             "lacks is the closed set, not the jump: its noise is unbounded",
         ),
         Claim(

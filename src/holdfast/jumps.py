@@ -97,8 +97,8 @@ class Waiting(NamedTuple):
     Attributes:
         sat: (runs,), whether it sat at the rank at all, before it diverged if it did.
         jumped: (runs,), whether it left the rank downwards after sitting there.
-        waited: (runs,), steps from the moment it had sat until the jump, or until the last record of the run or the last
-            one before it diverged.
+        waited: (runs,), steps from the moment it had sat until the jump, or until the last record, of the run or
+            before it diverged.
         jump_step: (runs,), the step of the jump, or -1.
         rose: (runs,), whether the rank ever rose after a run had sat.
     """

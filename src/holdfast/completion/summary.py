@@ -53,12 +53,15 @@ def ending(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:
             Code.DIVERGED,
             f"diverged at step {diverged_at}: the squared norm of the layers passed {DIVERGENCE_LIMIT:.0e}",
         )
+    ridge = simulation.settings.ridge > 0
     if simulation.problem.count == 0:
-        return Outcome(
-            Code.FINISHED, f"finished {steps} steps; no entry is observed, so the ridge shrinks every layer to 0"
-        )
+        effect = "the ridge shrinks every layer to 0" if ridge else "no layer moves"
+        return Outcome(Code.FINISHED, f"finished {steps} steps; no entry is observed, so {effect}")
     if path[-1] == 0:
-        return Outcome(Code.FINISHED, f"finished {steps} steps at rank 0: the ridge made every singular value vanish")
+        # A run that begins at rank 0 may never have left it, and without a ridge nothing shrinks what it found.
+        shrunk = ridge and path.any()
+        reason = "the ridge made every singular value vanish" if shrunk else "no singular value has grown yet"
+        return Outcome(Code.FINISHED, f"finished {steps} steps at rank 0: {reason}")
     return Outcome(Code.FINISHED, f"finished {steps} steps at rank {path[-1]}")
 
 
@@ -112,11 +115,12 @@ def _sentences(simulation: Simulation, path: np.ndarray) -> list[str]:
         found = waiting(paths.steps, path, rank, sitting, paths.diverged_at)
         if not found.sat.any():
             continue
-        share = proportion(int(found.jumped.sum()), int(found.sat.sum()))
+        sat, jumped, rose = (int(part.sum()) for part in (found.sat, found.jumped, found.rose))
+        share = proportion(jumped, sat)
         rate = event_rate(found.waited[found.sat], found.jumped[found.sat])
         sentence = (
-            f"rank {rank}: {int(found.sat.sum())} runs sat there for {sitting:,.0f} steps, {int(found.jumped.sum())} of "
-            f"them jumped down ({share.low:.0%} to {share.high:.0%}), {int(found.rose.sum())} rose later"
+            f"rank {rank}: {sat} runs sat there for {sitting:,.0f} steps, {jumped} of them jumped down "
+            f"({share.low:.0%} to {share.high:.0%}), {rose} rose later"
         )
         if rate.value:
             sentence += f"; mean waiting time {1 / rate.value:,.0f} steps ({1 / rate.high:,.0f} to {1 / rate.low:,.0f})"

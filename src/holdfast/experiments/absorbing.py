@@ -17,6 +17,7 @@ from holdfast.theory.absorbing import (
     COUNTS,
     Constants,
     closedness,
+    grid,
     imbalance,
     layer_ranks,
     margins,
@@ -124,14 +125,11 @@ def successor(layers: tuple[np.ndarray, ...], row: int, column: int, value: floa
 
 def _search(paths: Paths) -> xr.Dataset:
     """Entries and exits for all constants, on every tenth step."""
-    shape = (len(COUNTS), len(BALANCES), len(SLACKS), len(LEVELS), len(BOUNDS))
-    choices = [
-        Constants(balance, slack, level, bound, count)
-        for count in COUNTS for balance in BALANCES for slack in SLACKS for level in LEVELS for bound in BOUNDS
-    ]  # fmt: skip
+    choices = grid(BALANCES, SLACKS, LEVELS, BOUNDS, COUNTS)
     found = list(search_constants(tuple(layer[:, ::10] for layer in paths.layers), 1, choices))
-    names = ("count", "balance", "slack", "level", "bound")
-    places = ([count.__name__ for count in COUNTS], BALANCES, SLACKS, LEVELS, BOUNDS)
+    names = ("balance", "slack", "level", "bound", "count")
+    places = (BALANCES, SLACKS, LEVELS, BOUNDS, [count.__name__ for count in COUNTS])
+    shape = tuple(len(place) for place in places)
     return xr.Dataset(
         {
             "search_entered": (names, np.reshape([candidate.entered for candidate in found], shape)),

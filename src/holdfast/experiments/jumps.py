@@ -259,8 +259,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
             proportion(int(fine["jumped"].sum()), seeds),
             (0, 0.05),
             Verdict.DOES_NOT_HOLD,
-            f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} times as often as SGD. What the equation "
-            "lacks is the closed set, not the jump: its noise is unbounded",
+            f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} times as "
+            "often as SGD. What the equation lacks is the closed set, not the jump: its noise is unbounded",
         ),
         Claim(
             "jumps-sde-diverges",

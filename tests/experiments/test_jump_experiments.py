@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import jumps as jumping
 from holdfast.completion.training import starts, train
-from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
+from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps, quick
 from holdfast.experiments.curves import stages
 from holdfast.experiments.store import Store
 from holdfast.plots import style
@@ -48,6 +48,21 @@ def test_experiment_cut_short(experiment, short, tmp_path):
         value, low, high = claim.measured
         assert low <= value <= high
         claim.asdict()
+
+
+@pytest.mark.parametrize(
+    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
+)
+def test_a_quick_look_contradicts_nothing(experiment):
+    assert quick.is_meant(experiment.QUICK_SEEDS)
+    assert not quick.is_meant(6)  # the fewest that `holdfast reproduce --seeds` takes
+    reports = []
+    data = experiment.simulate(experiment.QUICK_SEEDS, lambda done, total: reports.append((done, total)))
+    assert reports[-1][0] == reports[-1][1]
+    with style():
+        experiment.draw(data)
+    assert len(experiment.numbers(data)) > 0
+    assert not any(claim.broken for claim in experiment.claims(data))
 
 
 @pytest.mark.parametrize("experiment", [jumps, jump_rates], ids=lambda module: module.__name__)

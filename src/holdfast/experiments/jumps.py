@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from holdfast.claims import Claim, Verdict
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import Build, Simulation, offshoots, simulate_completion
+from holdfast.experiments import quick
 from holdfast.experiments.curves import draw_survival, stages
 from holdfast.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure
@@ -21,7 +22,8 @@ from holdfast.survival import event_rate
 
 TITLE = "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts"
 SEEDS = 200
-QUICK_SEEDS = 16
+QUICK_SEEDS = quick.SEEDS
+QUICK_PART = 4  # of the steps: one in so many
 OPEN = (
     "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
     "rotations, 100,000 steps; offshoots with eta=0.2, lambda=2e-4, 20,000 steps. The regime is narrow: at "
@@ -33,6 +35,7 @@ OPEN = (
     "diverge are watched until then.",
     "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
     "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
+    "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
 EPSILON, DEPTH, WIDTH, STEP_SIZE, RIDGE = 0.25, 3, 6, 0.4, 0.0245
 RUN = CompletionSettings(
@@ -55,12 +58,15 @@ SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
 def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
     """All variants from the same starts, and offshoots of SGD before and after its jumps."""
     # The stochastic differential equation takes a step for each substep; the bar counts those.
-    lengths = [seeds * options.get("steps", RUN.steps) * options.get("substeps", 1) for options in VARIANTS.values()]
-    lengths.append(seeds * 2 * BRANCHES * OFFSHOOT["steps"])
+    steps = {
+        name: quick.steps(options.get("steps", RUN.steps), seeds, QUICK_PART) for name, options in VARIANTS.items()
+    }
+    lengths = [seeds * steps[name] * options.get("substeps", 1) for name, options in VARIANTS.items()]
+    lengths.append(seeds * 2 * BRANCHES * quick.steps(OFFSHOOT["steps"], seeds, QUICK_PART))
     reports = stages(progress, lengths)
     parts = []
     for (name, options), report in zip(VARIANTS.items(), reports, strict=False):
-        done = simulate_completion(replace(RUN, seeds=seeds, **options), progress=report)
+        done = simulate_completion(replace(RUN, seeds=seeds, **options | {"steps": steps[name]}), progress=report)
         parts.append(_observed(done).expand_dims(variant=[name]))
         if name == "SGD":
             kept = done
@@ -101,9 +107,11 @@ def _branches(done: Simulation, progress: Callable[[int, int], None]) -> xr.Data
     before = np.minimum(settled, jump[:, None] - 1) + shares * np.maximum(jump[:, None] - 1 - settled, 0)
     after = jump[:, None] + 1 + shares * (last - jump - 1)[:, None]
     records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last[:, None])
+    options = OFFSHOOT | {"steps": quick.steps(OFFSHOOT["steps"], len(records), QUICK_PART)}
     ends = offshoots(
-        done.problem, done.paths, records, runs["seed"].values, build=Build(), progress=progress, **OFFSHOOT
-    )
+        done.problem, done.paths, records, runs["seed"].values, build=Build(), slab=quick.slab(len(records)),
+        progress=progress, **options,
+    )  # fmt: skip
     names = ("seed", "branch")
     return xr.Dataset(
         {

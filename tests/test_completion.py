@@ -106,6 +106,27 @@ def test_a_large_ridge_makes_everything_vanish_and_says_so():
         assert "rank 0: the ridge made every singular value vanish" in run["outcome"]["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"init_scale": 0.01, "ridge": 0.0}, "at rank 0: no singular value has grown yet"),
+        ({"init_scale": 0.01, "ridge": 0.02}, "at rank 0: no singular value has grown yet"),
+        ({"problem": "random", "share": 0.0, "ridge": 0.0}, "no entry is observed, so no layer moves"),
+        ({"problem": "random", "share": 0.0, "ridge": 0.1}, "so the ridge shrinks every layer to 0"),
+    ],
+)
+def test_the_ridge_is_blamed_only_for_what_it_did(changes, reason):
+    result = summary(simulate_completion(CompletionSettings(**SMALL | {"steps": 10} | changes)))
+    assert all(reason in run["outcome"]["sentence"] for run in result["runs"])
+
+
+def test_a_run_that_diverges_does_not_jump_afterwards():
+    settings = CompletionSettings(**SMALL | {"step_size": 3.0, "ridge": 0.0})
+    simulation = simulate_completion(settings)
+    assert (simulation.paths.diverged_at < 20).all()
+    assert all(run["jumps"] == [] for run in summary(simulation)["runs"])
+
+
 def test_divergence_is_an_outcome():
     result = summary(simulate_completion(CompletionSettings(**SMALL | {"step_size": 3.0, "ridge": 0.0})))
     for run in result["runs"]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.jumps import Jump, jumps, memory, ranks, waiting
+from holdfast.jumps import Jump, before_divergence, jumps, memory, ranks, waiting
 
 
 def test_a_value_between_the_marks_keeps_its_state():
@@ -40,12 +40,39 @@ def test_waiting_begins_when_a_run_has_sat():
             [1, 1, 1, 1, 1, 1, 1, 1, 1, 1],  # is never there
         ]
     )
-    found = waiting(steps, paths, 2, 300)
+    found = waiting(steps, paths, 2, 300, np.full(6, -1))
     assert found.sat.tolist() == [True, False, True, True, True, False]
     assert found.jumped.tolist() == [True, False, False, True, True, False]
     assert found.waited.tolist() == [200, 0, 400, 100, 100, 0]
     assert found.jump_step.tolist() == [500, -1, -1, 400, 600, -1]
     assert found.rose.tolist() == [False, False, False, True, False, False]
+
+
+def test_a_diverged_run_is_watched_until_it_diverged():
+    """Its state is frozen from then on, and would look like a run that sits for ever."""
+    steps = np.arange(0, 1000, 100)
+    paths = np.array(
+        [
+            [2, 2, 2, 2, 2, 2, 2, 2, 2, 2],  # diverged at 4, before it could sit
+            [2, 2, 2, 2, 2, 2, 2, 2, 2, 2],  # has sat at 300, diverged at 555: cut off after 200 steps more
+            [2, 2, 2, 2, 2, 1, 1, 1, 1, 1],  # jumps at 500, diverged at 555
+            [2, 2, 2, 2, 2, 1, 1, 1, 1, 1],  # diverged at 500: what is shown there is no longer the run
+            [2, 2, 2, 2, 1, 1, 3, 3, 3, 3],  # the rise is seen after it diverged at 600
+        ]
+    )
+    diverged_at = np.array([4, 555, 555, 500, 600])
+    found = waiting(steps, paths, 2, 300, diverged_at)
+    assert found.sat.tolist() == [False, True, True, True, True]
+    assert found.jumped.tolist() == [False, False, True, False, True]
+    assert found.waited.tolist() == [0, 200, 200, 100, 100]
+    assert found.jump_step.tolist() == [-1, -1, 500, -1, 400]
+    assert not found.rose.any()
+    cut = [
+        waiting(steps[moving], path[moving][None], 2, 300, np.array([-1]))
+        for path, moving in zip(paths, before_divergence(steps, diverged_at), strict=True)
+    ]
+    for name in found._fields:
+        np.testing.assert_array_equal(getattr(found, name), np.concatenate([getattr(run, name) for run in cut]))
 
 
 def test_memory_is_the_time_of_decay():

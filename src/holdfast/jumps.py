@@ -75,13 +75,30 @@ def jumps(steps: np.ndarray, path: np.ndarray) -> list[Jump]:
     ]
 
 
+def before_divergence(steps: np.ndarray, diverged_at: np.ndarray) -> np.ndarray:
+    """Which records show a run that still moves, (runs, records): a diverged one stays frozen at its last state.
+
+    Args:
+        steps: (records,), the number of steps done at each record.
+        diverged_at: (runs,), the step at which a run diverged, -1 where it did not.
+
+    Example:
+        >>> before_divergence(np.array([0, 10, 20]), np.array([-1, 10]))
+        array([[ True,  True,  True],
+               [ True, False, False]])
+    """
+    ends = np.asarray(diverged_at)[:, None]
+    return (ends < 0) | (np.asarray(steps) < ends)
+
+
 class Waiting(NamedTuple):
     """How long each run waited for a jump down from a rank at which it sat.
 
     Attributes:
-        sat: (runs,), whether it sat at the rank at all.
+        sat: (runs,), whether it sat at the rank at all, before it diverged if it did.
         jumped: (runs,), whether it left the rank downwards after sitting there.
-        waited: (runs,), steps from the moment it had sat until the jump, or until the end of the run.
+        waited: (runs,), steps from the moment it had sat until the jump, or until the last record, of the run or
+            before it diverged.
         jump_step: (runs,), the step of the jump, or -1.
         rose: (runs,), whether the rank ever rose after a run had sat.
     """
@@ -93,24 +110,28 @@ class Waiting(NamedTuple):
     rose: np.ndarray
 
 
-def waiting(steps: np.ndarray, paths: np.ndarray, rank: int, sitting: float) -> Waiting:
+def waiting(steps: np.ndarray, paths: np.ndarray, rank: int, sitting: float, diverged_at: np.ndarray) -> Waiting:
     """When runs leave a rank downwards, counted from the moment they have sat at it.
 
     What happens before belongs to the start: a run that reaches a lower rank without a stay of `sitting` steps at
-    this one has not jumped, it has never been there.
+    this one has not jumped, it has never been there. What a run shows after it diverged is not looked at: its frozen
+    state would seem to sit for ever.
 
     Args:
         steps: (records,), the number of steps done at each record.
         paths: (runs, records), the rank there.
         rank: the one to be left.
         sitting: steps at the rank, without a break, that count as sitting.
+        diverged_at: (runs,), the step at which a run diverged, -1 where it did not.
 
-    Example:
-        >>> waiting(np.arange(0, 50, 10), np.array([[3, 2, 2, 2, 1]]), rank=2, sitting=20).waited
-        array([10])
+    Example, the second run diverges before it has sat:
+        >>> paths = np.array([[3, 2, 2, 2, 1], [2, 2, 2, 2, 2]])
+        >>> waiting(np.arange(0, 50, 10), paths, rank=2, sitting=20, diverged_at=np.array([-1, 15]))[:3]
+        (array([ True, False]), array([ True, False]), array([10,  0]))
     """
     rows = []
-    for path in np.asarray(paths):
+    for whole, moving in zip(np.asarray(paths), before_divergence(steps, diverged_at), strict=True):
+        path = whole[moving]
         begin, settled = 0, -1
         for record, value in enumerate(path):
             if value != rank:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from holdfast import jumps as jumping
 from holdfast.completion.training import starts, train
-from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
+from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps, quick
 from holdfast.experiments.curves import stages
 from holdfast.experiments.store import Store
 from holdfast.plots import style
@@ -16,11 +17,11 @@ from holdfast.problems import two_by_two
 @pytest.fixture
 def short(monkeypatch):
     monkeypatch.setattr(jumps, "RUN", replace(jumps.RUN, steps=8000, every=200, ridge=0.026))
-    monkeypatch.setattr(
-        jumps,
-        "VARIANTS",
-        {name: options | {"steps": 2000 if options else 8000} for name, options in jumps.VARIANTS.items()},
-    )
+    variants = {name: options | {"steps": 2000 if options else 8000} for name, options in jumps.VARIANTS.items()}
+    # A step size at which most runs diverge, some of them before they could sit, and one at which all do.
+    variants["SDE, 1 substep"] |= {"step_size": 0.6}
+    monkeypatch.setattr(jumps, "VARIANTS", variants)
+    monkeypatch.setattr(jump_rates, "STEP_SIZES", (*jump_rates.STEP_SIZES, 3.0))
     monkeypatch.setattr(jumps, "OFFSHOOT", jumps.OFFSHOOT | {"steps": 500})
     monkeypatch.setattr(jump_rates, "STEPS", 1500)
     monkeypatch.setattr(absorbing, "STEPS", 1500)
@@ -47,6 +48,39 @@ def test_experiment_cut_short(experiment, short, tmp_path):
         value, low, high = claim.measured
         assert low <= value <= high
         claim.asdict()
+
+
+@pytest.mark.parametrize(
+    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
+)
+def test_a_quick_look_contradicts_nothing(experiment):
+    assert quick.is_meant(experiment.QUICK_SEEDS)
+    assert not quick.is_meant(6)  # the fewest that `holdfast reproduce --seeds` takes
+    reports = []
+    data = experiment.simulate(experiment.QUICK_SEEDS, lambda done, total: reports.append((done, total)))
+    assert reports[-1][0] == reports[-1][1]
+    with style():
+        experiment.draw(data)
+    assert len(experiment.numbers(data)) > 0
+    assert not any(claim.broken for claim in experiment.claims(data))
+
+
+@pytest.mark.parametrize("experiment", [jumps, jump_rates], ids=lambda module: module.__name__)
+def test_diverged_runs_count_until_they_diverge(experiment, short):
+    data = experiment.simulate(8)
+    diverged = data["diverged"].astype(bool)
+    assert diverged.any()
+    assert ((data["diverged_at"] > 0) == diverged).all()
+    step_size, ridge = (data.get(name, getattr(experiment, name.upper())) for name in ("step_size", "ridge"))
+    sitting = jumping.SITTING / (2 * step_size * ridge)
+    # Whoever sat and waited did so before it diverged, and the jump came before that as well.
+    sat = data["sat"].astype(bool)
+    assert (sitting + data["waited"] < data["diverged_at"]).where(sat & diverged, True).all()
+    assert (data["jump_step"] < data["diverged_at"]).where(diverged, True).all()
+    assert (diverged & ~sat).any()
+    if "rank" in data:
+        assert data["rank"].where(diverged & (data["step"] >= data["diverged_at"])).isnull().all()
+        assert data["rank"].where(data["step"] < data["diverged_at"]).notnull().any()
 
 
 def test_successors_are_the_steps_of_the_algorithm():

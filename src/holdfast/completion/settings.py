@@ -12,9 +12,8 @@ AlgorithmName = Literal["sgd", "mini-batch", "label-noise", "gradient-descent", 
 class CompletionSettings:
     """Matrix completion by a deep linear network with an L2 penalty.
 
-    The defaults are a regime of this project's choice in which SGD sits at rank 2 for thousands of steps and then '
-                                             'jumps to rank 1,
-    while gradient descent stays. The slides of Wang and Jacot (ICLR 2024) give no numbers.
+    The defaults are a regime of this project's choice in which SGD sits at rank 2 for thousands of steps and then
+    jumps to rank 1, while gradient descent stays. The slides of Wang and Jacot (ICLR 2024) give no numbers.
     """
 
     problem: Literal["two-by-two", "random"] = "two-by-two"

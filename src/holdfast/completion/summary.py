@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.completion.training import Simulation
-from holdfast.jumps import SITTING, Jump, jumps, memory, ranks, waiting
+from holdfast.jumps import SITTING, Jump, before_divergence, jumps, memory, ranks, waiting
 from holdfast.outcome import Code, Outcome
 from holdfast.run import DIVERGENCE_LIMIT
 from holdfast.statistics import proportion
@@ -34,7 +34,7 @@ def summary(simulation: Simulation) -> dict[str, Any]:
                 "train_error": train[row].item(),
                 "test_error": test[row].item(),
                 "rank": int(path[row, -1]),
-                "jumps": [jump._asdict() for jump in jumps(paths.steps, path[row])],
+                "jumps": [jump._asdict() for jump in _jumps(simulation, row, path[row])],
                 "offshoots": [
                     {"step": int(step), "test_error": error.item()}
                     for step, error in zip(simulation.offshoot_steps, simulation.offshoot_errors[row], strict=True)
@@ -53,12 +53,15 @@ def ending(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:
             Code.DIVERGED,
             f"diverged at step {diverged_at}: the squared norm of the layers passed {DIVERGENCE_LIMIT:.0e}",
         )
+    ridge = simulation.settings.ridge > 0
     if simulation.problem.count == 0:
-        return Outcome(
-            Code.FINISHED, f"finished {steps} steps; no entry is observed, so the ridge shrinks every layer to 0"
-        )
+        effect = "the ridge shrinks every layer to 0" if ridge else "no layer moves"
+        return Outcome(Code.FINISHED, f"finished {steps} steps; no entry is observed, so {effect}")
     if path[-1] == 0:
-        return Outcome(Code.FINISHED, f"finished {steps} steps at rank 0: the ridge made every singular value vanish")
+        # A run that begins at rank 0 may never have left it, and without a ridge nothing shrinks what it found.
+        shrunk = ridge and path.any()
+        reason = "the ridge made every singular value vanish" if shrunk else "no singular value has grown yet"
+        return Outcome(Code.FINISHED, f"finished {steps} steps at rank 0: {reason}")
     return Outcome(Code.FINISHED, f"finished {steps} steps at rank {path[-1]}")
 
 
@@ -88,7 +91,7 @@ def table(simulation: Simulation) -> None:
             sparkline(ratio[row], 30),
             *(f"{number[row]:.2g}" for number in (ratio[:, -1], train, test)),
         ]
-        cells.append(_told(jumps(paths.steps, path[row])))
+        cells.append(_told(_jumps(simulation, row, path[row])))
         if settings.offshoots:
             cells.append(" ".join(f"{error:.2g}" for error in simulation.offshoot_errors[row]))
         shown.add_row(*cells)
@@ -106,23 +109,30 @@ def _sentences(simulation: Simulation, path: np.ndarray) -> list[str]:
         f"{sum(end.sentence == text for end in ends)} x {text}" for text in dict.fromkeys(end.sentence for end in ends)
     ]
     sitting = SITTING * memory(settings.step_size, settings.ridge)
-    for rank in sorted({jump.before for row in path for jump in jumps(paths.steps, row)}, reverse=True)[:3]:
-        found = waiting(paths.steps, path, rank, sitting)
+    for rank in sorted(
+        {jump.before for row, own in enumerate(path) for jump in _jumps(simulation, row, own)}, reverse=True
+    )[:3]:
+        found = waiting(paths.steps, path, rank, sitting, paths.diverged_at)
         if not found.sat.any():
             continue
-        share = proportion(int(found.jumped.sum()), int(found.sat.sum()))
+        sat, jumped, rose = (int(part.sum()) for part in (found.sat, found.jumped, found.rose))
+        share = proportion(jumped, sat)
         rate = event_rate(found.waited[found.sat], found.jumped[found.sat])
-        wait = (
-            f"; mean waiting time {1 / rate.value:,.0f} steps ({1 / rate.high:,.0f} to {1 / rate.low:,.0f})"
-            if rate.value
-            else ""
+        sentence = (
+            f"rank {rank}: {sat} runs sat there for {sitting:,.0f} steps, {jumped} of them jumped down "
+            f"({share.low:.0%} to {share.high:.0%}), {rose} rose later"
         )
-        told.append(
-            f"rank {rank}: {int(found.sat.sum())} runs sat there for {sitting:,.0f} steps, {int(found.jumped.sum())} "
-            f"of them jumped "
-            f"down ({share.low:.0%} to {share.high:.0%}), {int(found.rose.sum())} rose later{wait}"
-        )
+        if rate.value:
+            sentence += f"; mean waiting time {1 / rate.value:,.0f} steps ({1 / rate.high:,.0f} to {1 / rate.low:,.0f})"
+        told.append(sentence)
     return told
+
+
+def _jumps(simulation: Simulation, run: int, path: np.ndarray) -> list[Jump]:
+    """The jumps of one run, up to where it diverged if it did."""
+    steps, diverged_at = simulation.paths.steps, simulation.paths.diverged_at[run : run + 1]
+    (moving,) = before_divergence(steps, diverged_at)
+    return jumps(steps[moving], path[moving])
 
 
 def _told(found: list[Jump]) -> str:

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.deep_linear import LayerGradient, deep_linear, orthogonal_layers, repeated
+from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repeated
 from holdfast.completion.settings import AlgorithmName, CompletionSettings
 from holdfast.oracles import completion as oracles
 from holdfast.problems import MatrixCompletion, random_low_rank, two_by_two
+from holdfast.problems.deep_linear_network import LayerGradient
 from holdfast.run import Experiment, run
 
 # A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from holdfast.claims import Claim, Verdict
 from holdfast.completion.training import AlgorithmName, Build, Paths, starts, train
+from holdfast.experiments import quick
 from holdfast.experiments.curves import stages
 from holdfast.jumps import ranks
 from holdfast.plots import band, legend_below, new_figure
@@ -18,7 +19,8 @@ from holdfast.statistics import proportion
 
 TITLE = "20 x 20, rank 3, 40 % observed: what annealed SGD completes and gradient descent does not"
 SEEDS = 16
-QUICK_SEEDS = 6
+QUICK_SEEDS = quick.SEEDS
+QUICK_PART = 10  # of the steps: one in so many
 HALF, RANK, EPSILON, PER_ROW, INIT_SCALE = 10, 3, 0.25, (4, 6, 6), 0.7
 STEPS, ANNEALED_STEPS, EVERY = 100_000, 25_000, 2500
 # A test error below this, of entries whose mean square is 7, is a completion: what misses the rank ends above 0.6.
@@ -42,15 +44,17 @@ OPEN = (
     "descent (0.15 and 0.36), or it diverges (from 0.38 on).",
     "One problem of this kind (seed 0). Where the observed entries of a random matrix are drawn uniformly there was "
     "no such trap: with ridges from 0.0005 to 0.002 gradient descent found rank 3 as well.",
+    "A quick look (--quick) takes 4 seeds and a tenth of the steps, at depth 3 only.",
 )
 SUMMARY = "20 x 20, rank 3, 160 entries observed, width 20, T=100,000 and 2 x 25,000 annealed (ours)"
 
 
 def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
-    """All variants at both depths from the same starts, and then annealed."""
+    """All variants at both depths (a quick look: at the first) from the same starts, and then annealed."""
     problem = hidden_block(HALF, RANK, EPSILON, PER_ROW)
-    total = STEPS + len(ANNEALING) * ANNEALED_STEPS
-    cells = [(depth, name) for depth in SETTINGS for name in VARIANTS]
+    total = quick.steps(STEPS, seeds, QUICK_PART) + len(ANNEALING) * quick.steps(ANNEALED_STEPS, seeds, QUICK_PART)
+    depths = list(SETTINGS)[:1] if quick.is_meant(seeds) else list(SETTINGS)
+    cells = [(depth, name) for depth in depths for name in VARIANTS]
     reports = stages(progress, [seeds * total] * len(cells))
     parts = [
         _run(problem, depth, VARIANTS[name], seeds, report).expand_dims(depth=[depth], variant=[name])
@@ -69,10 +73,11 @@ def _run(
     step_size, ridge, noise_variance, annealed_step_size = SETTINGS[depth]
     numbers = np.arange(seeds)
     layers = starts((2 * HALF,) * (depth + 1), INIT_SCALE, numbers)
-    reports = stages(progress, [STEPS] + [ANNEALED_STEPS] * len(ANNEALING))
+    steps, annealed_steps = quick.steps(STEPS, seeds, QUICK_PART), quick.steps(ANNEALED_STEPS, seeds, QUICK_PART)
+    reports = stages(progress, [steps] + [annealed_steps] * len(ANNEALING))
     pieces = [
         train(
-            problem, layers, numbers, step_size=step_size, ridge=ridge, noise_variance=noise_variance, steps=STEPS,
+            problem, layers, numbers, step_size=step_size, ridge=ridge, noise_variance=noise_variance, steps=steps,
             every=EVERY, build=Build(algorithm), progress=reports[0],
         )
     ]  # fmt: skip
@@ -81,7 +86,7 @@ def _run(
         pieces.append(
             train(
                 problem, pieces[-1].at(-1), numbers, step_size=annealed_step_size, ridge=ridge / factor,
-                steps=ANNEALED_STEPS, every=EVERY, build=Build(exact), progress=report,
+                steps=annealed_steps, every=EVERY, build=Build(exact), progress=report,
             )
         )  # fmt: skip
     return _observed(problem, pieces)
@@ -108,10 +113,12 @@ def _observed(problem: MatrixCompletion, pieces: list[Paths]) -> xr.Dataset:
 def draw(data: xr.Dataset) -> Figure:
     """Rank and test error over time at both depths."""
     figure, panels = new_figure(
-        2 * len(SETTINGS),
+        2 * data.sizes["depth"],
         f"20 x 20, rank 3, 160 entries observed: medians over {data.sizes['seed']} seeds, bands from 10 % to 90 %",
     )  # fmt: skip
-    for place, depth in enumerate(SETTINGS):
+    depths, end = data["depth"].values.tolist(), int(data["step"][-1])
+    begin = end * STEPS // (STEPS + len(ANNEALING) * ANNEALED_STEPS)
+    for place, depth in enumerate(depths):
         above, below = panels[2 * place], panels[2 * place + 1]
         for name in VARIANTS:
             runs = data.sel(depth=depth, variant=name)
@@ -123,8 +130,8 @@ def draw(data: xr.Dataset) -> Figure:
         below.set(xlabel="step", ylabel="test error", yscale="log", ylim=(5e-3, 20))
         below.set_title(f"L={depth}, label noise of variance {noise_variance:g}")
         for axes in (above, below):
-            axes.axvline(STEPS, color="0.6", linewidth=0.8, label="annealing begins")
-            axes.set_xticks([0, 100_000, 150_000], ["0", "100,000", "150,000"])
+            axes.axvline(begin, color="0.6", linewidth=0.8, label="annealing begins")
+            axes.set_xticks([0, begin, end], ["0", f"{begin:,}", f"{end:,}"])
             legend_below(axes)
     return figure
 
@@ -141,7 +148,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     final = data.isel(step=-1)
     seeds = data.sizes["seed"]
     found = []
-    for depth in SETTINGS:
+    for depth in data["depth"].values.tolist():
         step_size, ridge, noise_variance, _ = SETTINGS[depth]
         settings = f"L={depth}, eta={step_size}, lambda={ridge}, {SUMMARY}"
         errors = {name: final["test_error"].sel(depth=depth, variant=name).values for name in VARIANTS}

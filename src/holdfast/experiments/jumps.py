@@ -13,15 +13,17 @@ from matplotlib.figure import Figure
 from holdfast.claims import Claim, Verdict
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import Build, Simulation, offshoots, simulate_completion
+from holdfast.experiments import quick
 from holdfast.experiments.curves import draw_survival, stages
-from holdfast.jumps import SITTING, memory, ranks, waiting
+from holdfast.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.plots import legend_below, new_figure
 from holdfast.statistics import Estimate, median, proportion
 from holdfast.survival import event_rate
 
 TITLE = "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts"
 SEEDS = 200
-QUICK_SEEDS = 16
+QUICK_SEEDS = quick.SEEDS
+QUICK_PART = 4  # of the steps: one in so many
 OPEN = (
     "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
     "rotations, 100,000 steps; offshoots with eta=0.2, lambda=2e-4, 20,000 steps. The regime is narrow: at "
@@ -29,9 +31,11 @@ OPEN = (
     "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed "
     "entries, and as back above 0.1 of it.",
     "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 steps "
-    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump.",
+    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump. Runs that "
+    "diverge are watched until then.",
     "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
     "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
+    "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
 EPSILON, DEPTH, WIDTH, STEP_SIZE, RIDGE = 0.25, 3, 6, 0.4, 0.0245
 RUN = CompletionSettings(
@@ -54,12 +58,15 @@ SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
 def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
     """All variants from the same starts, and offshoots of SGD before and after its jumps."""
     # The stochastic differential equation takes a step for each substep; the bar counts those.
-    lengths = [seeds * options.get("steps", RUN.steps) * options.get("substeps", 1) for options in VARIANTS.values()]
-    lengths.append(seeds * 2 * BRANCHES * OFFSHOOT["steps"])
+    steps = {
+        name: quick.steps(options.get("steps", RUN.steps), seeds, QUICK_PART) for name, options in VARIANTS.items()
+    }
+    lengths = [seeds * steps[name] * options.get("substeps", 1) for name, options in VARIANTS.items()]
+    lengths.append(seeds * 2 * BRANCHES * quick.steps(OFFSHOOT["steps"], seeds, QUICK_PART))
     reports = stages(progress, lengths)
     parts = []
     for (name, options), report in zip(VARIANTS.items(), reports, strict=False):
-        done = simulate_completion(replace(RUN, seeds=seeds, **options), progress=report)
+        done = simulate_completion(replace(RUN, seeds=seeds, **options | {"steps": steps[name]}), progress=report)
         parts.append(_observed(done).expand_dims(variant=[name]))
         if name == "SGD":
             kept = done
@@ -67,38 +74,44 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
 
 
 def _observed(done: Simulation) -> xr.Dataset:
-    """Ratio, rank and test error of every run at every record; shorter runs are filled up when variants meet."""
+    """Ratio, rank and test error of every run at every record.
+
+    There is none after a run diverged, as there is none after the end of a shorter run when variants meet.
+    """
     fitted = done.paths.fitted
     values = np.linalg.svd(fitted, compute_uv=False)
     path = ranks(values, done.problem.scale)
-    found = waiting(done.paths.steps, path, 2, SITTING * memory(STEP_SIZE, RIDGE))
+    found = waiting(done.paths.steps, path, 2, SITTING * memory(STEP_SIZE, RIDGE), done.paths.diverged_at)
+    moving = before_divergence(done.paths.steps, done.paths.diverged_at)
     per_record = {
         "ratio": values[..., 1] / np.maximum(values[..., 0], 1e-30),
         "rank": path.astype(float),
         "test_error": done.problem.test_error(fitted),
     }
-    per_seed = {**found._asdict(), "diverged": done.paths.diverged_at >= 0}
+    per_seed = {**found._asdict(), "diverged_at": done.paths.diverged_at, "diverged": done.paths.diverged_at >= 0}
     return xr.Dataset(
-        {name: (("seed", "step"), part) for name, part in per_record.items()}
+        {name: (("seed", "step"), np.where(moving, part, np.nan)) for name, part in per_record.items()}
         | {name: ("seed", part) for name, part in per_seed.items()},
         {"step": done.paths.steps, "seed": np.arange(len(path))},
     )
 
 
 def _branches(done: Simulation, progress: Callable[[int, int], None]) -> xr.Dataset:
-    """Offshoots of every run, evenly spaced up to its jump and from there to the end."""
+    """Offshoots of every run, evenly spaced up to its jump and from there to the end, or until it diverged."""
     runs = _observed(done)
-    last = len(done.paths.steps) - 1
+    last = before_divergence(done.paths.steps, done.paths.diverged_at).sum(1) - 1
     jump = np.where(runs["jumped"], np.searchsorted(done.paths.steps, runs["jump_step"]), last // 2)
     shares = (np.arange(BRANCHES) + 0.5) / BRANCHES
     settled = np.searchsorted(done.paths.steps, SITTING * memory(STEP_SIZE, RIDGE))
     # The last of the early branches leaves one record before the jump, the first of the late ones a few after it.
     before = np.minimum(settled, jump[:, None] - 1) + shares * np.maximum(jump[:, None] - 1 - settled, 0)
-    after = jump[:, None] + 1 + shares * (last - jump[:, None] - 1)
-    records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last)
+    after = jump[:, None] + 1 + shares * (last - jump - 1)[:, None]
+    records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last[:, None])
+    options = OFFSHOOT | {"steps": quick.steps(OFFSHOOT["steps"], len(records), QUICK_PART)}
     ends = offshoots(
-        done.problem, done.paths, records, runs["seed"].values, build=Build(), progress=progress, **OFFSHOOT
-    )
+        done.problem, done.paths, records, runs["seed"].values, build=Build(), slab=quick.slab(len(records)),
+        progress=progress, **options,
+    )  # fmt: skip
     names = ("seed", "branch")
     return xr.Dataset(
         {
@@ -254,8 +267,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
             proportion(int(fine["jumped"].sum()), seeds),
             (0, 0.05),
             Verdict.DOES_NOT_HOLD,
-            f"share of the runs that jump; per step they jump {relative:.2g} times as often as SGD. What the equation "
-            "lacks is the closed set, not the jump: its noise is unbounded",
+            f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} times as "
+            "often as SGD. What the equation lacks is the closed set, not the jump: its noise is unbounded",
         ),
         Claim(
             "jumps-sde-diverges",

@@ -13,7 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.deep_linear import LayerGradient, Layers, entry_gradient, fitted_matrix, matrix_gradient
+from holdfast.problems.deep_linear_network import (
+    LayerGradient,
+    Layers,
+    entry_gradient,
+    fitted_matrix,
+    matrix_gradient,
+)
 from holdfast.problems.matrix_completion import MatrixCompletion
 from holdfast.randomness import standard_normals, threefry
 

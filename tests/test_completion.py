@@ -241,3 +241,17 @@ def test_own_keys_are_those_of_jax():
     for number in (0, 1, 77, 2**31):
         expected = jax.random.key_data(jax.random.fold_in(key, np.uint32(number)))
         np.testing.assert_array_equal(jax.random.key_data(fold_in(key, jnp.uint32(number))), expected)
+
+
+def test_a_network_that_cannot_do_it_says_so():
+    plain = summary(simulate_completion(CompletionSettings(depth=1, steps=10, seeds=1)))
+    assert "One layer is plain regression" in plain["notes"][0]
+    narrow = CompletionSettings(problem="random", dimension=5, rank=3, width=2, steps=10, seeds=1)
+    assert summary(simulate_completion(narrow))["notes"] == [
+        "Width 2 is below the rank 3 of the matrix: it cannot be fitted exactly."
+    ]
+
+
+def test_a_ridge_that_overshoots_is_refused():
+    with pytest.raises(ValueError, match=r"step_size \* ridge must be below 1, .* got 0.4 \* 1000000.0"):
+        CompletionSettings(step_size=0.4, ridge=1e6)

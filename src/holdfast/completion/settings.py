@@ -83,6 +83,12 @@ class CompletionSettings:
                 raise ValueError(f"{field.name} must be one of {', '.join(allowed)}, got {getattr(self, field.name)!r}")
         if self.problem == "random" and self.rank > self.dimension:
             raise ValueError(f"rank must be at most dimension {self.dimension}, got {self.rank}")
+        for step_size, ridge in (("step_size", "ridge"), ("offshoot_step_size", "offshoot_ridge")):
+            if getattr(self, step_size) * getattr(self, ridge) >= 1:
+                raise ValueError(
+                    f"{step_size} * {ridge} must be below 1, or a factor 1 - 2 eta lambda makes every layer grow, got "
+                    f"{getattr(self, step_size)} * {getattr(self, ridge)}"
+                )
         if self.seed + self.seeds > 2**32:
             raise ValueError(f"seed + seeds must be at most 2^32, got {self.seed} + {self.seeds}")
 

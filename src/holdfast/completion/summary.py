@@ -42,7 +42,21 @@ def summary(simulation: Simulation) -> dict[str, Any]:
                 "outcome": {"code": outcome.code.name.lower(), "sentence": outcome.sentence},
             }
         )
-    return {"settings": settings.asdict(), "observed": problem.count, "runs": runs}
+    return {"settings": settings.asdict(), "observed": problem.count, "notes": _notes(simulation), "runs": runs}
+
+
+def _notes(simulation: Simulation) -> list[str]:
+    """What the shape of the network decides before any step is taken."""
+    settings, problem = simulation.settings, simulation.problem
+    notes = []
+    if settings.depth == 1:
+        notes.append(
+            "One layer is plain regression, entry by entry: no bias towards low rank, and hidden entries decay."
+        )
+    rank = int(np.linalg.matrix_rank(np.asarray(problem.truth)))
+    if settings.depth > 1 and settings.width < rank:
+        notes.append(f"Width {settings.width} is below the rank {rank} of the matrix: it cannot be fitted exactly.")
+    return notes
 
 
 def ending(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:
@@ -86,10 +100,11 @@ def table(simulation: Simulation) -> None:
     for column in columns:
         shown.add_column(column, justify="left" if column in ("s2 / s1 over time", "jumps") else "right")
     for row in range(min(SHOWN_RUNS, settings.seeds)):
+        gone = paths.diverged_at[row] >= 0  # what is left of it is the state before
         cells = [
             f"{settings.seed + row}",
-            sparkline(ratio[row], 30),
-            *(f"{number[row]:.2g}" for number in (ratio[:, -1], train, test)),
+            "diverged" if gone else sparkline(ratio[row], 30),
+            *("-" if gone else f"{number[row]:.2g}" for number in (ratio[:, -1], train, test)),
         ]
         cells.append(_told(_jumps(simulation, row, path[row])))
         if settings.offshoots:
@@ -105,7 +120,7 @@ def table(simulation: Simulation) -> None:
 def _sentences(simulation: Simulation, path: np.ndarray) -> list[str]:
     settings, paths = simulation.settings, simulation.paths
     ends = [ending(simulation, row, path[row]) for row in range(settings.seeds)]
-    told = [
+    told = _notes(simulation) + [
         f"{sum(end.sentence == text for end in ends)} x {text}" for text in dict.fromkeys(end.sentence for end in ends)
     ]
     sitting = SITTING * memory(settings.step_size, settings.ridge)

@@ -16,7 +16,7 @@ test: $(STAMP) lint  ## style, types and all tests but the slow ones
 	$(VENV)/bin/pytest -n auto -m "not slow"
 
 test-slow: $(STAMP)  ## the slow tests
-	$(VENV)/bin/pytest -m slow tests
+	$(VENV)/bin/pytest -n auto -m slow tests
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .

@@ -40,6 +40,10 @@ OPEN = (
     "Depth 3: eta=0.15, lambda=0.0022, label noise of variance 1. Depth 4: eta=0.12, lambda=0.001, variance 0.5. "
     "100,000 steps from random rotations times 0.7, then lambda / 30 and / 1000 for 25,000 steps each with exact "
     "labels and eta=0.15 or 0.1. All algorithms share starts and schedule.",
+    "The case is tuned: kind of matrix, mask, step sizes, ridges and noise were settled in six rounds on this problem "
+    "and the starts that are shown, and the share asked for was lowered from one half to a quarter. So it shows that "
+    "the effect exists, not that it is typical; gradient descent with a larger ridge (0.0034 at depth 3, two starts) "
+    "completes the matrix too.",
     "Plain SGD is shown beside: at the step sizes we tried its noise is too weak to leave the minima of gradient "
     "descent (0.15 and 0.36), or it diverges (from 0.38 on).",
     "One problem of this kind (seed 0). Where the observed entries of a random matrix are drawn uniformly there was "

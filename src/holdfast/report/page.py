@@ -38,7 +38,7 @@ $style</style>
 <body>
 <header>
 <h1>$title</h1>
-<p>The figures of the paper, drawn again, and its claims, tested. Each claim is a number that was measured, with a
+<p>The figures of the papers, drawn again, and their claims, tested. Each claim is a number that was measured, with a
 95 % interval: it holds if the whole interval lies in the allowed range, does not hold if none of it does, and is
 undecided otherwise. It holds with our choice where the paper leaves something open that we had to choose, and is
 outside the theorem's constants where the constants that the theorem asks for are not met.</p>

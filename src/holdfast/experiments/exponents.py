@@ -32,6 +32,8 @@ OPEN = (
     "The paper has no sharp threshold, no finite-time law and no sharp upper end: these are results of this project.",
     "Growth rates are measured without sampling error (population oracle): a finite batch lets the invariant signal "
     "leak into a spurious direction that shrinks, and sets a floor.",
+    "The two directions lie along the axes. With random bases, which we tried first, rounding leaks the invariant "
+    "signal into a direction that starts as small as these do, and only 9 of 20 growth rates agreed.",
 )
 SEEDS, QUICK_SEEDS = 64, 16
 

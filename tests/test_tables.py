@@ -51,6 +51,17 @@ def test_columns_are_told_apart(frame, tmp_path):
     assert len(frame) > MOST_CATEGORIES
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+@pytest.mark.parametrize("chunk_rows", [1000, 150])
+def test_row_numbers_are_left_out(frame, tmp_path, suffix, chunk_rows):
+    frame["number"] = 3 * np.arange(len(frame)) + 2
+    frame["almost"] = np.where(np.arange(len(frame)) == 399, 0, np.arange(len(frame)))  # falls once, at the end
+    frame["sorted"] = np.arange(len(frame)) // 2
+    found = survey(_write(frame, tmp_path / f"plants{suffix}"), "yield", "site", chunk_rows=chunk_rows)
+    assert [column.name for column in found.columns] == ["height", "colour", "grown", "almost", "sorted"]
+    assert found.notes == ["number rises from row to row in whole numbers and was left out as a row number."]
+
+
 def test_encoding_is_the_same_for_new_tables():
     columns = [Column("height"), Column("colour", ["red", "blue", "green"])]
     new = pd.DataFrame({"colour": ["green", "red", "violet", None], "height": ["1.5", "2", "x", "4"]})

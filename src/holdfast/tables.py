@@ -15,6 +15,8 @@ CHUNK_ROWS = 100_000
 MOST_CATEGORIES = 50
 # Losing more of the rows to missing values changes what the table is about.
 LARGEST_LOSS = 0.5
+# In fewer rows whole numbers that rise from row to row may do so by chance, or by design.
+FEWEST_NUMBERED = 20
 
 
 def read_chunks(path: Path, rows: int = CHUNK_ROWS, text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
@@ -127,6 +129,7 @@ class _Look:
         values: how often each text occurs.
         missing: rows without a value.
         target_values: different values of the target, at least three of them if there are.
+        last: the last value of each column whose values are whole numbers that have been rising from row to row.
     """
 
     rows: int = 0
@@ -134,6 +137,7 @@ class _Look:
     values: dict[str, Counter[str]] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
     target_values: set = field(default_factory=set)
+    last: dict[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> set[str]:
@@ -190,6 +194,8 @@ def survey(
                 notes.append(f"{name} holds text beside numbers, and all its values were taken as categories.")
         elif found == {"empty"}:
             notes.append(f"{name} is empty and was left out.")
+        elif name in seen.last and seen.rows >= FEWEST_NUMBERED:
+            notes.append(f"{name} rises from row to row in whole numbers and was left out as a row number.")
         else:
             columns.append(Column(name))
     if not columns:
@@ -209,6 +215,7 @@ def _look(
     for chunk in read_chunks(path, chunk_rows, text):
         if seen.rows == 0:
             _check_names(list(chunk.columns), target, environment, exclude)
+        first = seen.rows == 0
         seen.rows += len(chunk)
         if len(seen.target_values) < 3:
             seen.target_values |= set(chunk[target].dropna().unique()[:3].tolist())
@@ -217,12 +224,22 @@ def _look(
                 continue
             if absent := int(chunk[name].isna().sum()):
                 seen.missing[name] += absent
+            if first or name in seen.last:
+                _follow(chunk[name], name, seen.last)
             kind = _kind(chunk[name])
             seen.kinds.setdefault(name, set()).add(kind)
             if kind == "category" and name not in (target, environment):
                 counts = chunk[name].dropna().astype(str).value_counts()
                 seen.values.setdefault(name, Counter()).update({str(key): int(n) for key, n in counts.items()})
     return seen
+
+
+def _follow(values: pd.Series, name: str, last: dict[str, float]) -> None:
+    """Note the last value of a column if it rises in whole numbers through this piece too; forget the column if not."""
+    before = last.pop(name, -np.inf)
+    whole = len(values) > 0 and pd.api.types.is_integer_dtype(values) and not values.isna().any()
+    if whole and (np.diff(values, prepend=before) > 0).all():
+        last[name] = float(values.iloc[-1])
 
 
 def encode(chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:

@@ -173,7 +173,7 @@ def test_differences_can_be_tolerated():
     strict, lenient = (HeteroRegressor(tolerance=t).fit(x, y, environments=codes) for t in (0.0, 0.2))
     assert not strict.invariant_[0]
     assert strict.stability_["spread"].iloc[0] == pytest.approx(0.15, abs=0.03)
-    assert any("x0 varies by less than 30% of the effect itself" in sentence for sentence in strict.advice_)
+    assert any("Varying by less than 30% of the effect itself: x0" in sentence for sentence in strict.advice_)
     assert lenient.invariant_[0]
 
 
@@ -196,8 +196,18 @@ def test_tiny_environments_and_constant_columns_are_handled():
     codes[:3] = [7, 8, 8]
     model = HeteroRegressor().fit(np.column_stack([x, np.ones(len(y))]), y, environments=codes)
     assert model.invariant_.tolist() == [True, False, False]
-    assert any("Fewer than 20 rows have 2 of 5 environments (7, 8)" in sentence for sentence in model.advice_)
+    assert any("Environments with fewer than 20 rows: 2 of 5 (7, 8)" in sentence for sentence in model.advice_)
     assert any("Constant, and therefore without effect: x2" in sentence for sentence in model.advice_)
+
+
+def test_environments_that_hardly_measure_an_effect_do_not_set_its_range():
+    x, y, codes = _small()
+    codes = codes.copy()
+    codes[:2] = 7
+    x[:2, 0], y[:2] = [1e-3, -1e-3], [40.0, -40.0]  # the feature hardly moves in environment 7, and y does
+    model = HeteroRegressor().fit(x, y, environments=codes)
+    assert model.effects_.loc[7, "x0"] > 20
+    assert model.stability_.loc["x0", "highest_effect"] == model.effects_.drop(7)["x0"].max() < 2
 
 
 def test_the_choice_can_be_made_by_hand():

@@ -19,7 +19,7 @@ class TableFindings(NamedTuple):
         counts: (environments,), rows.
         kept, varies: (features,), who survives, and whose effect varies beyond sampling error.
         survived: (features,), share of runs.
-        lowest, highest: (features,), range of the effect over environments.
+        lowest, highest: (features,), range of the effect over the environments that measure it well.
         explained, explained_by_all: share of the response that the kept features and that all features explain.
         pooled_significance: probability of the differences between environments if there were none.
         significance_of_kept: the same for the kept features alone.
@@ -123,7 +123,7 @@ def _verdict(f: TableFindings) -> Iterator[str]:
 def _features(f: TableFindings) -> Iterator[str]:
     if f.kept.any():
         yield (
-            f"Kept: {_listed(f.names, f.kept)}. They explain {f.explained:.0%} of the response, all features together "
+            f"Kept: {_listed(f.names, f.kept)}. This explains {f.explained:.0%} of the response, all features together "
             f"{f.explained_by_all:.0%}."
         )
     washed = ~f.kept & f.varies
@@ -136,9 +136,9 @@ def _features(f: TableFindings) -> Iterator[str]:
         mild = washed & (f.spread < MILD_SPREAD)
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
-                f"Among these {_listed(f.names, mild)} varies by less than {MILD_SPREAD:.0%} of the effect itself. "
-                "A larger tolerance would keep what varies so little; use it only for features that cannot be "
-                "consequences of the response."
+                f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {_listed(f.names, mild)}. A larger "
+                "tolerance would keep what varies so little; use it only for features that cannot be consequences of "
+                "the response."
             )
     left = ~f.kept & ~f.varies
     if left.any() and not left.all():
@@ -154,8 +154,8 @@ def _cautions(f: TableFindings) -> Iterator[str]:
     doubtful = f.kept & (f.survived < DOUBTFUL)
     if doubtful.any() and len(f.counts) > 1:
         yield (
-            f"In less than {DOUBTFUL:.0%} of the runs at the chosen amplification survived "
-            f"{_listed(f.names, doubtful)}: kept by the tests on the whole table, but treat with care."
+            f"Treat with care: {_listed(f.names, doubtful)}. The tests on the whole table keep it, but it survived in "
+            f"less than {DOUBTFUL:.0%} of the runs at the chosen amplification."
         )
     if f.kept.any() and len(f.counts) > 1 and f.significance_of_kept < 0.01:
         yield (
@@ -170,12 +170,12 @@ def _cautions(f: TableFindings) -> Iterator[str]:
         yield (
             f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
             f"standard deviations apart from {low} to {high}. No feature explains that, and a new environment will "
-            "have a level of its own."
+            'have a level of its own. In a regression, level="environment" sets levels aside and compares effects.'
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:
-        rows = f"{int(tiny.sum())} of {len(f.counts)} environments"
-        yield f"Fewer than {FEW_ROWS} rows have {rows} ({_listed([str(label) for label in f.labels], tiny)})."
+        listed = _listed([str(label) for label in f.labels], tiny)
+        yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {len(f.counts)} ({listed})."
     if f.constant:
         yield f"Constant, and therefore without effect: {', '.join(f.constant)}."
 

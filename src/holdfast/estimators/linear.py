@@ -12,6 +12,10 @@ from holdfast.estimators.dynamics import Program
 from holdfast.estimators.evidence import Evidence, pooled_effects
 from holdfast.estimators.washout import Washout, washout
 
+# An environment hardly measures an effect if its standard error there is this many times the median one: it has few
+# rows, or the feature hardly moves in it.
+HARDLY_MEASURED = 3.0
+
 
 class Coordinates(NamedTuple):
     """A coordinate system of the standardised features.
@@ -118,6 +122,7 @@ def fit_linear(
     names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]
     units = table.response_scale / table.scale if plain else np.full(evidence.dimension, table.response_scale)
     effects = _effects(washed, names, table.labels, units)
+    measured = effects.where(_well_measured(washed.slopes))
     coefficients = system.directions @ washed.fitted.coefficients * table.response_scale / table.scale
     return LinearFit(
         coefficients,
@@ -126,8 +131,8 @@ def fit_linear(
         washed,
         system,
         effects,
-        _stability(washed, effects, units, pooled_effects(evidence, washed.fitted, washed.slopes)),
-        advise(_findings(table, names, evidence, washed, effects)),
+        _stability(washed, measured, units, pooled_effects(evidence, washed.fitted, washed.slopes)),
+        advise(_findings(table, names, evidence, washed, measured)),
         _reason(washed),
     )
 
@@ -162,8 +167,16 @@ def _effects(washed: Washout, names: Sequence[str], labels: Sequence[Any], units
     return pd.DataFrame(own * units, index=pd.Index(list(labels), name="environment"), columns=list(names))
 
 
-def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray, pooled: np.ndarray) -> pd.DataFrame:
-    low, high = effects.min(), effects.max()
+def _well_measured(slopes: Slopes) -> np.ndarray:
+    """(environments, features): where an environment says something about the range of an effect."""
+    curvature = np.asarray(slopes.curvature)
+    moves = curvature > 0
+    error = np.where(moves, np.sqrt(slopes.variance) / np.where(moves, curvature, 1.0), np.inf)
+    return error <= HARDLY_MEASURED * np.median(error, axis=0)
+
+
+def _stability(washed: Washout, measured: pd.DataFrame, units: np.ndarray, pooled: np.ndarray) -> pd.DataFrame:
+    low, high = measured.min(), measured.max()
     return pd.DataFrame(
         {
             "coefficient": washed.fitted.coefficients * units,
@@ -175,7 +188,7 @@ def _stability(washed: Washout, effects: pd.DataFrame, units: np.ndarray, pooled
             "varies": washed.varies,
             "survived": washed.paths.survived.mean(0),
         },
-        index=pd.Index(effects.columns, name="feature"),
+        index=pd.Index(measured.columns, name="feature"),
     )
 
 
@@ -199,7 +212,7 @@ def _share(spread: np.ndarray, effect: np.ndarray) -> np.ndarray:
 
 
 def _findings(
-    table: Table, names: Sequence[str], evidence: Evidence, washed: Washout, effects: pd.DataFrame
+    table: Table, names: Sequence[str], evidence: Evidence, washed: Washout, measured: pd.DataFrame
 ) -> TableFindings:
     constant_fit = evidence.solve(np.arange(0))
     levels = np.asarray(washed.slopes.intercept) / table.loss_scale
@@ -210,8 +223,8 @@ def _findings(
         kept=washed.kept,
         varies=washed.varies,
         survived=washed.paths.survived.mean(0),
-        lowest=effects.min().to_numpy(),
-        highest=effects.max().to_numpy(),
+        lowest=measured.min().to_numpy(),
+        highest=measured.max().to_numpy(),
         explained=_explained(evidence, evidence.deviance(washed.fitted), evidence.deviance(constant_fit)),
         explained_by_all=_explained(evidence, evidence.deviance(washed.pooled), evidence.deviance(constant_fit)),
         pooled_significance=washed.pooled_test.significance,

@@ -52,8 +52,8 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         coef_: (features,), exactly 0 where washed out.
         intercept_: a number.
         invariant_: (features,), True where the feature survived. With `rotation`, of the columns of `directions_`.
-        stability_: table of features: coefficient, exponent, lowest and highest effect over environments and its
-            range, whether it varies beyond sampling error, share of runs in which it survived.
+        stability_: table of features: coefficient, exponent, lowest and highest effect over the environments that
+            measure it well and its range, whether it varies beyond sampling error, share of runs in which it survived.
         effects_: table of environments x features: the coefficient that a feature would have in an environment, all
             others as they are.
         advice_: sentences.

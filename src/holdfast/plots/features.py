@@ -118,11 +118,12 @@ def save_figures(estimator: Any, folder: Path) -> list[Path]:
 
 
 def _standardised(estimator: Any) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Effects, the verdict on each feature, and the features to show, kept ones first."""
+    """Effects where they are well measured, the verdict on each feature, and the features to show, kept ones first."""
     stability = estimator.stability_
     plain = estimator.coordinates_ == "features"
     units = estimator.scale_ / estimator.response_scale_ if plain else 1 / estimator.response_scale_
-    effects = estimator.effects_ * units
+    lowest, highest = stability["lowest_effect"], stability["highest_effect"]
+    effects = estimator.effects_.where((estimator.effects_ >= lowest) & (estimator.effects_ <= highest)) * units
     words = np.where(estimator.invariant_, "kept", np.where(stability["varies"], "washed out", "not needed"))
     verdicts = dict(zip(stability.index, words, strict=True))
     ranks = {word: rank for rank, word in enumerate(VERDICTS)}

@@ -82,7 +82,10 @@ def test_the_page_stands_alone_and_its_links_lead_somewhere():
         assert image["alt"]
         assert image["src"].startswith("data:image/svg+xml;base64,")
     links = [each["href"] for each in read.all("a")]
-    assert {link for link in links if not link.startswith("#")} == {"https://arxiv.org/abs/2403.01420"}
+    assert {link for link in links if not link.startswith("#")} == {
+        "https://arxiv.org/abs/2403.01420",
+        "comparison.html",
+    }
     assert {link[1:] for link in links if link.startswith("#")} <= set(read.ids)
     assert "url(" not in page(SECTIONS, versions=VERSIONS)
     assert "@import" not in page(SECTIONS, versions=VERSIONS)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from string import Template
 
 from holdfast.comparison.findings import findings
 from holdfast.comparison.methods import METHODS
@@ -11,48 +10,17 @@ from holdfast.comparison.recorded import about_recorded
 from holdfast.comparison.runner import Comparison
 from holdfast.comparison.table import LEGEND, Block, Shown, blocks, interval, number
 from holdfast.comparison.tests import ABOUT_GROUPS, TESTS
-from holdfast.report.page import STYLE
+from holdfast.report import markup
 
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-$style
-.wide { overflow-x: auto; }
-.wide table { min-width: 48rem; }
-.wide tbody th { min-width: 11rem; }
-.leads { font-weight: 700; }
-@media (max-width: 48rem) { .wide table { min-width: 0; } }
-</style>
-</head>
-<body>
-<header>
-<h1>$title</h1>
-<p>Methods that learn from several environments, on public tests in which some features predict the target everywhere
-and others only where they were learned. $legend</p>
-</header>
-<main>
-<section id="summary" aria-label="Summary">
-$summary
-</section>
-<nav id="contents" aria-label="Contents">
-<h2>Contents</h2>
-<ul>
-$contents
-</ul>
-</nav>
-$sections
-</main>
-<footer class="faint">
-<p>Published results: $source.</p>
-<p>Recorded results: $recorded</p>
-</footer>
-</body>
-</html>
-""")
+METHODS_TITLE, FAILURES_TITLE = "Methods and how they are tuned", "Cells that failed"
+_LEAD = (
+    "Methods that learn from several environments, on public tests in which some features predict the target "
+    "everywhere and others only where they were learned."
+)
+_REPORT = (
+    'The reproduction of the papers: <a href="report.html">report.html</a>, which <code>holdfast reproduce</code> '
+    "writes beside this page."
+)
 
 
 def page(comparison: Comparison, *, versions: Mapping[str, str], quick: bool = False) -> str:
@@ -66,54 +34,44 @@ def page(comparison: Comparison, *, versions: Mapping[str, str], quick: bool = F
     tables = blocks(comparison)
     groups = list(dict.fromkeys(block.group for block in tables))
     sections = [_section(comparison, group, [block for block in tables if block.group == group]) for group in groups]
-    contents = [(_place(group), group.capitalize()) for group in groups] + [
-        ("methods", "Methods and how they are tuned")
-    ]
+    contents = {_place(group): group.capitalize() for group in groups}
     sections.append(_methods(comparison))
+    contents["methods"] = METHODS_TITLE
     if comparison.failures:
         sections.append(_failures(comparison))
-        contents.append(("failures", "Cells that failed"))
-    return _PAGE.substitute(
-        title="Holdfast: comparison" + (" (quick look)" if quick else ""),
-        style=STYLE.read_text(encoding="utf-8"),
-        legend=escape(LEGEND),
+        contents["failures"] = FAILURES_TITLE
+    return markup.document(
+        "Holdfast: comparison" + (" (quick look)" if quick else ""),
+        lead=f"{_LEAD} {escape(LEGEND)}",
         summary=_summary(comparison, versions, quick),
-        contents="\n".join(f'<li><a href="#{place}">{escape(text)}</a></li>' for place, text in contents),
-        sections="\n".join(sections),
-        source=escape(SOURCE),
-        recorded=escape(about_recorded()),
+        contents=contents,
+        sections=sections,
+        footer=(f"Published results: {escape(SOURCE)}.", f"Recorded results: {escape(about_recorded())}", _REPORT),
     )
 
 
 def _summary(comparison: Comparison, versions: Mapping[str, str], quick: bool) -> str:
-    parts = ['<p class="notice open">Quick look: few seeds, wide intervals.</p>'] if quick else []
+    parts = [markup.notice("open", "Quick look: few seeds, wide intervals.")] if quick else []
     if comparison.failures:
-        parts.append(f'<p class="notice bad">{len(comparison.failures)} cells <a href="#failures">failed</a>.</p>')
-    facts = {
+        parts.append(markup.notice("bad", f'{len(comparison.failures)} cells <a href="#failures">failed</a>.'))
+    known = {
         "Tests": str(len(comparison.tests)),
         "Methods": str(len(comparison.methods)),
         "Cells": str(sum(map(len, comparison.cells.values()))),
         "Versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
-    rows = "\n".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
-    return "\n".join([*parts, f'<dl class="facts">\n{rows}\n</dl>'])
+    return "\n".join([*parts, markup.facts(known)])
 
 
 def _section(comparison: Comparison, group: str, tables: Sequence[Block]) -> str:
-    place = _place(group)
-    parts = [
-        f'<section id="{place}" aria-labelledby="{place}-title">',
-        f'<h2 id="{place}-title">{escape(group.capitalize())}</h2>',
-        f"<p>{escape(ABOUT_GROUPS[group])}</p>",
-    ]
+    parts = [f"<p>{escape(ABOUT_GROUPS[group])}</p>"]
     told = [each for test in tables[0].tests for each in findings(comparison, test)]
     if told:
-        items = "\n".join(f"<li>{escape(sentence)}</li>" for sentence in told)
-        parts.append(f"<h3>Who leads, and where we do not</h3>\n<ul>\n{items}\n</ul>")
+        parts += ["<h3>Who leads, and where we do not</h3>", markup.items(told)]
     for block in tables:
         parts += [f"<h3>{escape(block.title)}</h3>", _table(block)]
-    abouts = "\n".join(f"<dt>{escape(test)}</dt><dd>{escape(TESTS[test].about)}</dd>" for test in tables[0].tests)
-    return "\n".join([*parts, f'<dl class="facts">\n{abouts}\n</dl>', "</section>"])
+    parts.append(markup.facts({test: TESTS[test].about for test in tables[0].tests}))
+    return markup.section(_place(group), group.capitalize(), *parts)
 
 
 def _table(block: Block) -> str:
@@ -122,20 +80,13 @@ def _table(block: Block) -> str:
         (f'<span class="faint">{escape(title)}</span>', {test: _value(value) for test, value in row.items()})
         for title, row in block.published.items()
     ]
-    head = "".join(f'<th scope="col" role="columnheader">{escape(column)}</th>' for column in ("method", *block.tests))
-    body = "\n".join(_row(title, cells, block.tests) for title, cells in rows)
-    return (
+    shown = [markup.row(title, {test: cells.get(test, "") for test in block.tests}) for title, cells in rows]
+    return "\n".join([
         # What scrolls must be reachable by keyboard.
-        f'<div class="wide" role="group" tabindex="0" aria-label="{escape(block.title)}">\n<table role="table">\n'
-        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n<tbody role="rowgroup">\n{body}\n</tbody>\n'
-        "</table>\n</div>"
-    )
-
-
-def _row(title: str, cells: Mapping[str, str], tests: Sequence[str]) -> str:
-    """A row; the label of a cell stands in for the column head where rows are shown as cards."""
-    body = "".join(f'<td role="cell" data-label="{escape(test)}">{cells.get(test, "")}</td>' for test in tests)
-    return f'<tr role="row"><th scope="row" role="rowheader">{title}</th>{body}</tr>'
+        f'<div class="wide" role="group" tabindex="0" aria-label="{escape(block.title)}">',
+        markup.table(("method", *block.tests), shown),
+        "</div>",
+    ])  # fmt: skip
 
 
 def _cell(shown: Shown) -> str:
@@ -150,19 +101,12 @@ def _value(value: float) -> str:
 
 def _methods(comparison: Comparison) -> str:
     chosen = [METHODS[name] for name in comparison.methods]
-    rows = "\n".join(f"<dt>{escape(each.title)}</dt><dd>{escape(each.about)}</dd>" for each in chosen)
-    title = '<h2 id="methods-title">Methods and how they are tuned</h2>'
-    head = f'<section id="methods" aria-labelledby="methods-title">\n{title}'
-    return f'{head}\n<dl class="facts">\n{rows}\n</dl>\n</section>'
+    return markup.section("methods", METHODS_TITLE, markup.facts({each.title: each.about for each in chosen}))
 
 
 def _failures(comparison: Comparison) -> str:
-    items = "\n".join(
-        f"<li>{escape(test)}, {escape(method)}, seed {seed}: {escape(error)}</li>"
-        for (test, method, seed), error in comparison.failures.items()
-    )
-    title = '<h2 id="failures-title">Cells that failed</h2>'
-    return f'<section id="failures" aria-labelledby="failures-title">\n{title}\n<ul>\n{items}\n</ul>\n</section>'
+    failed = [f"{test}, {method}, seed {seed}: {error}" for (test, method, seed), error in comparison.failures.items()]
+    return markup.section("failures", FAILURES_TITLE, markup.items(failed))
 
 
 def _place(group: str) -> str:

@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
-from string import Template
 
 from holdfast.claims import Claim, Verdict
+from holdfast.report import markup
 
-STYLE = Path(__file__).with_name("style.css")
 # The class that colours a verdict. The word always stands beside the colour.
 TONES = {
     Verdict.HOLDS: "good",
@@ -26,43 +24,20 @@ NARROWEST = 0.94
 # Wider than a phone, in the units of an SVG, which are pixels of the page.
 WIDE = 360
 
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-$style</style>
-</head>
-<body>
-<header>
-<h1>$title</h1>
-<p>The figures of the papers, drawn again, and their claims, tested. Each claim is a number that was measured, with a
-95 % interval: it holds if the whole interval lies in the allowed range, does not hold if none of it does, and is
-undecided otherwise. It holds with our choice where the paper leaves something open that we had to choose, and is
-outside the theorem's constants where the constants that the theorem asks for are not met.</p>
-</header>
-<main>
-<section id="summary" aria-label="Summary">
-$summary
-</section>
-<nav id="contents" aria-label="Contents">
-<h2>Contents</h2>
-<ul>
-$contents
-</ul>
-</nav>
-$sections
-</main>
-<footer class="faint">
-<p>The paper: Y. Xu, Y. Gu and C. Fang, <a href="https://arxiv.org/abs/2403.01420">The Implicit Bias of Heterogeneity
-towards Invariance: A Study of Multi-Environment Matrix Sensing</a>, NeurIPS 2024. Experiments on jumps: Z. Wang and
-A. Jacot, Implicit Bias of SGD in L2-regularized Linear DNNs: One-way Jumps from High to Low Rank, ICLR 2024.</p>
-</footer>
-</body>
-</html>
-""")
+_LEAD = (
+    "The figures of the papers, drawn again, and their claims, tested. Each claim is a number that was measured, with "
+    "a 95 % interval: it holds if the whole interval lies in the allowed range, does not hold if none of it does, and "
+    "is undecided otherwise. It holds with our choice where the paper leaves something open that we had to choose, and "
+    "is outside the theorem's constants where the constants that the theorem asks for are not met."
+)
+_FOOTER = (
+    'The paper: Y. Xu, Y. Gu and C. Fang, <a href="https://arxiv.org/abs/2403.01420">The Implicit Bias of '
+    "Heterogeneity towards Invariance: A Study of Multi-Environment Matrix Sensing</a>, NeurIPS 2024. Experiments on "
+    "jumps: Z. Wang and A. Jacot, Implicit Bias of SGD in L2-regularized Linear DNNs: One-way Jumps from High to Low "
+    "Rank, ICLR 2024.",
+    'Methods for tables with environments, compared: <a href="comparison.html">comparison.html</a>, which '
+    "<code>holdfast compare</code> writes beside this page.",
+)
 
 
 @dataclass(frozen=True)
@@ -106,19 +81,20 @@ def page(
     failures = failures or {}
     claims = [claim for section in sections for claim in section.claims]
     body = [_section(section) for section in sections]
-    contents = [(f"experiment-{section.name}", f"{label(section.name)}: {section.title}") for section in sections]
+    contents = {f"experiment-{section.name}": f"{label(section.name)}: {section.title}" for section in sections}
     if failures:
         body.append(_failures(failures))
-        contents.append(("failures", "Experiments that failed"))
+        contents["failures"] = "Experiments that failed"
     if claims:
         body.append(_ledger(claims))
-        contents.append(("ledger", "All claims"))
-    return _PAGE.substitute(
-        title="Holdfast: reproduction report" + (" (quick look)" if quick else ""),
-        style=STYLE.read_text(encoding="utf-8"),
+        contents["ledger"] = "All claims"
+    return markup.document(
+        "Holdfast: reproduction report" + (" (quick look)" if quick else ""),
+        lead=_LEAD,
         summary=_summary(sections, claims, versions, quick, failures),
-        contents="\n".join(f'<li><a href="#{escape(place)}">{escape(text)}</a></li>' for place, text in contents),
-        sections="\n".join(body),
+        contents=contents,
+        sections=body,
+        footer=_FOOTER,
     )
 
 
@@ -177,14 +153,14 @@ def _summary(
 ) -> str:
     parts = []
     if quick:
-        parts.append(_notice("open", "Quick look: few seeds. The verdicts are no test of the claims."))
+        parts.append(markup.notice("open", "Quick look: few seeds. The verdicts are no test of the claims."))
     broken = [claim for claim in claims if claim.broken]
     if broken:
         links = ", ".join(f'<a href="#claim-{escape(claim.id)}">{escape(claim.id)}</a>' for claim in broken)
-        parts.append(_notice("bad", f"Recorded as holding, but not this time: {links}."))
+        parts.append(markup.notice("bad", f"Recorded as holding, but not this time: {links}."))
     if failures:
         names = ", ".join(map(escape, failures))
-        parts.append(_notice("bad", f'Stopped with an error: {names} (<a href="#failures">see below</a>).'))
+        parts.append(markup.notice("bad", f'Stopped with an error: {names} (<a href="#failures">see below</a>).'))
     counts = Counter(claim.verdict for claim in claims)
     items = [
         f'<li class="{TONES[verdict]}"><strong>{counts[verdict]}</strong> {escape(verdict)}</li>'
@@ -194,16 +170,11 @@ def _summary(
     if items:
         parts.append(f"<p>{_count(len(claims), 'claim')} from {_count(len(sections), 'experiment')}:</p>")
         parts.append('<ul class="counts">\n' + "\n".join(items) + "\n</ul>")
-    facts = {
+    known = {
         "Seeds": ", ".join(f"{label(section.name)}: {section.seeds}" for section in sections) or "none",
         "Versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
-    rows = "\n".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
-    return "\n".join([*parts, f'<dl class="facts">\n{rows}\n</dl>'])
-
-
-def _notice(tone: str, text: str) -> str:
-    return f'<p class="notice {tone}">{text}</p>'
+    return "\n".join([*parts, markup.facts(known)])
 
 
 def _count(amount: int, noun: str) -> str:
@@ -211,21 +182,13 @@ def _count(amount: int, noun: str) -> str:
 
 
 def _section(section: Section) -> str:
-    place = f"experiment-{escape(section.name)}"
-    parts = [
-        f'<section id="{place}" aria-labelledby="{place}-title">',
-        f'<h2 id="{place}-title">{escape(label(section.name))}: {escape(section.title)}</h2>',
-        f"<p>{escape(section.about)}</p>",
-        _figure(section),
-    ]
+    parts = [f"<p>{escape(section.about)}</p>", _figure(section)]
     if section.left_open:
-        items = "\n".join(f"<li>{escape(text)}</li>" for text in section.left_open)
-        parts.append(f"<h3>What the paper leaves open</h3>\n<ul>\n{items}\n</ul>")
+        parts += ["<h3>What the paper leaves open</h3>", markup.items(section.left_open)]
     if section.claims:
-        parts.append("<h3>Claims</h3>")
         columns = ("claim", "measured", "interval", "allowed", "verdict", "why")
-        parts.append(_table(columns, [_row(claim) for claim in section.claims]))
-    return "\n".join([*parts, "</section>"])
+        parts += ["<h3>Claims</h3>", markup.table(columns, [_row(claim) for claim in section.claims])]
+    return markup.section(f"experiment-{section.name}", f"{label(section.name)}: {section.title}", *parts)
 
 
 def _figure(section: Section) -> str:
@@ -264,7 +227,7 @@ def _row(claim: Claim) -> str:
         "why": f"<span>{escape(claim.why)}</span>",
     }
     head = f'{escape(claim.statement)}<br><span class="faint">{escape(claim.source)}</span>'
-    return _cells(f' id="claim-{escape(claim.id)}"', head, cells)
+    return markup.row(head, cells, place=f"claim-{claim.id}")
 
 
 def _ledger(claims: Sequence[Claim]) -> str:
@@ -279,38 +242,16 @@ def _ledger(claims: Sequence[Claim]) -> str:
             "recorded": f"<span>{escape(claim.recorded)}</span>",
             "verdict": _verdict(claim.verdict),
         }
-        rows.append(_cells("", f'<a href="#claim-{escape(claim.id)}">{escape(claim.id)}</a>', cells))
+        rows.append(markup.row(f'<a href="#claim-{escape(claim.id)}">{escape(claim.id)}</a>', cells))
     note = "<p>Recorded is the verdict this project stands by; verdict is what this run measured.</p>"
-    table = _table(("claim", "source", "settings", "measured", "interval", "allowed", "recorded", "verdict"), rows)
-    head = '<section id="ledger" aria-labelledby="ledger-title">\n<h2 id="ledger-title">All claims</h2>'
-    return "\n".join([head, note, table, "</section>"])
+    columns = ("claim", "source", "settings", "measured", "interval", "allowed", "recorded", "verdict")
+    return markup.section("ledger", "All claims", note, markup.table(columns, rows))
 
 
 def _verdict(verdict: Verdict) -> str:
     return f'<span class="verdict {TONES[verdict]}">{escape(verdict)}</span>'
 
 
-def _table(columns: Sequence[str], rows: Sequence[str]) -> str:
-    head = "".join(f'<th scope="col" role="columnheader">{escape(column)}</th>' for column in columns)
-    return "\n".join([
-        '<table role="table">',
-        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>',
-        '<tbody role="rowgroup">',
-        *rows,
-        "</tbody>",
-        "</table>",
-    ])  # fmt: skip
-
-
-def _cells(attributes: str, head: str, cells: Mapping[str, str]) -> str:
-    """A row; the label of a cell stands in for the column head where rows are shown as cards."""
-    body = "".join(f'<td role="cell" data-label="{escape(name)}">{cell}</td>' for name, cell in cells.items())
-    return f'<tr role="row"{attributes}><th scope="row" role="rowheader">{head}</th>{body}</tr>'
-
-
 def _failures(failures: Mapping[str, str]) -> str:
     parts = [f"<h3>{escape(label(name))}</h3>\n<pre>{escape(error)}</pre>" for name, error in failures.items()]
-    head = (
-        '<section id="failures" aria-labelledby="failures-title">\n<h2 id="failures-title">Experiments that failed</h2>'
-    )
-    return "\n".join([head, *parts, "</section>"])
+    return markup.section("failures", "Experiments that failed", *parts)

@@ -5,9 +5,7 @@ import functools
 import io
 import operator
 import os
-import re
 import sys
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +13,7 @@ import tyro
 
 from holdfast import __version__
 from holdfast.commands import advise, bench, compare, fit, jumps, phase, predict, reproduce, simulate, window
+from holdfast.refusals import sentence
 
 COMMANDS: dict[str, Any] = {
     "simulate": simulate,
@@ -66,16 +65,7 @@ def _parse(arguments: list[str]) -> Any:
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise SystemExit(_refuse(_sentence(messages.getvalue()))) from None
-
-
-def _sentence(box: str) -> str:
-    """The first paragraph of the box that tyro draws around an error."""
-    texts = [line.strip("│╭╮╰╯+| ") for line in box.splitlines()[1:]]
-    # Where it cannot draw lines, the box is made of hyphens.
-    paragraphs = [list(group) for ruled, group in groupby(texts, lambda text: not text.strip("─-")) if not ruled]
-    lines = paragraphs[0] if paragraphs else texts
-    return re.sub(r"^Error parsing (\S*settings|Arguments): ", "", " ".join(lines))
+        raise SystemExit(_refuse(sentence(messages.getvalue()))) from None
 
 
 def _refuse(sentence: str) -> int:

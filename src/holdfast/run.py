@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -156,9 +156,13 @@ class _Carry(NamedTuple):
     diverged_at: jax.Array
 
 
-# One thread at a time may look up or compile a program: otherwise two workers would compile the same one twice.
-# Execution is asynchronous and takes place outside of the lock.
-_compiling = threading.Lock()
+@cache
+def _compiling(build: Build) -> threading.Lock:
+    """To look up or compile the programs of a build, one thread at a time: otherwise two would compile the same twice.
+
+    Execution is asynchronous and takes place outside of the lock.
+    """
+    return threading.Lock()
 
 
 class _Pace:
@@ -179,8 +183,8 @@ class _Slab:
     """The runs of one slab on their way through the steps."""
 
     def __init__(self, pace: "_Pace", *program: Any):
-        self._pace, self._program = pace, program
-        with _compiling:
+        self._pace, self._program, self._compiling = pace, program, _compiling(program[0])
+        with self._compiling:
             # No step at all: the first record comes from the program of all others, not from one more to compile.
             self.carry, record = _advance(*program, _start(*program), np.int32(0), np.int32(0))
         self.record = jax.tree.map(np.asarray, record)
@@ -190,7 +194,7 @@ class _Slab:
         while begin < end:
             steps = min(self._pace.stretch, end - begin)
             clock = time.monotonic()
-            with _compiling:
+            with self._compiling:
                 self.carry, record = _advance(*self._program, self.carry, np.int32(begin), np.int32(begin + steps))
             self.record = jax.tree.map(np.asarray, record)
             self._pace.heed(steps, time.monotonic() - clock)

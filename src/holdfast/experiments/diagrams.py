@@ -7,6 +7,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from holdfast import terminal
 from holdfast.experiments.phase import PLANES, draw_diagram, numbers
 from holdfast.experiments.shown import computed, written
 from holdfast.experiments.store import COMPUTED, Store, fingerprint
@@ -32,6 +33,7 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
+    say = partial(console.print, highlight=False, soft_wrap=True)
     store = Store(out / COMPUTED, fingerprint())
     table = Table(title="Share of cells in each region", title_justify="left")
     for column in ("plane", *(region.label for region in Region)):
@@ -39,7 +41,9 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
     for name in dict.fromkeys(names or PLANES):
         plane = PLANES[name]
         console.print(f"[bold]{name}[/bold] {plane.title}, {seeds} seeds a cell", highlight=False)
-        data = computed(store, f"phase_{name}_{cells}", seeds, partial(plane.simulate, cells, seeds), console)
-        written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}", console)
+        with terminal.progress(name) as progress:
+            simulate = partial(plane.simulate, cells, seeds, progress)
+            data = computed(store, f"phase_{name}_{cells}", seeds, simulate, say)
+        written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}", say)
         table.add_row(name, *(f"{np.mean(data['region'].values == region):.0%}" for region in Region))
     console.print(table)

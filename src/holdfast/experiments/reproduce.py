@@ -1,15 +1,22 @@
 """Runs experiments: progress, figures, numbers, the claims and a report. What is already computed is reused."""
 
 import json
+import threading
 import traceback
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
+import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from holdfast import terminal
 from holdfast.claims import Claim, Verdict
 from holdfast.experiments import (
     absorbing,
@@ -34,7 +41,7 @@ from holdfast.experiments import (
     theorem_4,
     theorem_8,
 )
-from holdfast.experiments.shown import computed, written
+from holdfast.experiments.shown import Say, computed, written
 from holdfast.experiments.store import COMPUTED, Store, fingerprint
 from holdfast.report import Section, page
 from holdfast.trajectory import versions
@@ -63,6 +70,8 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "jump_recovery": jump_recovery,
 }
 
+# Experiments that are computed at a time: while one compiles, which uses one core, the next has the others.
+AT_ONCE = 2
 COLOURS = {
     Verdict.HOLDS: "green",
     Verdict.HOLDS_WITH_OUR_CHOICE: "green",
@@ -95,22 +104,25 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    store = Store(out / COMPUTED, fingerprint())
-    chosen = list(dict.fromkeys(names or EXPERIMENTS))
+    say = partial(console.print, highlight=False, soft_wrap=True)
+    chosen = {name: EXPERIMENTS[name] for name in names or EXPERIMENTS}
+    counts = {name: seeds or (each.QUICK_SEEDS if quick else each.SEEDS) for name, each in chosen.items()}
     sections: list[Section] = []
     errors: dict[str, Exception] = {}
-    for place, name in enumerate(chosen, 1):
-        experiment = EXPERIMENTS[name]
-        count = seeds or (experiment.QUICK_SEEDS if quick else experiment.SEEDS)
-        head = f"[dim]{place} of {len(chosen)}[/dim] [bold]{name}[/bold]"
-        console.print(f"{head} {escape(experiment.TITLE)} ({count} seeds)", highlight=False, soft_wrap=True)
-        try:
-            section = _run(name, experiment, count, out, store, console)
-            _check_ids(section, sections)
-            sections.append(section)
-        except Exception as error:  # whatever it is, the other experiments go on; it is shown at the end
-            errors[name] = error
-            console.print("  [red]failed[/red], see the end")
+    with _computing(chosen, counts, Store(out / COMPUTED, fingerprint())) as under_way:
+        for place, (name, experiment) in enumerate(chosen.items(), 1):
+            head = f"[dim]{place} of {len(chosen)}[/dim] [bold]{name}[/bold]"
+            say(f"{head} {escape(experiment.TITLE)} ({counts[name]} seeds)")
+            try:
+                data, said = under_way.pop(name).result()
+                for line in said:
+                    say(line)
+                section = _shown(name, experiment, data, counts[name], out, say)
+                _check_ids(section, sections)
+                sections.append(section)
+            except Exception as error:  # whatever it is, the other experiments go on; it is shown at the end
+                errors[name] = error
+                say("  [red]failed[/red], see the end")
     ledger = [claim for section in sections for claim in section.claims]
     failures = {name: f"{type(error).__name__}: {error}" for name, error in errors.items()}
     ledger_file = {
@@ -120,8 +132,8 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
         "failed": failures,
         "claims": [claim.asdict() for claim in ledger],
     }
-    _write(out / "claims.json", json.dumps(ledger_file, indent=1, allow_nan=False) + "\n", console)
-    _write(out / "report.html", page(sections, versions=versions(), quick=quick, failures=failures), console)
+    _write(out / "claims.json", json.dumps(ledger_file, indent=1, allow_nan=False) + "\n", say)
+    _write(out / "report.html", page(sections, versions=versions(), quick=quick, failures=failures), say)
     if ledger:
         console.print(_table(ledger, quick))
     broken = [claim.id for claim in ledger if claim.broken]
@@ -133,10 +145,48 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
     return 1 if errors or (broken and not quick) else 0
 
 
-def _run(name: str, experiment: ModuleType, seeds: int, out: Path, store: Store, console: Console) -> Section:
-    """Compute or reuse, draw and judge one experiment."""
-    data = computed(store, name, seeds, lambda progress: experiment.simulate(seeds, progress), console)
-    paths = written(partial(experiment.draw, data), experiment.numbers(data), out, name, console)
+class _Computed(NamedTuple):
+    data: xr.Dataset
+    said: list[str]
+
+
+class _StoppedError(Exception):
+    """The user interrupted."""
+
+
+@contextmanager
+def _computing(
+    chosen: Mapping[str, ModuleType], counts: Mapping[str, int], store: Store
+) -> Iterator[dict[str, Future[_Computed]]]:
+    """The data sets of experiments on their way, in order, a few at a time."""
+    stop = threading.Event()
+    with terminal.progress_bars() as bars, ThreadPoolExecutor(AT_ONCE) as pool:
+
+        def compute(name: str) -> _Computed:
+            def simulate() -> xr.Dataset:
+                with bars(name) as show:
+
+                    def report(done: int, total: int) -> None:
+                        if stop.is_set():
+                            raise _StoppedError
+                        show(done, total)
+
+                    return chosen[name].simulate(counts[name], report)
+
+            said: list[str] = []
+            return _Computed(computed(store, name, counts[name], simulate, said.append), said)
+
+        try:
+            yield {name: pool.submit(compute, name) for name in chosen}
+        except BaseException:
+            stop.set()  # an interrupt ends what is under way at its next report
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _shown(name: str, experiment: ModuleType, data: xr.Dataset, seeds: int, out: Path, say: Say) -> Section:
+    """Draw and judge one experiment."""
+    paths = written(partial(experiment.draw, data), experiment.numbers(data), out, name, say)
     (figure,) = (path for path in paths if path.suffix == ".svg")
     return Section(
         name=name,
@@ -158,9 +208,9 @@ def _check_ids(section: Section, others: list[Section]) -> None:
         taken.add(claim.id)
 
 
-def _write(path: Path, text: str, console: Console) -> None:
+def _write(path: Path, text: str, say: Say) -> None:
     path.write_text(text, encoding="utf-8")
-    console.print(f"  wrote {path}", highlight=False, markup=False, soft_wrap=True)
+    say(f"  wrote {escape(str(path))}")
 
 
 def _table(ledger: list[Claim], quick: bool) -> Table:

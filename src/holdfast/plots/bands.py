@@ -42,7 +42,8 @@ def band(axes: Axes, values: xr.DataArray, along: str, label: str, **line) -> No
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write PNG and SVG; returns the paths."""
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    for path in paths:
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return paths
+    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    figure.savefig(png)
+    figure.set_layout_engine("none")  # everything is in its place; to find it again would take as long as to draw it
+    figure.savefig(svg, metadata={"Date": None})
+    return [png, svg]

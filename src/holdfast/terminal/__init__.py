@@ -1,8 +1,17 @@
 """What people see in a terminal: progress, tables and small plots."""
 
 from holdfast.terminal.answers import show_diagnosis, show_findings
-from holdfast.terminal.progress import progress
+from holdfast.terminal.progress import progress, progress_bars
 from holdfast.terminal.tables import show_advice, show_model
 from holdfast.terminal.trajectories import show, sparkline
 
-__all__ = ["progress", "show", "show_advice", "show_diagnosis", "show_findings", "show_model", "sparkline"]
+__all__ = [
+    "progress",
+    "progress_bars",
+    "show",
+    "show_advice",
+    "show_diagnosis",
+    "show_findings",
+    "show_model",
+    "sparkline",
+]

@@ -1,30 +1,56 @@
 """Progress bars for long work."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 PATIENCE = 1.0  # seconds of work before a progress bar appears
 
+Report = Callable[[int, int], None]
+"""(done, in all) -> None."""
+
 
 @contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress(label: str) -> Iterator[Report]:
     """A progress bar on stderr that appears when the work takes more than a second."""
-    columns = (TextColumn(label), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(label)
-    begin = time.monotonic()
+    with progress_bars() as bars, bars(label) as report:
+        yield report
 
-    def report(done: int, total: int) -> None:
-        if bar.console.is_terminal and not bar.live.is_started and time.monotonic() - begin > PATIENCE:
-            bar.start()
-        bar.update(task, completed=done, total=total)
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str], AbstractContextManager[Report]]]:
+    """Progress bars on stderr for work that goes on side by side: label -> one that is there while the work lasts."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    # What is printed meanwhile goes above the bars, unless it goes to a file.
+    shown = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+
+    @contextmanager
+    def bar(label: str) -> Iterator[Report]:
+        task = shown.add_task(label)
+        begin = time.monotonic()
+
+        def report(done: int, total: int) -> None:
+            if shown.console.is_terminal and not shown.live.is_started and time.monotonic() - begin > PATIENCE:
+                shown.start()
+            shown.update(task, completed=done, total=total)
+
+        try:
+            yield report
+        finally:
+            shown.remove_task(task)
 
     try:
-        yield report
+        yield bar
     finally:
-        if bar.live.is_started:
-            bar.stop()
+        if shown.live.is_started:
+            shown.stop()

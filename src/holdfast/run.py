@@ -185,8 +185,11 @@ class _Slab:
     def __init__(self, pace: "_Pace", *program: Any):
         self._pace, self._program, self._compiling = pace, program, _compiling(program[0])
         with self._compiling:
-            # No step at all: the first record comes from the program of all others, not from one more to compile.
-            self.carry, record = _advance(*program, _start(*program), np.int32(0), np.int32(0))
+            # No step at all, from a state that only has the shape of one: the start and the first record come from the
+            # program of all others, not from one more to compile.
+            zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), _start.eval_shape(*program))
+            shape = jax.device_put(zeros)
+            self.carry, record = _advance(*program, shape, np.int32(0), np.int32(0))
         self.record = jax.tree.map(np.asarray, record)
 
     def to(self, begin: int, end: int) -> Iterator[int]:
@@ -206,10 +209,14 @@ def _over_runs(vectorised: bool, function: Callable, axes: tuple) -> Callable:
     return jax.vmap(function, in_axes=axes) if vectorised else function
 
 
+def _start_of(experiment: Experiment) -> _Carry:
+    return _Carry(experiment.algorithm.init(), jnp.full((), -1, jnp.int32))
+
+
 @partial(jax.jit, static_argnames=("build", "vectorised"))
 def _start(build: Build, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array) -> _Carry:
     def start(parameters: Any, seed: jax.Array) -> _Carry:
-        return _Carry(build(shared, parameters).algorithm.init(), jnp.full((), -1, jnp.int32))
+        return _start_of(build(shared, parameters))
 
     return _over_runs(vectorised, start, (0, 0))(parameters, seed)
 
@@ -228,6 +235,7 @@ def _advance(build: Build, vectorised: bool, shared: Any, parameters: Any, seed:
             state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), proposed, carry.state)
             return _Carry(state, jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1))
 
+        carry = jax.tree.map(lambda start, given: jnp.where(begin == 0, start, given), _start_of(experiment), carry)
         carry = jax.lax.fori_loop(begin, end, body, carry)
         return carry, experiment.observe(carry.state)
 

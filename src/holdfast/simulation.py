@@ -93,7 +93,7 @@ def execute(
     )
     build = Build.of(settings, environments)
     with jax.enable_x64(settings.dtype == "float64"):
-        cast = lambda leaf: jnp.asarray(leaf, settings.dtype)  # noqa: E731
+        cast = lambda leaf: jnp.asarray(np.asarray(leaf, settings.dtype))  # noqa: E731  in jax a program to compile
         shared = Shared(cast(frame), jax.tree.map(cast, environments), None)
         if settings.samples_per_environment is not None:
             first = {name: float(values[0]) for name, values in parameters.items()}

@@ -1,5 +1,7 @@
 import json
 import shutil
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -167,6 +169,27 @@ def test_a_call_that_is_killed_leaves_no_result(toys, tmp_path, monkeypatch):
     assert not list((tmp_path / ".computed").iterdir())
     assert reproduce_all(("first",), tmp_path) == 0
     assert toys["first"].computed == 2
+
+
+def test_an_interrupt_ends_what_is_computed_beside(toys, tmp_path, monkeypatch):
+    began, finished = threading.Event(), []
+
+    def interrupted(*_):
+        began.wait()
+        raise KeyboardInterrupt
+
+    def long(seeds, progress):
+        began.set()
+        for step in range(1000):
+            progress(step, 1000)
+            time.sleep(0.01)
+        finished.append(seeds)
+
+    monkeypatch.setattr(toys["first"], "simulate", interrupted)
+    monkeypatch.setattr(toys["second"], "simulate", long)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce_all((), tmp_path)
+    assert not finished
 
 
 def test_what_cannot_be_stored_is_still_shown(toys, tmp_path, capsys, monkeypatch):

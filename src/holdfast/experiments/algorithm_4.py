@@ -31,12 +31,12 @@ OPEN = (
     "the gradient, so we use the trace, known or estimated by the mean of y.",
     "The gradient is (1/m) sum (yhat - y) x x^T U, without the factor 4 of the literal one; the step on the signal is "
     "then 2 eta.",
-    "No settings are given; ours: d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-3, T=250, "
+    "No settings are given; ours: d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, T=160, "
     "no truncation (R infinite).",
 )
 DIMENSION, RANK, BATCH_SIZE, STEP_SIZE, BIAS, HETEROGENEITY = 30, 2, 20_000, 0.04, 0.5, 4.0
-INIT_SCALE, STEPS, EVERY = 1e-3, 250, 10
-SUMMARY = "d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-3, T=250, fresh samples (ours)"
+INIT_SCALE, STEPS, EVERY = 1e-2, 160, 10
+SUMMARY = "d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, T=160, fresh samples (ours)"
 TRACES = (known_trace, estimated_trace, no_shrinkage, operator_norm)
 VARIANTS = {
     "HeteroSGD, known trace": (batching.hetero, known_trace),

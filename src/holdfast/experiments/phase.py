@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from holdfast.claims import Claim, Verdict
 from holdfast.environments import two_point
+from holdfast.experiments import quick
 from holdfast.outcome import Code
 from holdfast.plots import draw_plane, legend_below, new_figure
 from holdfast.settings import Settings
@@ -27,7 +28,7 @@ OPEN = (
     "The whole diagram: the paper varies one quantity at a time.",
     "What counts as learned (median share above 0.5) and as washed out (median share below 0.05).",
 )
-SEEDS, QUICK_SEEDS = 32, 6
+SEEDS, QUICK_SEEDS = 32, quick.SEEDS
 # Cells of a side: in the reproduction, and in the full diagrams.
 CELLS_IN_REPORT, CELLS = 24, 40
 
@@ -216,8 +217,9 @@ def draw_diagram(plane: Plane, data: xr.Dataset, seeds: int) -> Figure:
 
 
 def simulate(seeds: int, progress: Progress = None) -> xr.Dataset:
-    """The first plane."""
-    return _step_size(CELLS_IN_REPORT, seeds, progress).assign_attrs(seeds=seeds)
+    """The first plane; in a quick look with larger cells."""
+    cells = CELLS_IN_REPORT // 2 if quick.is_meant(seeds) else CELLS_IN_REPORT
+    return _step_size(cells, seeds, progress).assign_attrs(seeds=seeds)
 
 
 def draw(data: xr.Dataset) -> Figure:

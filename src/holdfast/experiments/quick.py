@@ -1,4 +1,4 @@
-"""A quick look at the experiments on deep linear networks: few seeds, and a part of the steps."""
+"""A quick look at experiments of many runs: few seeds, and a part of the steps or cells."""
 
 # Fewer than `holdfast reproduce --seeds` accepts, so that this number of seeds says that a quick look is meant. One
 # number for all: runs of equal shape then share their compiled programs, which take most of the time of a quick look.

@@ -23,7 +23,7 @@ OPEN = (
     "Eq. 10 reads ||P - A*|| <= C log(d) sqrt(d/m). We fit the median error.",
 )
 BATCH_SIZES = tuple(int(m) for m in np.geomspace(2_000, 2_000_000, 7))
-DIMENSIONS = (25, 50, 100, 200)
+DIMENSIONS = (30, 50, 100, 200)
 PER_DIMENSION = 400  # m = 400 d keeps sqrt(d/m) fixed, so only the logarithm of eq. 10 is left
 SETTINGS = Settings(dimension=50, heterogeneity=8.0, step_size=0.05, steps=300, every=300)
 SUMMARY = "r1=r2=1, s=1, M=8, eta=0.05, alpha=1e-3, T=300, symmetric measurements, exact law (ours)"

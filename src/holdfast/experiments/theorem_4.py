@@ -28,10 +28,10 @@ OPEN = (
 ETA = 0.05
 BATCH_SIZES = (8_000, 1_000_000)
 SETTINGS = Settings(
-    dimension=60, invariant_rank=3, spurious_rank=2, heterogeneity=8.0, step_size=ETA, steps=250, every=1,
+    dimension=40, invariant_rank=3, spurious_rank=2, heterogeneity=8.0, step_size=ETA, steps=250, every=1,
     batch_size=BATCH_SIZES,
 )  # fmt: skip
-SUMMARY = "d=60, r1=3, r2=2, s=1, M=8, eta=0.05, alpha=1e-3, T=250, symmetric measurements, exact law (ours)"
+SUMMARY = "d=40, r1=3, r2=2, s=1, M=8, eta=0.05, alpha=1e-3, T=250, symmetric measurements, exact law (ours)"
 
 
 def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:

@@ -53,12 +53,13 @@ class MatrixCompletion:
     def train_error(self, fitted: ArrayLike) -> np.ndarray:
         """The mean square over observed entries of fitted - observed value; 0 if none was observed."""
         mask = np.asarray(self.observed, float)
-        return (mask * np.square(np.asarray(fitted, float) - self.targets)).sum((-2, -1)) / max(mask.sum(), 1)
+        return (mask * np.square(np.asarray(fitted, float) - np.asarray(self.targets))).sum((-2, -1)) / max(
+            mask.sum(), 1
+        )
 
     def test_error(self, fitted: ArrayLike) -> np.ndarray:
         """The mean square over the entries that were not observed of fitted - A*; 0 if there is none."""
-        mask = 1 - np.asarray(self.observed, float)
-        return (mask * np.square(np.asarray(fitted, float) - self.truth)).sum((-2, -1)) / max(mask.sum(), 1)
+        return _mean_square(np.asarray(fitted, float) - np.asarray(self.truth), 1 - np.asarray(self.observed, float))
 
     @property
     def scale(self) -> float:
@@ -92,15 +93,10 @@ def matrix_completion(
     noise = np.sqrt(noise_variance) * np.random.default_rng(seed).standard_normal(whole.shape)
     targets = np.where(mask, whole + noise, 0.0)
     rows, columns = np.nonzero(mask)
-    cast = partial(jnp.asarray, dtype=jnp.result_type(float))
-    return MatrixCompletion(
-        jnp.asarray(rows, jnp.int32),
-        jnp.asarray(columns, jnp.int32),
-        cast(targets[mask]),
-        cast(mask),
-        cast(targets),
-        cast(whole),
-    )
+    parts = (targets[mask], mask, targets, whole)
+    # Cast by NumPy: in jax each shape is a program to compile.
+    floats = [part.astype(jnp.result_type(float)) for part in parts]
+    return MatrixCompletion(*map(jnp.asarray, (rows.astype(np.int32), columns.astype(np.int32), *floats)))
 
 
 def two_by_two(epsilon: float) -> MatrixCompletion:
@@ -198,3 +194,8 @@ def _flat_frame(size: int, rank: int, random: np.random.Generator) -> np.ndarray
     columns = np.stack([*([np.ones(size)] if rank % 2 else []), *waves], 1) / np.sqrt(size)
     turn = np.linalg.qr(random.standard_normal((rank, rank)))[0]
     return random.permutation(columns * random.choice([-1.0, 1.0], size)[:, None]) @ turn
+
+
+def _mean_square(errors: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Over the entries in the mask; 0 if there is none."""
+    return (mask * np.square(errors)).sum((-2, -1)) / max(mask.sum(), 1)

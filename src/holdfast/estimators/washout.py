@@ -9,9 +9,9 @@ Nothing but the training table is looked at. The choice goes in four steps, each
 3. Each set is taken to where the dynamics would take it in the end. At the pooled fit of the set its features have no
    mean gradient, so every exponent is -eta (1 + k)^2 Var / 2 at most: a feature whose effect varies beyond sampling
    error has a negative exponent at any amplification and goes, the most variable first. A feature outside the set with
-   a mean gradient and no variation beyond sampling error has a positive one and comes in. A set of features that
-   separates two classes perfectly leaves no errors that could vary; there the exponents at the start decide, where
-   nothing is fitted yet.
+   a mean gradient comes in if all effects hold in its company: that alone counts, since the gradients of one that is
+   missing vary with whatever it causes. A set of features that separates two classes perfectly leaves no errors that
+   could vary; there the exponents at the start decide, where nothing is fitted yet.
 4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is kept.
    For gradients and for effects, the strength whose runs came closest to it is a finalist, and so is the smallest
    amplification from there on at which the exponents of all features that vary are clearly negative; the finalist
@@ -273,8 +273,7 @@ class _Search:
 
     def _with_one_more(self, kept: np.ndarray, fitted: Fitted) -> np.ndarray:
         grows, ranks = self._growing(kept, fitted)
-        steady = self._excess(tolerant_slopes(self.evidence, fitted), self.critical) == 0
-        candidates = np.flatnonzero(grows & steady)
+        candidates = np.flatnonzero(grows)
         for column in candidates[np.argsort(-ranks[candidates], kind="stable")]:
             more = kept.copy()
             more[column] = True

@@ -50,6 +50,21 @@ def test_fit_then_predict(plants, tmp_path, capsys):
     assert np.mean((predicted - frame["yield"])[5:] ** 2) == pytest.approx(1, abs=0.1)
 
 
+def test_errors_where_it_was_not_fitted(plants, tmp_path, capsys):
+    fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good", "--held-out"]
+    assert main([*fit, "--plots", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "Mean squared error in an environment that was not fitted" in shown
+    assert (tmp_path / "held_out.png").exists()
+    assert main([*fit, "--format", "json"]) == 0
+    errors = pd.DataFrame(json.loads(capsys.readouterr().out)["held_out"]).set_index("environment")
+    assert set(errors.index) == {"hill", "shore", "wood"}
+    # weeds mislead most where they hardly follow the yield; without them the error is that of the noise
+    assert errors.loc["hill", "pooled"] > 1.3 > 1.2 > errors["invariant"].max()
+    assert main(["fit", str(plants), "--target", "yield", "--held-out"]) == 2
+    assert "environment must name a column" in capsys.readouterr().err
+
+
 def test_prediction_asks_only_for_what_it_uses(plants, tmp_path, capsys):
     """Weeds are washed out: rows without them, or with a soil that was not in the fit, are told apart."""
     model, new = tmp_path / "model.json", tmp_path / "new.csv"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
 
@@ -38,8 +38,10 @@ class Arguments:
     """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
     seed: int = 0
     """Of the random orders of environments."""
+    held_out: bool = False
+    """Leave out one environment after the other, and tell the error there beside that of a pooled fit."""
     plots: Path | None = None
-    """Folder for figures of effects and survival."""
+    """Folder for figures of effects and survival, and with --held-out of the errors there."""
     format: Literal["table", "json"] = "table"
     """What to print: a table for people, or JSON."""
 
@@ -49,31 +51,37 @@ def execute(arguments: Arguments) -> int:
     import json
     from dataclasses import asdict
 
-    from holdfast.estimators.stored import fit_table
-    from holdfast.terminal import show_model
+    from holdfast import terminal
+    from holdfast.estimators.stored import fit_table, held_out_table
 
     if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
         raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")
-    model, estimator = fit_table(
-        arguments.data,
-        arguments.target,
-        arguments.environment,
-        task=arguments.task,
-        exclude=arguments.exclude,
-        tolerance=arguments.tolerance,
-        significance=arguments.significance,
-        level=arguments.level,
-        rotation=arguments.rotation,
-        random_state=arguments.seed,
-    )
-    if arguments.format == "json":
-        print(json.dumps(asdict(model), allow_nan=False))
-    else:
-        show_model(model)
+    table = (arguments.data, arguments.target, arguments.environment)
+    settings: dict[str, Any] = {
+        "task": arguments.task,
+        "exclude": arguments.exclude,
+        "tolerance": arguments.tolerance,
+        "significance": arguments.significance,
+        "level": arguments.level,
+        "rotation": arguments.rotation,
+        "random_state": arguments.seed,
+    }
+    model, estimator = fit_table(*table, **settings)
     if arguments.out is not None:
         model.save(arguments.out)
+    errors = None
+    if arguments.held_out:
+        with terminal.progress("holding out") as progress:
+            errors = held_out_table(*table, progress=progress, **settings)
+    if arguments.format == "json":
+        told = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
+        print(json.dumps(asdict(model) | told, allow_nan=False))
+    else:
+        terminal.show_model(model)
+        if errors is not None:
+            terminal.show_held_out(errors, model.task)
     if arguments.plots is not None:
         from holdfast.plots.features import save_figures
 
-        save_figures(estimator, arguments.plots)
+        save_figures(estimator, arguments.plots, errors)
     return 0

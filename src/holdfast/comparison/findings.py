@@ -18,7 +18,7 @@ def findings(comparison: Comparison, test: str) -> list[str]:
     known = {name: float(values.mean()) for name, values in comparison.compared(test, measure).items()}
     best = leaders[0]
     others = [METHODS[name].title for name in leaders[1:]]
-    among = f", not to be told from {', '.join(others)}" if others else ""
+    among = f", not to be told from {'; '.join(others)}" if others else ""
     sentences = [f"{test}: {METHODS[best].title} leads with {number(known[best])}{among}."]
     ours = [name for name in known if METHODS[name].ours]
     if ours and not any(METHODS[name].ours for name in leaders):

@@ -1,6 +1,6 @@
 """How well a predictor does in an environment that it has not seen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,28 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from holdfast.estimators.grouping import group_rows
 
 
-def held_out_errors(estimators: Mapping[str, Any], X: Any, y: Any, environments: Any) -> pd.DataFrame:
+def held_out_errors(
+    estimators: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    environments: Any,
+    progress: Callable[[int, int], None] | None = None,
+) -> pd.DataFrame:
     """Leave out one environment after the other, fit the rest, and predict it.
 
     Args:
         estimators: name -> estimator; the labels are passed to those whose `fit` has an argument `environments`.
         X: (rows, features).
         y: (rows,).
-        environments: one label for each row.
+        environments: one label for each row; two different ones at least.
+        progress: called with (fits done, fits in all).
 
     Returns:
         environments x estimators: mean squared errors, or shares of wrong classes.
     """
     grouping = group_rows(environments, len(X))
+    if grouping.count < 2:
+        raise ValueError(f"environments must hold two different labels, for one to be held out, got {grouping.labels}")
     labels = np.array(grouping.labels, dtype=object)[grouping.codes]
     table, response = pd.DataFrame(X).reset_index(drop=True), np.asarray(y)
     out = pd.DataFrame(index=pd.Index(grouping.labels, name="environment"), columns=list(estimators), dtype=float)
@@ -35,4 +44,6 @@ def held_out_errors(estimators: Mapping[str, Any], X: Any, y: Any, environments:
             predicted = clone(estimator).fit(table[~there], response[~there], **extra).predict(table[there])
             wrong = predicted != response[there] if is_classifier(estimator) else (predicted - response[there]) ** 2
             out.loc[label, name] = float(np.mean(wrong))
+            if progress is not None:
+                progress(int(out.notna().to_numpy().sum()), out.size)
     return out

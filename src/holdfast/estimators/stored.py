@@ -1,7 +1,7 @@
 """Models of tables in files: fitted, saved as JSON, loaded and applied. Loading runs no code from the file."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
+from holdfast.estimators.baselines import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
+from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.tables import CHUNK_ROWS, Column, Survey, check_loss, complete_rows, encode, read_chunks, survey
 
@@ -133,20 +135,13 @@ def fit_table(
     found = survey(path, target, environment, exclude, chunk_rows=chunk_rows)
     task = _task(task, found, target)
     used = _Rows(complete_rows(path, found, target, environment, chunk_rows=chunk_rows))
-    model: HeteroRegressor | HeteroClassifier
-    if task == "regression":
-        model = HeteroRegressor(**settings)
+    model = _estimator(task, settings)
+    if isinstance(model, HeteroRegressor):
         _refuse_if_empty(found, used)
         model.fit_chunks((x, y.astype(float), labels) for x, y, labels in used)
     else:
-        if settings.pop("level", "common") != "common":
-            raise ValueError("level must be common for a classification, got 'environment'")
-        model = HeteroClassifier(**settings)
-        parts = list(used)
-        if not parts:
-            raise ValueError(f"data must have complete rows, got {found.rows} rows with missing values in each")
-        labels = None if environment is None else pd.concat([part[2] for part in parts])
-        model.fit(pd.concat([part[0] for part in parts]), pd.concat([part[1] for part in parts]), environments=labels)
+        features, response, labels = _together(found, used)
+        model.fit(features, response, environments=labels)
     notes = [*found.notes, *check_loss(found, used.count)]
     classes = [str(label) for label in model.classes_] if isinstance(model, HeteroClassifier) else []
     stored = TableModel(
@@ -182,6 +177,42 @@ def advise_table(path: Path, target: str, environment: str | None, *, exclude: S
     return model.notes + model.advice
 
 
+def held_out_table(
+    path: Path,
+    target: str,
+    environment: str | None,
+    *,
+    task: Task = "auto",
+    exclude: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Errors in each environment of a file when all others are fitted: of an invariant predictor and of a pooled one.
+
+    The table is held in memory.
+
+    Args:
+        path: .csv, .parquet or .feather.
+        target: name of the column to predict.
+        environment: name of the column with the environments.
+        task: as in `fit_table`.
+        exclude: names of columns to leave out.
+        progress: called with (fits done, fits in all).
+        settings: of `HeteroRegressor` or `HeteroClassifier`.
+
+    Returns:
+        environments x (invariant, pooled): mean squared errors, or shares of wrong classes.
+    """
+    if environment is None:
+        raise ValueError("environment must name a column, of which one value after the other is held out, got none")
+    found = survey(path, target, environment, exclude)
+    task = _task(task, found, target)
+    features, response, labels = _together(found, _Rows(complete_rows(path, found, target, environment)))
+    pooled = PooledRegressor() if task == "regression" else PooledClassifier()
+    compared = {"invariant": _estimator(task, settings), "pooled": pooled}
+    return held_out_errors(compared, features, response, labels, progress)
+
+
 def predict_table(model: TableModel, path: Path) -> Iterator[pd.DataFrame]:
     """Predictions for the table of a file, chunk by chunk."""
     text = {column.name for column in model.columns if column.categories}
@@ -198,6 +229,24 @@ class _Rows:
         for chunk in self._chunks:
             self.count += len(chunk[0])
             yield chunk
+
+
+def _estimator(task: Task, settings: Mapping[str, Any]) -> HeteroRegressor | HeteroClassifier:
+    if task == "regression":
+        return HeteroRegressor(**settings)
+    known = dict(settings)
+    if known.pop("level", "common") != "common":
+        raise ValueError("level must be common for a classification, got 'environment'")
+    return HeteroClassifier(**known)
+
+
+def _together(found: Survey, rows: _Rows) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
+    """Features, target and environments of all rows at once."""
+    parts = list(rows)
+    if not parts:
+        raise ValueError(f"data must have complete rows, got {found.rows} rows with missing values in each")
+    features, response, labels = zip(*parts, strict=True)
+    return pd.concat(features), pd.concat(response), None if labels[0] is None else pd.concat(labels)
 
 
 def _refuse_if_empty(found: Survey, rows: _Rows) -> None:

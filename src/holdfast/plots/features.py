@@ -110,11 +110,19 @@ def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Fig
     return figure
 
 
-def save_figures(estimator: Any, folder: Path) -> list[Path]:
-    """Write effects and survival as PNG and SVG; returns the paths."""
+def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = None) -> list[Path]:
+    """Write effects, survival and, if they are given, errors where it was not fitted as PNG and SVG.
+
+    Returns:
+        The paths.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with style():
-        return save(draw_effects(estimator), folder, "effects") + save(draw_survival(estimator), folder, "survival")
+        figures = {"effects": draw_effects(estimator), "survival": draw_survival(estimator)}
+        if errors is not None:
+            what = "share of wrong classes" if hasattr(estimator, "classes_") else "mean squared error"
+            figures["held_out"] = draw_held_out(errors, what)
+        return [path for name, figure in figures.items() for path in save(figure, folder, name)]
 
 
 def _standardised(estimator: Any) -> tuple[pd.DataFrame, dict[str, str], list[str]]:

@@ -2,7 +2,7 @@
 
 from holdfast.terminal.answers import show_diagnosis, show_findings
 from holdfast.terminal.progress import progress, progress_bars
-from holdfast.terminal.tables import show_advice, show_model
+from holdfast.terminal.tables import show_advice, show_held_out, show_model
 from holdfast.terminal.trajectories import show, sparkline
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "show_advice",
     "show_diagnosis",
     "show_findings",
+    "show_held_out",
     "show_model",
     "sparkline",
 ]

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from holdfast.estimators.stored import TableModel
 
 
@@ -22,6 +24,23 @@ def show_advice(sentences: list[str], console: Console | None = None) -> None:
     console = console or Console()
     for sentence in sentences:
         console.print(f"- {sentence}", highlight=False, markup=False)
+
+
+def show_held_out(errors: "pd.DataFrame", task: str) -> None:
+    """Print the error in each environment when all others were fitted."""
+    what = "Share of wrong classes" if task == "classification" else "Mean squared error"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(str(errors.index.name))
+    for name in errors.columns:
+        table.add_column(str(name), justify="right")
+    for label, row in errors.iterrows():
+        table.add_row(str(label), *(f"{value:.4g}" for value in row))
+    table.add_section()
+    for name, summary in (("mean", errors.mean()), ("worst", errors.max())):
+        table.add_row(name, *(f"{value:.4g}" for value in summary))
+    console = Console()
+    console.print(f"\n{what} in an environment that was not fitted", highlight=False)
+    console.print(table)
 
 
 def _table(model: "TableModel") -> Table:

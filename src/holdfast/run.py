@@ -187,8 +187,7 @@ class _Slab:
         with self._compiling:
             # No step at all, from a state that only has the shape of one: the start and the first record come from the
             # program of all others, not from one more to compile.
-            zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), _start.eval_shape(*program))
-            shape = jax.device_put(zeros)
+            shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), _start.eval_shape(*program))
             self.carry, record = _advance(*program, shape, np.int32(0), np.int32(0))
         self.record = jax.tree.map(np.asarray, record)
 

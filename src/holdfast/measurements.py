@@ -12,9 +12,9 @@ from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
 # A block is what one iteration of a streaming loop holds. It is large enough that XLA shares its two products among the
-# cores, so that a single run uses them all, and small enough that the part of each core stays in its own cache between
-# the products: blocks that rely on the cache shared with other programs were three times slower when those were busy.
-BLOCK_BYTES = 5 * 2**18
+# cores, so that a single run uses them all (with less than 2.4 MiB it does not), and small enough to stay in the caches
+# between the products.
+BLOCK_BYTES = 3 * 2**20
 # Rows start on a cache line: the products over unaligned rows are a fifth slower.
 ROW_MULTIPLE = 64
 

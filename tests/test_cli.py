@@ -72,8 +72,14 @@ def test_tables_and_a_file(tmp_path, capsys):
         ("simulate --stepz 3", "got --stepz; perhaps you meant --steps"),
         ("simulate --dimension ten", "--dimension must be a whole number, got 'ten'"),
         ("simulate --step-size small", "--step-size must be a number, or several of them, got 'small'"),
+        ("simulate --step-size 0.1 small", "--step-size must be a number, or several of them, got '0.1', 'small'"),
+        ("simulate --dimension it's", "--dimension must be a whole number, got"),
+        ("simulate --dimension", "--dimension must be given a value"),
+        ("reproduce --seedz 5", "got --seedz; perhaps you meant --seeds"),
+        ("compare --seeds 3", "options must be known to the command, got --seeds"),
+        ("predict", "holdfast predict must be given MODEL and DATA"),
         ("reproduce --seeds 1.5", "--seeds must be a whole number, got '1.5'"),
-        ("fit", "holdfast fit must be given PATH and --target"),
+        ("fit", "holdfast fit must be given DATA and --target"),
         ("fit data.csv --targt y", "holdfast fit must be given --target; --targt is no option of it"),
         ("simulate --out runs.xls", "out must end in .zarr or .csv"),
         ("simulate --environments uniform --batching full", "batching must be hetero or pooled for a continuum"),
@@ -85,7 +91,9 @@ def test_tables_and_a_file(tmp_path, capsys):
         ("", "the command must be one of simulate, window,"),
     ],
 )
-def test_bad_input_gives_one_sentence_and_exit_code_2(arguments, words, capsys):
+@pytest.mark.parametrize("columns", ["40", "100"])
+def test_bad_input_gives_one_sentence_and_exit_code_2(arguments, words, columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
     try:
         code = main(arguments.split())
     except SystemExit as stop:

@@ -6,6 +6,7 @@ import io
 import operator
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,8 @@ COMMANDS: dict[str, Any] = {
     "compare": compare,
     "bench": bench,
 }
+# Columns that hold any sentence of the parser.
+WIDE = 10_000
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,14 +61,30 @@ def _cache_folder() -> Path:
 def _parse(arguments: list[str]) -> Any:
     named = (Annotated[module.Arguments, tyro.conf.subcommand(name)] for name, module in COMMANDS.items())
     commands: Any = functools.reduce(operator.or_, named)
-    messages = io.StringIO()
+    parse = functools.partial(
+        tyro.cli, commands, prog="holdfast", description=sys.modules["holdfast"].__doc__, args=arguments
+    )
     try:
-        with contextlib.redirect_stderr(messages):
-            return tyro.cli(commands, prog="holdfast", description=sys.modules["holdfast"].__doc__, args=arguments)
+        with contextlib.redirect_stderr(io.StringIO()):
+            return parse()
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise SystemExit(_refuse(sentence(messages.getvalue()))) from None
+        raise SystemExit(_refuse(sentence(_complaint(parse), "".join(arguments[:1])))) from None
+
+
+def _complaint(parse: Callable[[], Any]) -> str:
+    """What the parser says of arguments that it refuses, in a box in which no line is broken."""
+    messages, width = io.StringIO(), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(WIDE)
+    try:
+        with contextlib.redirect_stderr(messages), contextlib.suppress(SystemExit):
+            parse()
+    finally:
+        os.environ.pop("COLUMNS")
+        if width is not None:
+            os.environ["COLUMNS"] = width
+    return messages.getvalue()
 
 
 def _refuse(sentence: str) -> int:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -156,13 +156,17 @@ class _Carry(NamedTuple):
     diverged_at: jax.Array
 
 
-@cache
+_locks: dict[Build, threading.Lock] = {}
+_finding_a_lock = threading.Lock()
+
+
 def _compiling(build: Build) -> threading.Lock:
     """To look up or compile the programs of a build, one thread at a time: otherwise two would compile the same twice.
 
     Execution is asynchronous and takes place outside of the lock.
     """
-    return threading.Lock()
+    with _finding_a_lock:
+        return _locks.setdefault(build, threading.Lock())
 
 
 class _Pace:

@@ -93,7 +93,8 @@ def execute(
     )
     build = Build.of(settings, environments)
     with jax.enable_x64(settings.dtype == "float64"):
-        cast = lambda leaf: jnp.asarray(np.asarray(leaf, settings.dtype))  # noqa: E731  in jax a program to compile
+        # Cast by NumPy: in jax each shape is a program to compile.
+        cast = lambda leaf: jnp.asarray(np.asarray(leaf, settings.dtype))  # noqa: E731
         shared = Shared(cast(frame), jax.tree.map(cast, environments), None)
         if settings.samples_per_environment is not None:
             first = {name: float(values[0]) for name, values in parameters.items()}

@@ -137,7 +137,7 @@ class _Look:
     values: dict[str, Counter[str]] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
     target_values: set = field(default_factory=set)
-    last: dict[str, float] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
 
     @property
     def text(self) -> set[str]:
@@ -195,7 +195,10 @@ def survey(
         elif found == {"empty"}:
             notes.append(f"{name} is empty and was left out.")
         elif name in seen.last and seen.rows >= FEWEST_NUMBERED:
-            notes.append(f"{name} rises from row to row in whole numbers and was left out as a row number.")
+            notes.append(
+                f"{name} rises from row to row in whole numbers and was left out as a row number; written as 1.0, 2.0, "
+                "... it would count."
+            )
         else:
             columns.append(Column(name))
     if not columns:
@@ -234,12 +237,15 @@ def _look(
     return seen
 
 
-def _follow(values: pd.Series, name: str, last: dict[str, float]) -> None:
+def _follow(values: pd.Series, name: str, last: dict[str, int]) -> None:
     """Note the last value of a column if it rises in whole numbers through this piece too; forget the column if not."""
-    before = last.pop(name, -np.inf)
-    whole = len(values) > 0 and pd.api.types.is_integer_dtype(values) and not values.isna().any()
-    if whole and (np.diff(values, prepend=before) > 0).all():
-        last[name] = float(values.iloc[-1])
+    if len(values) == 0:
+        return
+    before = last.pop(name, None)
+    if pd.api.types.is_integer_dtype(values) and not values.isna().any():
+        numbers = values.to_numpy()
+        if (numbers[1:] > numbers[:-1]).all() and (before is None or numbers[0] > before):
+            last[name] = int(numbers[-1])
 
 
 def encode(chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:

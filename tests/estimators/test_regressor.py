@@ -207,7 +207,19 @@ def test_environments_that_hardly_measure_an_effect_do_not_set_its_range():
     x[:2, 0], y[:2] = [1e-3, -1e-3], [40.0, -40.0]  # the feature hardly moves in environment 7, and y does
     model = HeteroRegressor().fit(x, y, environments=codes)
     assert model.effects_.loc[7, "x0"] > 20
+    assert model.stability_.loc["x0", "lowest_effect"] == model.effects_.drop(7)["x0"].min()
     assert model.stability_.loc["x0", "highest_effect"] == model.effects_.drop(7)["x0"].max() < 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_feature_that_stands_still_in_most_environments_has_the_range_of_the_others():
+    x, y, codes = _small(rows=6000)
+    codes = np.arange(len(y)) % 5
+    still = codes >= 2
+    x[still, 0] = 1.0 + np.where(codes[still] == 4, 1e-6 * x[still, 0], 0.0)  # constant, and in one environment nearly
+    model = HeteroRegressor(level="environment").fit(x, y, environments=codes)
+    moving = model.effects_.loc[[0, 1], "x0"]
+    assert model.stability_.loc["x0", ["lowest_effect", "highest_effect"]].tolist() == [moving.min(), moving.max()]
 
 
 def test_the_choice_can_be_made_by_hand():

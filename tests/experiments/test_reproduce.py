@@ -175,7 +175,7 @@ def test_an_interrupt_ends_what_is_computed_beside(toys, tmp_path, monkeypatch):
     began, finished = threading.Event(), []
 
     def interrupted(*_):
-        began.wait()
+        assert began.wait(30)  # the second is computed beside the first
         raise KeyboardInterrupt
 
     def long(seeds, progress):

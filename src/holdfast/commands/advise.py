@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,7 +16,7 @@ class Arguments:
     A table (.csv, .parquet, .feather), with --target and --environment: which features hold in all environments.
     """
 
-    data: tyro.conf.Positional[Path]
+    data: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DATA")]]
     """An .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table."""
     target: str | None = None
     """Of a table: column to predict."""

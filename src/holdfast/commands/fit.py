@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -14,7 +14,7 @@ class Arguments:
     The table may be larger than memory. Rows with missing values are left out; columns of text become categories.
     """
 
-    data: tyro.conf.Positional[Path]
+    data: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DATA")]]
     """The table: .csv, .parquet or .feather."""
     target: str
     """Column to predict: numbers, or two classes."""
@@ -39,7 +39,8 @@ class Arguments:
     seed: int = 0
     """Of the random orders of environments."""
     held_out: bool = False
-    """Leave out one environment after the other, and tell the error there beside that of a pooled fit."""
+    """Leave out one environment after the other, and tell the error there beside that of a pooled fit; needs the table
+    in memory."""
     plots: Path | None = None
     """Folder for figures of effects and survival, and with --held-out of the errors there."""
     format: Literal["table", "json"] = "table"
@@ -56,6 +57,8 @@ def execute(arguments: Arguments) -> int:
 
     if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
         raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")
+    if arguments.held_out and arguments.environment is None:
+        raise ValueError("environment must name a column, of which one value after the other is held out, got none")
     table = (arguments.data, arguments.target, arguments.environment)
     settings: dict[str, Any] = {
         "task": arguments.task,
@@ -67,6 +70,8 @@ def execute(arguments: Arguments) -> int:
         "random_state": arguments.seed,
     }
     model, estimator = fit_table(*table, **settings)
+    if arguments.format == "table":
+        terminal.show_model(model)
     if arguments.out is not None:
         model.save(arguments.out)
     errors = None
@@ -76,10 +81,8 @@ def execute(arguments: Arguments) -> int:
     if arguments.format == "json":
         told = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
         print(json.dumps(asdict(model) | told, allow_nan=False))
-    else:
-        terminal.show_model(model)
-        if errors is not None:
-            terminal.show_held_out(errors, model.task)
+    elif errors is not None:
+        terminal.show_held_out(errors, model.task)
     if arguments.plots is not None:
         from holdfast.plots.features import save_figures
 

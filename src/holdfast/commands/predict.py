@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -13,9 +14,9 @@ class Arguments:
     Writes one line of CSV for each row, empty where a value that is needed is missing or a category was not in the fit.
     """
 
-    model: tyro.conf.Positional[Path]
+    model: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="MODEL")]]
     """The model."""
-    data: tyro.conf.Positional[Path]
+    data: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DATA")]]
     """The table: .csv, .parquet or .feather, with the columns of the table that was fitted."""
     out: Path | None = None
     """Write the predictions to this CSV file instead of printing them."""

@@ -38,6 +38,8 @@ def held_out_errors(
     out = pd.DataFrame(index=pd.Index(grouping.labels, name="environment"), columns=list(estimators), dtype=float)
     for number, label in enumerate(grouping.labels):
         there = grouping.codes == number
+        if len(np.unique(response[~there])) < 2:
+            raise ValueError(f"y must vary among the rows that are left when {label!r} is held out, got one value only")
         for name, estimator in estimators.items():
             takes = "environments" in get_routing_for_object(estimator).fit.requests
             extra = {"environments": labels[~there]} if takes else {}

@@ -15,6 +15,8 @@ from holdfast.estimators.washout import Washout, washout
 # An environment hardly measures an effect if its standard error there is this many times the median one: it has few
 # rows, or the feature hardly moves in it.
 HARDLY_MEASURED = 3.0
+# A feature stands still in an environment if its variance is below this share of the largest one: rounding leaves some.
+STANDS_STILL = 1e-9
 
 
 class Coordinates(NamedTuple):
@@ -169,10 +171,11 @@ def _effects(washed: Washout, names: Sequence[str], labels: Sequence[Any], units
 
 def _well_measured(slopes: Slopes) -> np.ndarray:
     """(environments, features): where an environment says something about the range of an effect."""
-    curvature = np.asarray(slopes.curvature)
-    moves = curvature > 0
-    error = np.where(moves, np.sqrt(slopes.variance) / np.where(moves, curvature, 1.0), np.inf)
-    return error <= HARDLY_MEASURED * np.median(error, axis=0)
+    curvature, variance = np.asarray(slopes.curvature), np.asarray(slopes.variance)
+    moves = (curvature > STANDS_STILL * curvature.max(axis=0)) & (variance >= 0)
+    error = np.sqrt(np.where(moves, variance, 0.0)) / np.where(moves, curvature, 1.0)
+    typical = np.ma.median(np.ma.array(error, mask=~moves), axis=0).filled(np.inf)
+    return moves & (error <= HARDLY_MEASURED * typical)
 
 
 def _stability(washed: Washout, measured: pd.DataFrame, units: np.ndarray, pooled: np.ndarray) -> pd.DataFrame:

@@ -194,7 +194,7 @@ def held_out_table(
     Args:
         path: .csv, .parquet or .feather.
         target: name of the column to predict.
-        environment: name of the column with the environments.
+        environment: name of the column with the environments; two different ones at least.
         task: as in `fit_table`.
         exclude: names of columns to leave out.
         progress: called with (fits done, fits in all).
@@ -203,8 +203,6 @@ def held_out_table(
     Returns:
         environments x (invariant, pooled): mean squared errors, or shares of wrong classes.
     """
-    if environment is None:
-        raise ValueError("environment must name a column, of which one value after the other is held out, got none")
     found = survey(path, target, environment, exclude)
     task = _task(task, found, target)
     features, response, labels = _together(found, _Rows(complete_rows(path, found, target, environment)))

@@ -33,7 +33,6 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    say = partial(console.print, highlight=False, soft_wrap=True)
     store = Store(out / COMPUTED, fingerprint())
     table = Table(title="Share of cells in each region", title_justify="left")
     for column in ("plane", *(region.label for region in Region)):
@@ -43,7 +42,7 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
         console.print(f"[bold]{name}[/bold] {plane.title}, {seeds} seeds a cell", highlight=False)
         with terminal.progress(name) as progress:
             simulate = partial(plane.simulate, cells, seeds, progress)
-            data = computed(store, f"phase_{name}_{cells}", seeds, simulate, say)
-        written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}", say)
+            data = computed(store, f"phase_{name}_{cells}", seeds, simulate, terminal.say)
+        written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}", terminal.say)
         table.add_row(name, *(f"{np.mean(data['region'].values == region):.0%}" for region in Region))
     console.print(table)

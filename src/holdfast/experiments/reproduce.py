@@ -104,7 +104,7 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    say = partial(console.print, highlight=False, soft_wrap=True)
+    say = terminal.say
     chosen = {name: EXPERIMENTS[name] for name in names or EXPERIMENTS}
     counts = {name: seeds or (each.QUICK_SEEDS if quick else each.SEEDS) for name, each in chosen.items()}
     sections: list[Section] = []

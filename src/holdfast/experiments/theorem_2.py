@@ -76,14 +76,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
     """The two rates of eq. 10."""
     against_m = _slope(data["error_against_batch_size"].transpose("seed", "batch_size").values, np.array(BATCH_SIZES))
     against_d = _slope(data["error_against_dimension"].transpose("seed", "dimension").values, np.array(DIMENSIONS))
+    logarithm = float(np.polyfit(np.log(DIMENSIONS), np.log(np.log(DIMENSIONS)), 1)[0])
     largest = data["error_against_batch_size"].sel(batch_size=BATCH_SIZES[-1]).values
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     return [
         Claim("theorem-2-batch-size", "Theorem 2, eq. 10", "The error falls like m^(-1/2) at fixed d.",
               f"d=50, {SUMMARY}", against_m, (-0.55, -0.45), choice, "slope of the median error on log-log axes"),
         Claim("theorem-2-dimension", "Theorem 2, eq. 10", "At fixed m/d the error grows with d at most like log d.",
-              f"m=400 d, {SUMMARY}", against_d, (-np.inf, 0.25), choice,
-              "slope on log-log axes; log d would be 0.25 over this range"),
+              f"m=400 d, {SUMMARY}", against_d, (-np.inf, logarithm), choice,
+              f"slope on log-log axes; log d would be {logarithm:.2f} over this range"),
         Claim("theorem-2-recovers", "Theorem 1, 2", "With a large batch HeteroSGD ends at A*.",
               f"d=50, m=2,000,000, {SUMMARY}", bootstrap(largest[:, None], np.median), (-np.inf, 0.05), choice,
               "median ||P - A*||; ||A*|| is 1"),

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from sklearn.base import is_classifier
 
 from holdfast.plots.bands import BAND, COLOURS, save, style
 
@@ -40,7 +41,7 @@ def draw_effects(estimator: Any) -> Figure:
     axes.axvline(0, color="0.4", linewidth=0.8)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    unit = "log-odds" if estimator.response_scale_ == 1 and hasattr(estimator, "classes_") else "standard deviations"
+    unit = "log-odds" if is_classifier(estimator) else "standard deviations"
     axes.set(xlabel=f"effect in an environment, beside the kept features ({unit} for one of the feature)")
     axes.set_title("Effect of each feature, one mark an environment")
     handles = [Line2D([], [], marker="o", linestyle="", color=colour, label=word) for word, colour in VERDICTS.items()]
@@ -120,13 +121,13 @@ def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = Non
     with style():
         figures = {"effects": draw_effects(estimator), "survival": draw_survival(estimator)}
         if errors is not None:
-            what = "share of wrong classes" if hasattr(estimator, "classes_") else "mean squared error"
+            what = "share of wrong classes" if is_classifier(estimator) else "mean squared error"
             figures["held_out"] = draw_held_out(errors, what)
         return [path for name, figure in figures.items() for path in save(figure, folder, name)]
 
 
 def _standardised(estimator: Any) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Effects where they are well measured, the verdict on each feature, and the features to show, kept ones first."""
+    """Effects in the range of those that are well measured, the verdicts, and the features to show, kept ones first."""
     stability = estimator.stability_
     plain = estimator.coordinates_ == "features"
     units = estimator.scale_ / estimator.response_scale_ if plain else 1 / estimator.response_scale_

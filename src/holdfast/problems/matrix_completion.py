@@ -52,10 +52,7 @@ class MatrixCompletion:
 
     def train_error(self, fitted: ArrayLike) -> np.ndarray:
         """The mean square over observed entries of fitted - observed value; 0 if none was observed."""
-        mask = np.asarray(self.observed, float)
-        return (mask * np.square(np.asarray(fitted, float) - np.asarray(self.targets))).sum((-2, -1)) / max(
-            mask.sum(), 1
-        )
+        return _mean_square(np.asarray(fitted, float) - np.asarray(self.targets), np.asarray(self.observed, float))
 
     def test_error(self, fitted: ArrayLike) -> np.ndarray:
         """The mean square over the entries that were not observed of fitted - A*; 0 if there is none."""

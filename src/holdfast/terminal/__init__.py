@@ -1,13 +1,14 @@
 """What people see in a terminal: progress, tables and small plots."""
 
 from holdfast.terminal.answers import show_diagnosis, show_findings
-from holdfast.terminal.progress import progress, progress_bars
+from holdfast.terminal.progress import progress, progress_bars, say
 from holdfast.terminal.tables import show_advice, show_held_out, show_model
 from holdfast.terminal.trajectories import show, sparkline
 
 __all__ = [
     "progress",
     "progress_bars",
+    "say",
     "show",
     "show_advice",
     "show_diagnosis",

@@ -14,6 +14,15 @@ Report = Callable[[int, int], None]
 """(done, in all) -> None."""
 
 
+def say(line: str) -> None:
+    """Print a line, given in the markup of rich, above the progress bars if there are any."""
+    console = Console()
+    with console.capture() as rendered:
+        console.print(line, highlight=False, soft_wrap=True)
+    # By `print`, which is redirected while there are bars: a console of rich would write into them.
+    print(rendered.get(), end="")
+
+
 @contextmanager
 def progress(label: str) -> Iterator[Report]:
     """A progress bar on stderr that appears when the work takes more than a second."""
@@ -31,7 +40,7 @@ def progress_bars() -> Iterator[Callable[[str], AbstractContextManager[Report]]]
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    # What is printed meanwhile goes above the bars, unless it goes to a file.
+    # What is said meanwhile goes above the bars, unless it goes to a file.
     shown = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
 
     @contextmanager

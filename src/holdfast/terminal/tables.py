@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
     for name in errors.columns:
         table.add_column(str(name), justify="right")
     for label, row in errors.iterrows():
-        table.add_row(str(label), *(f"{value:.4g}" for value in row))
+        table.add_row(escape(str(label)), *(f"{value:.4g}" for value in row))
     table.add_section()
     for name, summary in (("mean", errors.mean()), ("worst", errors.max())):
         table.add_row(name, *(f"{value:.4g}" for value in summary))
@@ -56,7 +57,7 @@ def _table(model: "TableModel") -> Table:
         verdict = "kept" if row["coefficient"] else ("washed out" if row["varies"] else "not needed")
         numbers = (f"{row[name]:.3g}" if row[name] is not None else "-" for name in ("lowest_effect", "highest_effect"))
         table.add_row(
-            next(iter(row.values())),
+            escape(str(next(iter(row.values())))),
             f"{row['coefficient']:.3g}",
             *numbers,
             f"{row['exponent']:.4f}",
@@ -65,6 +66,8 @@ def _table(model: "TableModel") -> Table:
             style=None if row["coefficient"] else "dim",
         )
     unit = "log-odds" if model.task == "classification" else f"units of {model.target}"
-    table.caption = f"lowest, highest: effect over environments, beside the kept features, in {unit}"
+    table.caption = (
+        f"lowest, highest: effect over the environments that measure it well, beside the kept features, in {unit}"
+    )
     table.caption_justify = "left"
     return table

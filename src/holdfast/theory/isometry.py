@@ -204,9 +204,10 @@ def truncated_rank_one_deviation(features: np.ndarray, matrix: np.ndarray, radiu
     narrow = matrix.astype(features.dtype)
     # Blocks that stay in the cache; sums of a block may be of low precision, the sum of the blocks is not.
     for block in np.array_split(features, -(-len(features) // 32768)):
-        products = (np.einsum("mi,ij->mj", block, narrow) * block).sum(1)
+        columns = np.ascontiguousarray(block.T)  # sums of few long rows vectorise, sums along many short ones do not
+        products = np.einsum("im,im->m", narrow @ columns, columns)
         products[np.abs(products) > radius] = 0
-        total += np.einsum("mi,mj->ij", block * products[:, None], block)
+        total += (columns * products) @ block
     weighted = total / len(features)
     target = 2 * matrix + np.trace(matrix) * np.eye(len(matrix))
     return float(np.linalg.norm(weighted - target, 2) / np.linalg.norm(matrix, "nuc"))

@@ -42,7 +42,7 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
         console.print(f"[bold]{name}[/bold] {plane.title}, {seeds} seeds a cell", highlight=False)
         with terminal.progress(name) as progress:
             simulate = partial(plane.simulate, cells, seeds, progress)
-            data = computed(store, f"phase_{name}_{cells}", seeds, simulate, terminal.say)
-        written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}", terminal.say)
+            data = computed(store, f"phase_{name}_{cells}", seeds, simulate)
+        written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}")
         table.add_row(name, *(f"{np.mean(data['region'].values == region):.0%}" for region in Region))
     console.print(table)

@@ -41,7 +41,7 @@ from holdfast.experiments import (
     theorem_4,
     theorem_8,
 )
-from holdfast.experiments.shown import Say, computed, written
+from holdfast.experiments.shown import computed, written
 from holdfast.experiments.store import COMPUTED, Store, fingerprint
 from holdfast.report import Section, page
 from holdfast.trajectory import versions
@@ -104,7 +104,6 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    say = terminal.say
     chosen = {name: EXPERIMENTS[name] for name in names or EXPERIMENTS}
     counts = {name: seeds or (each.QUICK_SEEDS if quick else each.SEEDS) for name, each in chosen.items()}
     sections: list[Section] = []
@@ -112,17 +111,17 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
     with _computing(chosen, counts, Store(out / COMPUTED, fingerprint())) as under_way:
         for place, (name, experiment) in enumerate(chosen.items(), 1):
             head = f"[dim]{place} of {len(chosen)}[/dim] [bold]{name}[/bold]"
-            say(f"{head} {escape(experiment.TITLE)} ({counts[name]} seeds)")
+            terminal.say(f"{head} {escape(experiment.TITLE)} ({counts[name]} seeds)")
             try:
                 data, said = under_way.pop(name).result()
                 for line in said:
-                    say(line)
-                section = _shown(name, experiment, data, counts[name], out, say)
+                    terminal.say(line)
+                section = _shown(name, experiment, data, counts[name], out)
                 _check_ids(section, sections)
                 sections.append(section)
             except Exception as error:  # whatever it is, the other experiments go on; it is shown at the end
                 errors[name] = error
-                say("  [red]failed[/red], see the end")
+                terminal.say("  [red]failed[/red], see the end")
     ledger = [claim for section in sections for claim in section.claims]
     failures = {name: f"{type(error).__name__}: {error}" for name, error in errors.items()}
     ledger_file = {
@@ -132,8 +131,8 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
         "failed": failures,
         "claims": [claim.asdict() for claim in ledger],
     }
-    _write(out / "claims.json", json.dumps(ledger_file, indent=1, allow_nan=False) + "\n", say)
-    _write(out / "report.html", page(sections, versions=versions(), quick=quick, failures=failures), say)
+    _write(out / "claims.json", json.dumps(ledger_file, indent=1, allow_nan=False) + "\n")
+    _write(out / "report.html", page(sections, versions=versions(), quick=quick, failures=failures))
     if ledger:
         console.print(_table(ledger, quick))
     broken = [claim.id for claim in ledger if claim.broken]
@@ -184,9 +183,9 @@ def _computing(
             raise
 
 
-def _shown(name: str, experiment: ModuleType, data: xr.Dataset, seeds: int, out: Path, say: Say) -> Section:
+def _shown(name: str, experiment: ModuleType, data: xr.Dataset, seeds: int, out: Path) -> Section:
     """Draw and judge one experiment."""
-    paths = written(partial(experiment.draw, data), experiment.numbers(data), out, name, say)
+    paths = written(partial(experiment.draw, data), experiment.numbers(data), out, name)
     (figure,) = (path for path in paths if path.suffix == ".svg")
     return Section(
         name=name,
@@ -208,9 +207,9 @@ def _check_ids(section: Section, others: list[Section]) -> None:
         taken.add(claim.id)
 
 
-def _write(path: Path, text: str, say: Say) -> None:
+def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
-    say(f"  wrote {escape(str(path))}")
+    terminal.say(f"  wrote {escape(str(path))}")
 
 
 def _table(ledger: list[Claim], quick: bool) -> Table:

@@ -9,14 +9,14 @@ import xarray as xr
 from matplotlib.figure import Figure
 from rich.markup import escape
 
+from holdfast import terminal
 from holdfast.experiments.store import DamagedError, Store
 from holdfast.plots import save, style
 
-Say = Callable[[str], None]
-"""A line for the terminal, in the markup of rich."""
 
-
-def computed(store: Store, name: str, seeds: int, compute: Callable[[], xr.Dataset], say: Say) -> xr.Dataset:
+def computed(
+    store: Store, name: str, seeds: int, compute: Callable[[], xr.Dataset], say: Callable[[str], None] = terminal.say
+) -> xr.Dataset:
     """A data set that was kept, or that is computed now and kept for the next call.
 
     Args:
@@ -24,7 +24,7 @@ def computed(store: Store, name: str, seeds: int, compute: Callable[[], xr.Datas
         name: of the data set.
         seeds: of each curve or cell.
         compute: the data set.
-        say: where the data set comes from.
+        say: called with lines, in the markup of rich, on where the data set comes from.
     """
     try:
         kept = store.load(name, seeds)
@@ -40,17 +40,18 @@ def computed(store: Store, name: str, seeds: int, compute: Callable[[], xr.Datas
     try:
         return store.keep(name, seeds, data)
     except (OSError, NotImplementedError, TypeError, ValueError) as error:
-        # What cannot be stored can still be shown; only the next call has to compute it again.
+        # A full disk, or a kind of data that xarray and zarr have no form for (they raise any of the others): what cannot be
+        # stored can still be shown; only the next call has to compute it again.
         say(f"  [yellow]not kept for the next call:[/yellow] {escape(str(error))}")
         return data
 
 
-def written(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, name: str, say: Say) -> list[Path]:
+def written(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, name: str) -> list[Path]:
     """Write a figure as PNG and SVG and its numbers as CSV; returns the paths."""
     with style():
         paths = save(draw(), out, name)
     paths.append(out / f"{name}.csv")
     numbers.to_csv(paths[-1], index=False)
     for path in paths:
-        say(f"  wrote {escape(str(path))}")
+        terminal.say(f"  wrote {escape(str(path))}")
     return paths

@@ -40,8 +40,8 @@ def computed(
     try:
         return store.keep(name, seeds, data)
     except (OSError, NotImplementedError, TypeError, ValueError) as error:
-        # A full disk, or a kind of data that xarray and zarr have no form for (they raise any of the others): what cannot be
-        # stored can still be shown; only the next call has to compute it again.
+        # A full disk, or data that xarray and zarr have no form for: they raise any of the others. What cannot be kept
+        # can still be shown; only the next call has to compute it again.
         say(f"  [yellow]not kept for the next call:[/yellow] {escape(str(error))}")
         return data
 

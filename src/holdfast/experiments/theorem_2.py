@@ -57,6 +57,8 @@ def draw(data: xr.Dataset) -> Figure:
     left.set(xscale="log", yscale="log", xlabel="batch size m", ylabel="final error (Frobenius)", title="d = 50")
     band(right, data["error_against_dimension"], "dimension", "||P - A*||", marker="o", markersize=3)
     right.set(xscale="log", xlabel="dimension d", ylabel="final error (Frobenius)", title="m = 400 d")
+    right.set_xticks(dimensions := data["dimension"].values, [str(d) for d in dimensions])
+    right.minorticks_off()
     right.set_ylim(bottom=0)
     for axes in (left, right):
         legend_below(axes)

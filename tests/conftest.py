@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 from holdfast import ensembles
+from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.environments import table
-from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.problems import matrix_sensing
 
 
 @pytest.fixture(params=["gaussian", "symmetric"])

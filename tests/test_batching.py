@@ -1,18 +1,21 @@
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
 
 from holdfast import batching
+from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import gaussian, table
-from holdfast.measurements import collect, data_set
-from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.measurements import collect, fixed_data_set
+from holdfast.problems import matrix_sensing
 
 ENVIRONMENTS = table([1.0, 2.0, 5.0], [0.2, 0.5, 0.3])
 
 
 def many(draw, count=20_000):
-    return jax.vmap(draw)(jax.random.split(jax.random.key(1), count))
+    return jax.vmap(partial(draw, step=0))(jax.random.split(jax.random.key(1), count))
 
 
 def test_hetero_is_one_environment():
@@ -36,14 +39,14 @@ def test_pooled_counts_are_multinomial(batch_size):
 
 
 def test_pooled_over_a_continuum_draws_each_sample():
-    batch = batching.pooled(gaussian(1.0, 2.0), 5)(jax.random.key(0))
+    batch = batching.pooled(gaussian(1.0, 2.0), 5)(jax.random.key(0), 0)
     assert batch.counts is None
     assert batch.size == 5
     assert len(np.unique(batch.strengths)) == 5
 
 
 def test_full_is_in_proportion_and_sums_to_the_batch():
-    batch = batching.full(ENVIRONMENTS, 11)(jax.random.key(0))
+    batch = batching.full(ENVIRONMENTS, 11)(jax.random.key(0), 0)
     np.testing.assert_array_equal(batch.counts, [2, 6, 3])
     with pytest.raises(ValueError, match="finitely many environments"):
         batching.full(gaussian(1.0, 2.0), 11)
@@ -52,7 +55,7 @@ def test_full_is_in_proportion_and_sums_to_the_batch():
 @pytest.mark.parametrize("draw", [batching.pooled, batching.full])
 def test_infinite_batches_see_the_mean(draw):
     for environments in (ENVIRONMENTS, gaussian(1.0, 2.0)):
-        batch = draw(environments, None)(jax.random.key(0))
+        batch = draw(environments, None)(jax.random.key(0), 0)
         np.testing.assert_allclose(batch.mean_strength, environments.mean)
 
 
@@ -75,7 +78,7 @@ def test_rows_of_one_environment(data, replacement):
 
 
 def test_all_rows_of_one_environment(data):
-    weights = np.asarray(batching.hetero_rows(data)(jax.random.key(0)))
+    weights = np.asarray(batching.hetero_rows(data)(jax.random.key(0), 0))
     assert sorted(weights[weights > 0].tolist()) == pytest.approx([1 / 20] * 20)
 
 
@@ -91,7 +94,7 @@ def test_pooled_rows_ignore_the_environment(data, replacement):
 
 
 def test_full_rows_weigh_all_alike(data):
-    weights = np.asarray(batching.full_rows(data)(jax.random.key(0)))
+    weights = np.asarray(batching.full_rows(data)(jax.random.key(0), 0))
     np.testing.assert_allclose(weights[np.asarray(data.environment) >= 0], 1 / 60, rtol=1e-6)
 
 
@@ -105,11 +108,11 @@ def test_more_rows_than_there_are_need_replacement(data):
 
 def test_data_sets_are_sorted_and_checked():
     measurements = np.arange(8, dtype=np.float32).reshape(4, 2)
-    data = data_set(measurements, np.arange(4.0), np.array([1, 0, 1, 0]), 1)
+    data = fixed_data_set(measurements, np.arange(4.0), np.array([1, 0, 1, 0]), 1)
     assert data.counts == (2, 2)
     assert np.asarray(data.responses)[:4].tolist() == [1, 3, 0, 2]
     assert np.asarray(data.measurements).reshape(-1, data.measurements.shape[-1])[:4, 0].tolist() == [2, 6, 0, 4]
     with pytest.raises(ValueError, match="same length"):
-        data_set(measurements, np.arange(3.0), np.array([1, 0, 1, 0]), 1)
+        fixed_data_set(measurements, np.arange(3.0), np.array([1, 0, 1, 0]), 1)
     with pytest.raises(ValueError, match="every number from 0 to 2"):
-        data_set(measurements, np.arange(4.0), np.array([2, 0, 2, 0]), 1)
+        fixed_data_set(measurements, np.arange(4.0), np.array([2, 0, 2, 0]), 1)

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast import environments
-    from holdfast.problems import MatrixSensing, matrix_sensing, orthonormal_frame
-    from holdfast.settings import Settings
-    from holdfast.simulation import simulate
-    from holdfast.trajectory import Trajectory
+    from holdfast.core.linear_algebra import orthonormal_frame
+    from holdfast.problems import MatrixSensing, matrix_sensing
+    from holdfast.sensing.settings import Settings
+    from holdfast.sensing.simulation import simulate
+    from holdfast.sensing.trajectory import Trajectory
 
 __version__ = "0.1.0"
 
@@ -25,11 +26,11 @@ __all__ = [
 # Names are imported when first used, so that the command line can answer --help without loading jax.
 _HOME = {
     "MatrixSensing": "holdfast.problems",
-    "Settings": "holdfast.settings",
-    "Trajectory": "holdfast.trajectory",
+    "Settings": "holdfast.sensing.settings",
+    "Trajectory": "holdfast.sensing.trajectory",
     "matrix_sensing": "holdfast.problems",
     "orthonormal_frame": "holdfast.problems",
-    "simulate": "holdfast.simulation",
+    "simulate": "holdfast.sensing.simulation",
 }
 
 

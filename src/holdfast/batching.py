@@ -13,7 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.measurements import DataSet
+from holdfast.measurements import FixedDataSet
 
 
 class Batch(NamedTuple):
@@ -43,14 +43,16 @@ class Batch(NamedTuple):
 # jax draws multinomial counts in float32, which holds whole numbers and halves exactly up to this.
 LARGEST_POOL = 2**23
 
-Batching = Callable[[jax.Array], Batch]
-RowBatching = Callable[[jax.Array], jax.Array]
+Batching = Callable[[jax.Array, ArrayLike], Batch]
+"""(key, number of the step) -> the batch of fresh samples of that step."""
+RowBatching = Callable[[jax.Array, ArrayLike], jax.Array]
+"""(key, number of the step) -> the weight of each row of a fixed data set in that step; weights sum to one."""
 
 
 def hetero(environments: Environments, batch_size: ArrayLike | None) -> Batching:
     """All `batch_size` samples come from one environment e ~ D (HeteroSGD); None: infinitely many."""
 
-    def draw(key: jax.Array) -> Batch:
+    def draw(key: jax.Array, step: ArrayLike) -> Batch:
         strength = environments.draw(key)[None]
         return Batch(strength, jnp.full(1, 1 if batch_size is None else batch_size, strength.dtype))
 
@@ -66,7 +68,7 @@ def pooled(environments: Environments, batch_size: ArrayLike | None) -> Batching
     if batch_size is None:
         return full(environments, None)
 
-    def draw(key: jax.Array) -> Batch:
+    def draw(key: jax.Array, step: ArrayLike) -> Batch:
         if isinstance(environments, FiniteEnvironments):
             strengths = jnp.asarray(environments.strengths)
             size, probabilities = (jnp.asarray(x, jnp.float32) for x in (batch_size, environments.probabilities))
@@ -85,11 +87,11 @@ def full(environments: Environments, batch_size: ArrayLike | None) -> Batching:
     S(e) is seen, so a continuum is one group.
     """
     if batch_size is None:
-        return lambda key: Batch(environments.mean[None], jnp.ones(1, environments.mean.dtype))
+        return lambda key, step: Batch(environments.mean[None], jnp.ones(1, environments.mean.dtype))
     if not isinstance(environments, FiniteEnvironments):
         raise ValueError("full batching needs finitely many environments, got a continuum of them")
 
-    def draw(key: jax.Array) -> Batch:
+    def draw(key: jax.Array, step: ArrayLike) -> Batch:
         strengths, probabilities = jnp.asarray(environments.strengths), jnp.asarray(environments.probabilities)
         boundaries = jnp.round(jnp.cumsum(probabilities) * batch_size).at[-1].set(batch_size)
         counts = jnp.diff(boundaries, prepend=0)
@@ -112,11 +114,11 @@ def _choose(key: jax.Array, eligible: jax.Array, batch_size: int | None, replace
     return jnp.zeros(len(eligible)).at[rows].add(1 / batch_size)
 
 
-def hetero_rows(data: DataSet, batch_size: int | None = None, *, replacement: bool = False) -> RowBatching:
+def hetero_rows(data: FixedDataSet, batch_size: int | None = None, *, replacement: bool = False) -> RowBatching:
     """`batch_size` rows of one environment, chosen in proportion to its number of rows; None: all its rows."""
     _enough(batch_size, min(data.counts), replacement, "the smallest environment")
 
-    def draw(key: jax.Array) -> jax.Array:
+    def draw(key: jax.Array, step: ArrayLike) -> jax.Array:
         environment_key, row_key = jax.random.split(key)
         row = jax.random.randint(environment_key, (), 0, data.count)
         chosen = jnp.searchsorted(np.cumsum(data.counts), row, side="right")
@@ -125,15 +127,15 @@ def hetero_rows(data: DataSet, batch_size: int | None = None, *, replacement: bo
     return draw
 
 
-def pooled_rows(data: DataSet, batch_size: int, *, replacement: bool = False) -> RowBatching:
+def pooled_rows(data: FixedDataSet, batch_size: int, *, replacement: bool = False) -> RowBatching:
     """`batch_size` rows of the whole data set, whatever their environment."""
     _enough(batch_size, data.count, replacement, "the data set")
-    return lambda key: _choose(key, data.environment >= 0, batch_size, replacement)
+    return lambda key, step: _choose(key, data.environment >= 0, batch_size, replacement)
 
 
-def full_rows(data: DataSet) -> RowBatching:
+def full_rows(data: FixedDataSet) -> RowBatching:
     """All rows of all environments (PooledGD, Theorem 6)."""
-    return lambda key: _choose(key, data.environment >= 0, None, False)
+    return lambda key, step: _choose(key, data.environment >= 0, None, False)
 
 
 def _enough(batch_size: int | None, available: int, replacement: bool, where: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from scipy.special import ndtri
 
-from holdfast.randomness import standard_normals
+from holdfast.core.randomness import standard_normals
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["strengths", "probabilities"], meta_fields=[])

@@ -25,7 +25,7 @@ ROW_MULTIPLE = 64
     meta_fields=["counts", "dimension"],
 )
 @dataclass(frozen=True)
-class DataSet:
+class FixedDataSet:
     """Measurements X_i as packed coordinates, responses y_i and environment numbers e_i, sorted by environment.
 
     Attributes:
@@ -48,8 +48,10 @@ class DataSet:
         return sum(self.counts)
 
 
-def data_set(measurements: np.ndarray, responses: np.ndarray, environment: np.ndarray, dimension: int) -> DataSet:
-    """A `DataSet` from packed measurements (n, coordinates), responses (n,) and environment numbers (n,)."""
+def fixed_data_set(
+    measurements: np.ndarray, responses: np.ndarray, environment: np.ndarray, dimension: int
+) -> FixedDataSet:
+    """A `FixedDataSet` from packed measurements (n, coordinates), responses (n,) and environment numbers (n,)."""
     environment = np.asarray(environment)
     if not len(measurements) == len(responses) == len(environment) or len(environment) == 0:
         raise ValueError(
@@ -67,7 +69,7 @@ def data_set(measurements: np.ndarray, responses: np.ndarray, environment: np.nd
     packed = np.zeros((blocks * rows, width), measurements.dtype)
     packed[:count, :coordinates] = measurements if (order == np.arange(count)).all() else measurements[order]
     padding = (0, blocks * rows - count)
-    return DataSet(
+    return FixedDataSet(
         jnp.asarray(packed.reshape(blocks, rows, width)),
         jnp.asarray(np.pad(np.asarray(responses, measurements.dtype)[order], padding)),
         jnp.asarray(np.pad(environment[order].astype(np.int32), padding, constant_values=-1)),
@@ -83,7 +85,7 @@ def collect(
     *,
     noise_variance: float = 0.0,
     seed: int = 0,
-) -> DataSet:
+) -> FixedDataSet:
     """Measure a problem with finitely many environments: y = <X, A* + A(e)> + noise, drawn from `seed`."""
     environments = problem.environments
     if not isinstance(environments, FiniteEnvironments):
@@ -103,4 +105,4 @@ def collect(
         signal = np.asarray(ensemble.pack(problem.invariant_matrix + problem.spurious_matrix(strength)))
         rows = environment == number
         responses[rows] += measurements[rows] @ signal
-    return data_set(measurements, responses, environment, problem.dimension)
+    return fixed_data_set(measurements, responses, environment, problem.dimension)

@@ -48,8 +48,8 @@ def advance(method, risks, steps):
     algorithm = method.algorithm(risks, jnp.asarray(START, jnp.float32))
     state, step = algorithm.init(), jax.jit(algorithm.step)
     for number in range(steps):
-        state, _ = step(jax.random.key(number), state)
-    return np.asarray(state.parameters)
+        state = step(jax.random.key(number), state, number)
+    return np.asarray(algorithm.parameters(state))
 
 
 def torch_adam(objective, steps, step_size, weight_decay):

@@ -30,7 +30,7 @@ def test_one_visit_is_half_a_gradient_step_on_the_factors():
 
     start = Hadamard(jnp.full(4, 0.3), jnp.array([0.1, 0.2, 0.3, 0.4]), jnp.asarray(0.5))
     algorithm = hadamard(slopes, jnp.ones(1), 4, 0.1, 5.0, 0.0, NEVER, 0.1)
-    state, _ = algorithm.step(jax.random.key(0), start)
+    state = algorithm.step(jax.random.key(0), start, 0)
     gradient = jax.grad(loss)(start)
     np.testing.assert_allclose(state.positive, start.positive - 0.05 * gradient.positive, rtol=1e-5)
     np.testing.assert_allclose(state.negative, start.negative - 0.05 * gradient.negative, rtol=1e-5)
@@ -73,7 +73,7 @@ def test_a_small_factor_grows_or_dies_at_its_exponent(k):
     step = jax.jit(algorithm.step)
     state = algorithm.init()
     for number in range(20):
-        state, _ = step(jax.random.key(number), state)
+        state = step(jax.random.key(number), state, number)
     exponents = effect_exponents(0.05, amplified(slopes, weights, k, 0.0, 0.0))
     rates = np.log(np.stack([state.positive, state.negative]) / 1e-2) / 40
     np.testing.assert_allclose(rates, exponents, atol=1e-5)
@@ -82,5 +82,5 @@ def test_a_small_factor_grows_or_dies_at_its_exponent(k):
 def test_a_factor_stops_at_the_floor():
     slopes = _slopes([[5.0], [5.0]])
     algorithm = hadamard(lambda w, b: slopes, jnp.array([0.5, 0.5]), 1, 1.0, 0.0, 0.0, 0.0, 1e-2)
-    state, _ = algorithm.step(jax.random.key(0), algorithm.init())
+    state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
     assert state.positive[0] == np.float32(FLOOR)

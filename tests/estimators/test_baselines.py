@@ -8,6 +8,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from holdfast.algorithms.explicit import AgreementMask, AverageRisk, Fish, RiskExtrapolation
+from holdfast.datasets import linear_unit_test, structural_dataset, toy_dataset
 from holdfast.estimators.baselines import (
     AnchorRegressor,
     ExplicitClassifier,
@@ -17,7 +18,6 @@ from holdfast.estimators.baselines import (
     PooledClassifier,
     PooledRegressor,
 )
-from holdfast.problems.linear import structural_task, toy_task, unit_test
 
 pytest.importorskip("causalicp")
 pytest.importorskip("ivmodels")
@@ -39,7 +39,7 @@ def test_estimator_checks(estimator, check):
 
 @pytest.fixture(scope="module")
 def table():
-    return toy_task(0.5, 0.5, seed=0, samples=400).train
+    return toy_dataset(0.5, 0.5, seed=0, samples=400).train
 
 
 def test_pooled_regressions_are_those_of_scikit_learn(table):
@@ -67,7 +67,7 @@ def test_labels_and_names_of_any_kind(table):
 
 
 def test_a_classifier_keeps_its_labels():
-    data = unit_test("Example3", 0, samples=200).train
+    data = linear_unit_test("Example3", 0, samples=200).train
     words = np.where(data.targets > 0, "yes", "no")
     fitted = ExplicitClassifier(AgreementMask(step_size=0.1), steps=200).fit(
         data.inputs, words, environments=data.environments
@@ -83,7 +83,7 @@ def test_a_diverging_method_is_refused_with_its_name(table):
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 20.0])
 def test_anchor_regression_minimises_its_objective(gamma):
-    data = structural_task(3, samples=200).train
+    data = structural_dataset(3, samples=200).train
     shifted = data.inputs + data.environments[:, None]  # anchors act through means
     fitted = AnchorRegressor(gamma).fit(shifted, data.targets, environments=data.environments)
     # transformed least squares: the part within the means of environments weighs sqrt(gamma)
@@ -100,7 +100,7 @@ def test_invariant_causal_prediction_is_that_of_causalicp():
 
     found = 0
     for seed in range(6):
-        data = structural_task(seed, samples=200).train
+        data = structural_dataset(seed, samples=200).train
         chosen = data.inputs[:, :5]
         parts = [
             np.column_stack([chosen[data.environments == e], data.targets[data.environments == e]]) for e in range(5)
@@ -123,7 +123,7 @@ def test_candidates_come_from_the_path_of_the_lasso(table):
 
 
 def test_eills_finds_the_lowest_objective_of_all_sets():
-    data = structural_task(1, samples=100).train
+    data = structural_dataset(1, samples=100).train
     x = data.inputs[:, :4]
     x = (x - x.mean(0)) / x.std(0)
     y = (data.targets - data.targets.mean()) / data.targets.std()

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from holdfast.datasets import linear_unit_test
 from holdfast.estimators import HeteroClassifier
-from holdfast.problems.linear import unit_test
 
 
 def _error(name, seed, **settings):
-    task = unit_test(name, seed)
+    task = linear_unit_test(name, seed)
     model = HeteroClassifier(**settings).fit(
         task.train.inputs, task.train.targets, environments=task.train.environments
     )

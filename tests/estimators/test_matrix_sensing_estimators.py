@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.estimators import HeteroMatrixSensing, HeteroQuadraticRegressor
-from holdfast.problems import orthonormal_frame
 
 DIMENSION, RANK, ROWS = 6, 2, 3000
 NOISE = 0.5

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 
 from holdfast.bench.tables import large_table
+from holdfast.datasets import TOY_SETTINGS, linear_unit_test, toy_dataset
 from holdfast.estimators import HeteroRegressor
-from holdfast.problems.linear import TOY_SETTINGS, toy_task, unit_test
 
 CAUSES, EFFECTS = slice(0, 3), slice(3, 6)
 
@@ -14,7 +14,7 @@ def _fit(table, **settings):
 
 
 def _assert_toy_is_solved(bias, heterogeneity, seed):
-    task = toy_task(bias, heterogeneity, seed)
+    task = toy_dataset(bias, heterogeneity, seed)
     model = _fit(task.train)
     assert np.linalg.norm(model.coef_ - task.coefficients) <= 0.05
     assert (model.coef_[EFFECTS] == 0).all()
@@ -43,7 +43,7 @@ def test_toy_model_over_twenty_seeds(bias, heterogeneity):
 def _mean_error(name, seeds, **settings):
     errors = []
     for seed in seeds:
-        task = unit_test(name, seed)
+        task = linear_unit_test(name, seed)
         errors.append(np.mean((_fit(task.train, **settings).predict(task.test.inputs) - task.test.targets) ** 2))
     return np.mean(errors)
 
@@ -59,7 +59,7 @@ def test_unit_test_of_causes_and_effects_over_fifty_seeds():
 
 
 def test_rotated_unit_test_is_solved_in_joint_coordinates():
-    task = unit_test("Example1s", 0)
+    task = linear_unit_test("Example1s", 0)
     model = _fit(task.train, rotation=True)
     assert model.coordinates_ == "joint"
     oracle = np.linalg.norm(task.coefficients)

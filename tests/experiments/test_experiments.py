@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from holdfast.claims import Verdict
-from holdfast.experiments.reproduce import EXPERIMENTS
 from holdfast.plots import style
+from holdfast.reproduction.claims import Verdict
+from holdfast.reproduction.runner import EXPERIMENTS
 
 # Explicit samples take long, and so do jumps, which are waited for; the intervals of medians need at least six seeds.
 SLOW = ("algorithm_4", "theorem_2", "jumps", "jump_rates", "absorbing", "collapse", "jump_recovery")

@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from holdfast import jumps as jumping
+from holdfast.completion import jumps as jumping
 from holdfast.completion.training import starts, train
-from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps, quick
-from holdfast.experiments.curves import stages
-from holdfast.experiments.store import Store
+from holdfast.execution.store import Store
+from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
 from holdfast.plots import style
+from holdfast.plots.signals import stages
 from holdfast.problems import two_by_two
+from holdfast.reproduction import quick
 
 
 @pytest.fixture

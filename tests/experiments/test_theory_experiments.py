@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from holdfast.claims import Verdict
 from holdfast.experiments import isometry, proposition_1, sequences
+from holdfast.reproduction.claims import Verdict
 
 SEEDS = {proposition_1: 64, sequences: 64, isometry: 6}
 

@@ -11,8 +11,8 @@ import scipy.stats
 from holdfast import batching, oracles
 from holdfast.algorithms import sampled
 from holdfast.environments import gaussian
-from holdfast.settings import Settings
-from holdfast.simulation import execute
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import execute
 
 DRAWS = 60_000
 # A batch smaller than the space of residuals: the factor of the Wishart matrix is then degenerate.
@@ -21,7 +21,7 @@ SMALL_BATCH = 6
 
 def gradients(gradient, fitted, seed, count=DRAWS):
     keys = jax.random.split(jax.random.key(seed), count)
-    draw = jax.jit(lambda keys: jax.lax.map(lambda key: gradient(key, fitted), keys, batch_size=5000))
+    draw = jax.jit(lambda keys: jax.lax.map(lambda key: gradient(key, fitted, 0), keys, batch_size=5000))
     return np.asarray(draw(keys), float).reshape(count, -1)
 
 
@@ -76,7 +76,7 @@ def test_law_has_the_analytic_mean_and_covariance(problem, fitted, ensemble):
     batch_size, strength = 3, jnp.eye(2)
     batch = batching.Batch(strength[None], jnp.full(1, float(batch_size)))
     oracle = oracles.law(problem, ensemble)
-    sample = gradients(lambda key, fitted: ensemble.pack(oracle(key, fitted, batch)), fitted, 3)
+    sample = gradients(lambda key, fitted, step: ensemble.pack(oracle(key, fitted, batch)), fitted, 3)
     w = np.asarray(ensemble.pack(oracles.population(problem)(None, fitted, batch)), float)
     covariance = (w @ w * np.eye(len(w)) + np.outer(w, w)) / batch_size
     error = np.sqrt(np.diag(covariance) / DRAWS)
@@ -93,7 +93,7 @@ def test_population_is_the_limit_of_the_law(problem, fitted, ensemble, draw):
     strengths = problem.environments.strengths[:1]
     one = type(problem.environments)(strengths, jnp.ones(1))  # one environment: no error but that of the measurements
     sizes = np.array([1e2, 1e4, 1e6, 1e8])
-    limit = oracles.population(problem)(None, fitted, draw(one, None)(jax.random.key(0)))
+    limit = oracles.population(problem)(None, fitted, draw(one, None)(jax.random.key(0), 0))
     errors = []
     for size in sizes:
         batches = draw(one, np.float32(size))
@@ -113,9 +113,9 @@ def test_no_residual_gives_no_gradient(problem, ensemble):
 
 def test_explicit_measurements_do_not_depend_on_the_block(problem, fitted, ensemble, monkeypatch):
     draw = partial(batching.pooled, problem.environments)
-    value = sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0))(jax.random.key(0), fitted)
+    value = sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0))(jax.random.key(0), fitted, 0)
     monkeypatch.setattr("holdfast.oracles.data.BLOCK_BYTES", 7 * 4 * ensemble.size(5))
-    blocks = sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0))(jax.random.key(0), fitted)
+    blocks = sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0))(jax.random.key(0), fitted, 0)
     np.testing.assert_allclose(blocks, value, rtol=2e-5, atol=1e-5)
 
 

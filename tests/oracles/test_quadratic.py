@@ -6,10 +6,10 @@ import pytest
 from holdfast import batching
 from holdfast.algorithms import sampled
 from holdfast.algorithms.shrinkage import estimated_trace, known_trace, no_shrinkage, shrinkage
+from holdfast.core.randomness import standard_normals
 from holdfast.environments import two_point
 from holdfast.oracles.quadratic import RankOneGradient, rank_one
 from holdfast.problems.quadratic_network import quadratic_network, random_neurons
-from holdfast.randomness import standard_normals
 
 STRENGTHS = two_point(0.5, 4.0, rank=2, shared=False)
 
@@ -36,7 +36,7 @@ def test_streamed_gradient_equals_the_sum_over_matrices(network, fitted_six, tru
     problem, _ = network
     monkeypatch.setattr("holdfast.oracles.quadratic.BLOCK_NUMBERS", 64 * 6)  # three blocks, the last not full
     key, count = jax.random.key(3), 150
-    batch = batching.pooled(problem.environments, count)(jax.random.key(1))
+    batch = batching.pooled(problem.environments, count)(jax.random.key(1), 0)
     seen = rank_one(problem, count, truncation)(key, fitted_six, batch)
     keys = [[jax.random.fold_in(jax.random.fold_in(key, block), j) for j in range(6)] for block in range(3)]
     blocks = [[standard_normals(key, (64,), jnp.float32) for key in row] for row in keys]
@@ -76,7 +76,7 @@ def test_shrinkage_leaves_the_step_of_matrix_sensing(network):
     problem, _ = network
     batch = batching.Batch(problem.environments.strengths[:1], jnp.ones(1))
 
-    def exact(key, fitted):
+    def exact(key, fitted, step):
         signal = problem.invariant_matrix + problem.spurious_matrix(batch.mean_strength)
         residual = fitted - signal
         return RankOneGradient(2 * residual + jnp.trace(residual) * jnp.eye(6), jnp.trace(signal), signal)
@@ -87,14 +87,14 @@ def test_shrinkage_leaves_the_step_of_matrix_sensing(network):
             for trace in (known_trace, estimated_trace):
                 algorithm = shrinkage(exact, 6, eta, 0.5, trace, "float64")
                 state = algorithm.init()
-                after, _ = algorithm.step(None, state)
-                residual = state.fitted - exact(None, state.fitted).signal
+                after = algorithm.step(None, state, 0)
+                residual = state.fitted - exact(None, state.fitted, 0).signal
                 plain = (jnp.eye(6) - 2 * eta * residual) @ state.positive
                 errors.append(float(jnp.linalg.norm(after.positive - plain)))
         assert errors[0] == pytest.approx(errors[1])
         assert errors[0] / errors[2] == pytest.approx(100, rel=0.1)
-        untouched, _ = shrinkage(exact, 6, 1e-2, 0.5, no_shrinkage, "float64").step(None, state)
-        g = exact(None, state.fitted).gradient
+        untouched = shrinkage(exact, 6, 1e-2, 0.5, no_shrinkage, "float64").step(None, state, 0)
+        g = exact(None, state.fitted, 0).gradient
         np.testing.assert_allclose(untouched.positive, (jnp.eye(6) - 1e-2 * g) @ state.positive)
 
 
@@ -108,5 +108,5 @@ def test_a_continuum_is_refused(network):
 def test_sampled_gradients_compose(network):
     problem, _ = network
     gradient = sampled(batching.hetero(problem.environments, 30), rank_one(problem, 30))
-    state, info = shrinkage(gradient, 6, 0.01, 0.1).step(jax.random.key(0), shrinkage(gradient, 6, 0.01, 0.1).init())
-    assert state.fitted.shape == info.gradient.shape == (6, 6)
+    algorithm = shrinkage(gradient, 6, 0.01, 0.1)
+    assert algorithm.step(jax.random.key(0), algorithm.init(), 0).fitted.shape == (6, 6)

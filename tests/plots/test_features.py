@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from holdfast.datasets import toy_dataset
 from holdfast.estimators import HeteroRegressor
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.plots.features import draw_effects, draw_held_out, draw_survival
-from holdfast.problems.linear import toy_task
 
 
 @pytest.fixture(scope="module")
 def table():
-    return toy_task(0.5, 0.5, seed=0, samples=500).train
+    return toy_dataset(0.5, 0.5, seed=0, samples=500).train
 
 
 @pytest.fixture(scope="module")

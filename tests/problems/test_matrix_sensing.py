@@ -2,8 +2,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.environments import gaussian, two_point
-from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.problems import matrix_sensing
 
 
 @pytest.mark.parametrize(("invariant_rank", "spurious_rank"), [(1, 1), (3, 2), (2, 4)])

@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.statistics import Estimate
 from holdfast.report import Section, page
-from holdfast.statistics import Estimate
+from holdfast.reproduction.claims import Claim, Verdict
 
 VOID = {"meta", "img", "br"}
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 662.4 302.4"><g id="axes_1"/></svg>'

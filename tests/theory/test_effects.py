@@ -34,7 +34,7 @@ def test_exponents_are_those_of_the_steps_that_are_taken(gradients):
         return Slopes(given, jnp.zeros(2), jnp.ones((2, 1)), jnp.ones((2, 1)))
 
     algorithm = hadamard(slopes, jnp.array([0.5, 0.5]), 1, 0.5, 0.0, 0.0, np.inf, 1.0)
-    state, _ = algorithm.step(jax.random.key(0), algorithm.init())
+    state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
     exponents = effect_exponents(0.5, np.array(given))[:, 0]
     assert float(state.positive[0]) == pytest.approx(np.exp(2 * exponents[0]), rel=1e-5)
 

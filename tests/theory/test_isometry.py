@@ -10,12 +10,10 @@ from holdfast.theory.isometry import (
     largest_error_product,
     lemma_ratios,
     nearest_of_rank,
-    pack,
     planar_same_rank_ratio,
     random_of_rank,
     symmetric_measurements,
     truncated_rank_one_deviation,
-    unpack,
 )
 
 
@@ -106,11 +104,3 @@ def test_truncation_costs_the_tail_of_the_fourth_moment():
     assert tail == pytest.approx(1.40, abs=0.01)
     deviation = truncated_rank_one_deviation(features, np.diag([1.0, 0]), radius)
     assert abs(deviation - tail) < 8 * np.sqrt(96 / count)
-
-
-def test_packing_keeps_inner_products():
-    random = np.random.default_rng(0)
-    x, p = random.standard_normal((2, 5, 5))
-    p = p + p.T
-    assert pack(x) @ pack(p) == pytest.approx(np.sum(x * p))
-    np.testing.assert_allclose(unpack(pack(p)), p)

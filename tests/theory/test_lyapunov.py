@@ -2,8 +2,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.environments import NORMAL, UNIFORM, Deviation, continuum, gaussian, table, two_point, uniform
-from holdfast.problems import matrix_sensing, orthonormal_frame
+from holdfast.problems import matrix_sensing
 from holdfast.theory import (
     exponents,
     matrix_exponents,

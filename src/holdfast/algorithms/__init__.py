@@ -1,6 +1,6 @@
 """Algorithms: pairs (init, step) of pure functions."""
 
-from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.factored import Factors, factored, sampled
+from holdfast.core.algorithm import Algorithm
 
 __all__ = ["Algorithm", "Factors", "factored", "sampled"]

@@ -1,20 +1,13 @@
 """Gradient steps on the layers of a deep linear network A = W_L ... W_1."""
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.core.algorithm import Algorithm, State
 from holdfast.problems.deep_linear_network import LayerGradient, Layers
-
-
-class LayerInfo(NamedTuple):
-    """The gradient of each layer that a step used."""
-
-    gradient: Layers
 
 
 def deep_linear(gradient: LayerGradient, start: Layers, step_size: ArrayLike, ridge: ArrayLike) -> Algorithm:
@@ -35,28 +28,31 @@ def deep_linear(gradient: LayerGradient, start: Layers, step_size: ArrayLike, ri
 
     Example, no data: every layer shrinks by 1 - 2 eta lambda.
         >>> algorithm = deep_linear(lambda key, layers: (np.zeros((1, 1)),), (np.ones((1, 1)),), 0.5, 0.1)
-        >>> state, info = algorithm.step(jax.random.key(0), algorithm.init())
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
         >>> round(float(state[0][0, 0]), 6)
         0.9
     """
 
-    def step(key: jax.Array, layers: Layers) -> tuple[Layers, LayerInfo]:
-        g = gradient(key, layers)
-        kept = 1 - 2 * step_size * ridge
-        return jax.tree.map(lambda w, slope: kept * w - step_size * slope, layers, g), LayerInfo(g)
+    def step(key: jax.Array, layers: Layers, number: ArrayLike) -> Layers:
+        shrinkage = 1 - 2 * step_size * ridge
+        return jax.tree.map(lambda w, slope: shrinkage * w - step_size * slope, layers, gradient(key, layers))
 
     return Algorithm(lambda: start, step)
 
 
 def repeated(algorithm: Algorithm, times: int) -> Algorithm:
-    """`times` steps of an algorithm as one; the information of the last is kept."""
+    """`times` steps of an algorithm as one."""
 
-    def step(key: jax.Array, state):
+    def step(key: jax.Array, state: State, number: ArrayLike) -> State:
         keys = jax.random.split(key, times)
-        state = jax.lax.fori_loop(0, times - 1, lambda number, s: algorithm.step(keys[number], s)[0], state)
-        return algorithm.step(keys[-1], state)
 
-    return Algorithm(algorithm.init, step)
+        def substep(place: ArrayLike, state: State) -> State:
+            return algorithm.step(keys[place], state, times * number + place)
+
+        # The last one stands outside of the loop, where XLA fuses it with what comes after.
+        return substep(times - 1, jax.lax.fori_loop(0, times - 1, substep, state))
+
+    return Algorithm(algorithm.init, step, algorithm.parameters)
 
 
 def orthogonal_layers(widths: tuple[int, ...], init_scale: float, seed: int) -> tuple[np.ndarray, ...]:

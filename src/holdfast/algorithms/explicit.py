@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.risks import Risks
+from holdfast.core.algorithm import Algorithm
 
 # The constants of Kingma and Ba (2015), which every published comparison keeps.
 ADAM_DECAYS = (0.9, 0.999)
@@ -199,13 +199,13 @@ class WorstGroup:
         def init() -> Weighted:
             return Weighted(start, _adam_start(start), jnp.full(count, 1 / count, start.dtype))
 
-        def step(key: jax.Array, state: Weighted) -> tuple[Weighted, None]:
+        def step(key: jax.Array, state: Weighted, number: ArrayLike) -> Weighted:
             values, gradients = risks.both(state.parameters)
             weights = raised_weights(state.weights, values, self.rate)
             adam = _adam_step(state.adam, weights @ gradients, unit, self.step_size, self.weight_decay)
-            return Weighted(adam.parameters, adam, weights), None
+            return Weighted(adam.parameters, adam, weights)
 
-        return Algorithm(init, step)
+        return Algorithm(init, step, _parameters)
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class AgreementMask:
     def algorithm(self, risks: Risks, start: jax.Array) -> Algorithm:
         """Masked gradient descent."""
 
-        def step(key: jax.Array, state: Plain) -> tuple[Plain, None]:
+        def step(key: jax.Array, state: Plain, number: ArrayLike) -> Plain:
             w = state.parameters
             gradients = risks.gradients(w)
             lengths = jnp.linalg.norm(gradients[:, :-1], axis=1, keepdims=True)
@@ -239,9 +239,9 @@ class AgreementMask:
             lengths = jnp.where(lengths > 0, lengths, 1)
             gradients = jnp.concatenate([gradients[:, :-1] / lengths, gradients[:, -1:]], axis=1)
             masked = agreement_mask(gradients, self.threshold) * jnp.mean(gradients, 0)
-            return Plain(w - self.step_size * (masked + self.weight_decay * w)), None
+            return Plain(w - self.step_size * (masked + self.weight_decay * w))
 
-        return Algorithm(lambda: Plain(start), step)
+        return Algorithm(lambda: Plain(start), step, _parameters)
 
 
 @dataclass(frozen=True)
@@ -268,16 +268,20 @@ class Fish:
         """The two nested steps; the order of environments is drawn anew in each."""
         count = jax.eval_shape(risks.values, start).shape[0]
 
-        def step(key: jax.Array, state: Plain) -> tuple[Plain, None]:
+        def step(key: jax.Array, state: Plain, number: ArrayLike) -> Plain:
             def visit(w: jax.Array, environment: jax.Array) -> tuple[jax.Array, None]:
                 gradient = risks.gradient(w, environment) + self.weight_decay * w
                 return w - self.step_size * gradient, None
 
             order = jax.random.permutation(key, count)
             ahead, _ = jax.lax.scan(visit, state.parameters, order)
-            return Plain(state.parameters + self.meta_step_size * (ahead - state.parameters)), None
+            return Plain(state.parameters + self.meta_step_size * (ahead - state.parameters))
 
-        return Algorithm(lambda: Plain(start), step)
+        return Algorithm(lambda: Plain(start), step, _parameters)
+
+
+def _parameters(state: Plain | Adaptive | Weighted) -> jax.Array:
+    return state.parameters
 
 
 def _adam(
@@ -286,10 +290,10 @@ def _adam(
     """Adam (Kingma and Ba, ICLR 2015, Algorithm 1)."""
     unit = _unit(gradient(start))
 
-    def step(key: jax.Array, state: Adaptive) -> tuple[Adaptive, None]:
-        return _adam_step(state, gradient(state.parameters), unit, step_size, weight_decay), None
+    def step(key: jax.Array, state: Adaptive, number: ArrayLike) -> Adaptive:
+        return _adam_step(state, gradient(state.parameters), unit, step_size, weight_decay)
 
-    return Algorithm(lambda: _adam_start(start), step)
+    return Algorithm(lambda: _adam_start(start), step, _parameters)
 
 
 def _unit(gradient: jax.Array) -> jax.Array:

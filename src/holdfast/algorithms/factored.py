@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.core.algorithm import Algorithm
 
-Gradient = Callable[[jax.Array, jax.Array], jax.Array]
+Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
+"""(key, fitted matrix, number of the step) -> gradient matrix."""
 Drawn = TypeVar("Drawn")
 Seen = TypeVar("Seen")
 
@@ -29,20 +30,14 @@ class Factors(NamedTuple):
         return self.positive @ self.positive.T - self.negative @ self.negative.T
 
 
-class GradientInfo(NamedTuple):
-    """The gradient matrix G that a step used."""
-
-    gradient: jax.Array
-
-
 def sampled(
-    batching: Callable[[jax.Array], Drawn], oracle: Callable[[jax.Array, jax.Array, Drawn], Seen]
-) -> Callable[[jax.Array, jax.Array], Seen]:
-    """The stochastic gradient (key, fitted) -> G of an oracle on batches drawn by a batching."""
+    batching: Callable[[jax.Array, ArrayLike], Drawn], oracle: Callable[[jax.Array, jax.Array, Drawn], Seen]
+) -> Callable[[jax.Array, jax.Array, ArrayLike], Seen]:
+    """The stochastic gradient (key, fitted, step) -> G of an oracle on batches drawn by a batching."""
 
-    def gradient(key: jax.Array, fitted: jax.Array) -> Seen:
+    def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> Seen:
         batch_key, oracle_key = jax.random.split(key)
-        return oracle(oracle_key, fitted, batching(batch_key))
+        return oracle(oracle_key, fitted, batching(batch_key, step))
 
     return gradient
 
@@ -58,7 +53,7 @@ def factored(
     they absorb into the step size, and so do we. HeteroSGD, PooledSGD and gradient descent differ in `gradient` only.
 
     Args:
-        gradient: (key, P) -> G; see `sampled`.
+        gradient: (key, P, step) -> G; see `sampled`.
         dimension: d.
         step_size: eta.
         init_scale: alpha.
@@ -66,8 +61,8 @@ def factored(
         dtype: of the factors.
 
     Example, one step of gradient descent towards the identity:
-        >>> algorithm = factored(lambda key, fitted: fitted - jnp.eye(2), 2, step_size=0.1, init_scale=0.5)
-        >>> state, info = algorithm.step(jax.random.key(0), algorithm.init())
+        >>> algorithm = factored(lambda key, fitted, step: fitted - jnp.eye(2), 2, step_size=0.1, init_scale=0.5)
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
         >>> state.positive
         Array([[0.5375, 0.    ],
                [0.    , 0.5375]], dtype=float32)
@@ -77,11 +72,11 @@ def factored(
         start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
         return Factors(start, start if signed else start[:, :0])
 
-    def step(key: jax.Array, state: Factors) -> tuple[Factors, GradientInfo]:
-        g = gradient(key, state.fitted)
+    def step(key: jax.Array, state: Factors, number: ArrayLike) -> Factors:
+        g = gradient(key, state.fitted, number)
         identity = jnp.eye(dimension, dtype=g.dtype)
         positive = (identity - step_size * g) @ state.positive
         negative = (identity + step_size * g) @ state.negative
-        return Factors(positive, negative), GradientInfo(g)
+        return Factors(positive, negative)
 
     return Algorithm(init, step)

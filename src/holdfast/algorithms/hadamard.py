@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.core.algorithm import Algorithm
 
 # A factor at the floor is washed out: it would need 1/step_size times log(1e8) steps of unit gradient to come back.
 FLOOR = 1e-8
@@ -51,12 +51,6 @@ class Slopes(NamedTuple):
     intercept: AnyArray
     curvature: AnyArray
     variance: AnyArray
-
-
-class StepInfo(NamedTuple):
-    """The amplified gradients of the last environment of a sweep."""
-
-    gradient: jax.Array
 
 
 def excess_share(slopes: Slopes, weights: AnyArray, scaling: ArrayLike, critical: ArrayLike) -> AnyArray:
@@ -142,32 +136,30 @@ def hadamard(
         ...     return Slopes(w - effects, jnp.zeros(2), jnp.ones((2, 2)), jnp.full((2, 2), 1e-4))
         >>> algorithm = hadamard(slopes, jnp.array([0.5, 0.5]), 2, 0.02, 30.0, 0.0, 7.0, 0.1)
         >>> state, step = algorithm.init(), jax.jit(algorithm.step)
-        >>> for key in jax.random.split(jax.random.key(0), 200):
-        ...     state, _ = step(key, state)
+        >>> for number, key in enumerate(jax.random.split(jax.random.key(0), 200)):
+        ...     state = step(key, state, number)
         >>> state.coefficients.round(3).tolist()
         [1.0, 0.0]
     """
-    places = len(weights)
+    environments = len(weights)
 
     def init() -> Hadamard:
         start = jnp.full(dimension, init_scale, weights.dtype)
         return Hadamard(start, start, jnp.zeros((), weights.dtype))
 
-    def step(key: jax.Array, state: Hadamard) -> tuple[Hadamard, StepInfo]:
-        order = jax.random.permutation(key, places)
+    def step(key: jax.Array, state: Hadamard, number: ArrayLike) -> Hadamard:
+        order = jax.random.permutation(key, environments)
 
-        def visit(number: jax.Array, carry: tuple[Hadamard, jax.Array]) -> tuple[Hadamard, jax.Array]:
-            state, _ = carry
+        def visit(place: jax.Array, state: Hadamard) -> Hadamard:
             seen = slopes(state.coefficients, state.intercept)
-            gradient = amplified(seen, weights, amplification, scaling, critical)[order[number]]
+            gradient = amplified(seen, weights, amplification, scaling, critical)[order[place]]
             shrink = jnp.clip(1 - step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)
             grow = jnp.clip(1 + step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)
             positive = jnp.maximum(state.positive * shrink, FLOOR)
             negative = jnp.maximum(state.negative * grow, FLOOR)
             intercept = state.intercept - step_size * jnp.sum(weights * seen.intercept)
-            return Hadamard(positive, negative, intercept), gradient
+            return Hadamard(positive, negative, intercept)
 
-        state, gradient = jax.lax.fori_loop(0, places, visit, (state, jnp.zeros_like(state.positive)))
-        return state, StepInfo(gradient)
+        return jax.lax.fori_loop(0, environments, visit, state)
 
     return Algorithm(init, step)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.base import Algorithm
-from holdfast.algorithms.factored import Factors, GradientInfo
+from holdfast.algorithms.factored import Factors
+from holdfast.core.algorithm import Algorithm
 from holdfast.oracles.quadratic import RankOneGradient
 
 Trace = Callable[[RankOneGradient, jax.Array], jax.Array]
@@ -34,7 +34,7 @@ def no_shrinkage(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
 
 
 def shrinkage(
-    gradient: Callable[[jax.Array, jax.Array], RankOneGradient],
+    gradient: Callable[[jax.Array, jax.Array, ArrayLike], RankOneGradient],
     dimension: int,
     step_size: ArrayLike,
     init_scale: ArrayLike,
@@ -49,7 +49,7 @@ def shrinkage(
     eta, and leaves the step of matrix sensing with step size 2 eta.
 
     Args:
-        gradient: (key, P) -> RankOneGradient; see `holdfast.algorithms.sampled`.
+        gradient: (key, P, step) -> RankOneGradient; see `holdfast.algorithms.sampled`.
         dimension: d.
         step_size: eta.
         init_scale: alpha.
@@ -61,11 +61,11 @@ def shrinkage(
         start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
         return Factors(start, start[:, :0])
 
-    def step(key: jax.Array, state: Factors) -> tuple[Factors, GradientInfo]:
+    def step(key: jax.Array, state: Factors, number: ArrayLike) -> Factors:
         fitted = state.fitted
-        seen = gradient(key, fitted)
+        seen = gradient(key, fitted, number)
         scale = 1 - step_size * (jnp.trace(fitted) - trace(seen, fitted))
         move = (jnp.eye(dimension, dtype=fitted.dtype) - step_size * seen.gradient) / scale
-        return Factors(move @ state.positive, state.negative), GradientInfo(seen.gradient)
+        return Factors(move @ state.positive, state.negative)
 
     return Algorithm(init, step)

@@ -10,15 +10,16 @@ import numpy as np
 from holdfast import oracles
 from holdfast.batching import Batch, hetero
 from holdfast.bench.timing import best, on_all_cores, product_rate, read_rate
+from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.core.randomness import standard_normals
+from holdfast.core.run import available_workers
 from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import two_point
 from holdfast.measurements import collect
 from holdfast.oracles.quadratic import BLOCK_NUMBERS
-from holdfast.problems import MatrixSensing, matrix_sensing, orthonormal_frame
-from holdfast.randomness import standard_normals
-from holdfast.run import available_workers
-from holdfast.settings import Settings
-from holdfast.simulation import ENSEMBLES, execute, slab_size
+from holdfast.problems import MatrixSensing, matrix_sensing
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import ENSEMBLES, execute, slab_size
 
 BATCH_SIZE = 8000
 PAPER = Settings(batch_size=BATCH_SIZE, every=200)
@@ -112,7 +113,7 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
     for dimension in (30, 100) if quick else (30, 100, 200, 400):
         frame = orthonormal_frame(dimension, 2).astype(np.float32)
         problem = matrix_sensing(frame, 1, two_point(1.0, 6.0))
-        batch = hetero(problem.environments, count)(jax.random.key(0))
+        batch = hetero(problem.environments, count)(jax.random.key(0), 0)
         seconds = _quadratic_seconds(problem, batch, count)
         products = 4 * count * dimension**2 / product_rate(dimension, 8)
         draw = _draw_seconds(dimension, count)
@@ -148,7 +149,7 @@ def _quadratic_seconds(problem: MatrixSensing, batch: Batch, count: int) -> floa
 
 
 def fixed_data(quick: bool) -> dict[str, float]:
-    """One gradient over a kept data set, against the memory bandwidth and a loop of two NumPy products."""
+    """One gradient over a fixed data set, against the memory bandwidth and a loop of two NumPy products."""
     count = 2000 if quick else 8000
     problem = matrix_sensing(orthonormal_frame(100, 2).astype(np.float32), 1, two_point(1.0, 6.0))
     data = collect(problem, symmetric_gaussian, count)

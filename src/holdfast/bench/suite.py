@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.bench import deep_linear, matrix_sensing, tables
-from holdfast.run import available_workers
+from holdfast.core.run import available_workers
 
 BENCHMARKS = {
     "law_against_data": (

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.run import PRECISION, available_workers
+from holdfast.core.run import PRECISION, available_workers
 
 
 def best(work: Callable[[], object], repeats: int = 5) -> float:

@@ -1,7 +1,7 @@
 """Methods over public tests: which one predicts where the shortcuts fail."""
 
 from holdfast.comparison.methods import METHODS
+from holdfast.comparison.public_tests import PUBLIC_TESTS
 from holdfast.comparison.runner import Comparison, compare
-from holdfast.comparison.tests import TESTS
 
-__all__ = ["Comparison", "METHODS", "TESTS", "compare"]
+__all__ = ["Comparison", "METHODS", "PUBLIC_TESTS", "compare"]

@@ -1,9 +1,9 @@
 """What a comparison says of each test, in sentences that follow from its numbers."""
 
 from holdfast.comparison.methods import METHODS
+from holdfast.comparison.public_tests import GROUPS, PUBLIC_TESTS
 from holdfast.comparison.runner import Comparison
 from holdfast.comparison.table import interval, number
-from holdfast.comparison.tests import GROUPS, TESTS
 
 
 def findings(comparison: Comparison, test: str) -> list[str]:
@@ -11,7 +11,7 @@ def findings(comparison: Comparison, test: str) -> list[str]:
 
     All numbers are over the seeds that the compared methods share.
     """
-    measure = GROUPS[TESTS[test].group][0]
+    measure = GROUPS[PUBLIC_TESTS[test].group][0]
     leaders = comparison.leaders(test, measure)
     if not leaders:
         return []

@@ -1,9 +1,9 @@
 """A comparison as Markdown, for the documentation."""
 
 from holdfast.comparison.findings import findings
+from holdfast.comparison.public_tests import ABOUT_GROUPS, PUBLIC_TESTS
 from holdfast.comparison.runner import Comparison
 from holdfast.comparison.table import LEGEND, Shown, blocks, interval, number, seed_count
-from holdfast.comparison.tests import ABOUT_GROUPS, TESTS
 
 
 def markdown(comparison: Comparison) -> str:
@@ -36,4 +36,4 @@ def _markdown_cell(shown: Shown) -> str:
 
 
 def _seeds(comparison: Comparison, test: str) -> str:
-    return f"{seed_count(comparison, test)} {'folds' if TESTS[test].folds else 'data seeds'}"
+    return f"{seed_count(comparison, test)} {'folds' if PUBLIC_TESTS[test].folds else 'data seeds'}"

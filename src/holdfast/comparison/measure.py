@@ -5,12 +5,12 @@ import time
 import numpy as np
 
 from holdfast.comparison.methods.base import ComparedMethod, environment_errors
-from holdfast.problems.linear.table import Task
+from holdfast.datasets.splits import Dataset
 
 Values = dict[str, float | str]
 
 
-def compute_cell(method: ComparedMethod, task: Task, seed: int) -> Values:
+def compute_cell(method: ComparedMethod, task: Dataset, seed: int) -> Values:
     """Fit a method to one draw of a test and measure it.
 
     Returns:

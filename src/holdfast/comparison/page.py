@@ -5,11 +5,11 @@ from html import escape
 
 from holdfast.comparison.findings import findings
 from holdfast.comparison.methods import METHODS
+from holdfast.comparison.public_tests import ABOUT_GROUPS, PUBLIC_TESTS
 from holdfast.comparison.published import SOURCE
 from holdfast.comparison.recorded import about_recorded
 from holdfast.comparison.runner import Comparison
 from holdfast.comparison.table import LEGEND, Block, Shown, blocks, interval, number
-from holdfast.comparison.tests import ABOUT_GROUPS, TESTS
 from holdfast.report import markup
 
 METHODS_TITLE, FAILURES_TITLE = "Methods and how they are tuned", "Cells that failed"
@@ -70,7 +70,7 @@ def _section(comparison: Comparison, group: str, tables: Sequence[Block]) -> str
         parts += ["<h3>Who leads, and where we do not</h3>", markup.items(told)]
     for block in tables:
         parts += [f"<h3>{escape(block.title)}</h3>", _table(block)]
-    parts.append(markup.facts({test: TESTS[test].about for test in tables[0].tests}))
+    parts.append(markup.facts({test: PUBLIC_TESTS[test].about for test in tables[0].tests}))
     return markup.section(_place(group), group.capitalize(), *parts)
 
 

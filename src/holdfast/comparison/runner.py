@@ -1,6 +1,6 @@
 """Runs methods over tests, reusing what was computed, and gathers the numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,20 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from holdfast.comparison.kept import Kept, Values, cell_key
 from holdfast.comparison.measure import compute_cell
 from holdfast.comparison.methods import METHODS, ComparedMethod
+from holdfast.comparison.public_tests import PUBLIC_TESTS, Measure, PublicTest
 from holdfast.comparison.recorded import recorded_error
-from holdfast.comparison.tests import TESTS, Measure, PublicTest
-from holdfast.run import available_workers
-from holdfast.statistics import Estimate, mean_interval
+from holdfast.core.progress import Progress
+from holdfast.core.run import available_workers
+from holdfast.core.statistics import Estimate, mean_interval
+from holdfast.execution.records import Kept, Values, cell_key
 
 # Those that every method goes through.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "pandas")
 # The file with the cells, inside the folder of the results. It can be deleted at any time.
 COMPUTED = ".computed/cells.jsonl"
 
-Progress = Callable[[int, int], None]
 Place = tuple[str, str, int]  # test, method, seed
 
 
@@ -118,7 +118,7 @@ def compare(
     """Run methods over tests.
 
     Args:
-        tests: names, keys of `TESTS`; all if none is given.
+        tests: names, keys of `PUBLIC_TESTS`; all if none is given.
         methods: names, keys of `METHODS`; all if none is given.
         data_seeds: draws of each test instead of the number it asks for; real tables have no more than their folds.
         out: the folder in which cells are kept.
@@ -127,16 +127,20 @@ def compare(
         workers: threads; by default one for each core.
         progress: called with (cells done, cells in all).
     """
-    chosen_tests, chosen_methods = _named("tests", tests, TESTS), _named("methods", methods, METHODS)
+    chosen_tests, chosen_methods = _named("tests", tests, PUBLIC_TESTS), _named("methods", methods, METHODS)
     if data_seeds is not None and data_seeds < 1:
         raise ValueError(f"data_seeds must be at least 1, got {data_seeds}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     kept = Kept(out / COMPUTED)
     plan = [
-        Draw(TESTS[test], seed, tuple(METHODS[name] for name in chosen_methods if applies(METHODS[name], TESTS[test])))
+        Draw(
+            PUBLIC_TESTS[test],
+            seed,
+            tuple(METHODS[name] for name in chosen_methods if applies(METHODS[name], PUBLIC_TESTS[test])),
+        )
         for test in chosen_tests
-        for seed in range(TESTS[test].seed_count(data_seeds))
+        for seed in range(PUBLIC_TESTS[test].seed_count(data_seeds))
     ]
     found: dict[Place, Values] = {}
     failures: dict[Place, str] = {}

@@ -8,9 +8,9 @@ import numpy as np
 from holdfast import __version__
 from holdfast.comparison.findings import findings
 from holdfast.comparison.methods import METHODS
+from holdfast.comparison.public_tests import GROUPS, PUBLIC_TESTS, Measure
 from holdfast.comparison.published import PUBLISHED, SOURCE
 from holdfast.comparison.runner import PACKAGES, Comparison
-from holdfast.comparison.tests import GROUPS, TESTS, Measure
 
 
 def versions() -> dict[str, str]:
@@ -45,7 +45,7 @@ def summary(comparison: Comparison) -> dict[str, Any]:
 
 
 def _test(comparison: Comparison, name: str) -> dict[str, Any]:
-    measures = GROUPS[TESTS[name].group]
+    measures = GROUPS[PUBLIC_TESTS[name].group]
     found = {
         measure: {
             method: _numbers(comparison, name, method, measure)
@@ -55,8 +55,8 @@ def _test(comparison: Comparison, name: str) -> dict[str, Any]:
         for measure in measures
     }
     return {
-        "about": TESTS[name].about,
-        "group": TESTS[name].group,
+        "about": PUBLIC_TESTS[name].about,
+        "group": PUBLIC_TESTS[name].group,
         "leaders": comparison.leaders(name, measures[0]),
         "findings": findings(comparison, name),
         "measures": found,

@@ -6,10 +6,10 @@ from math import isfinite
 from rich.table import Table
 
 from holdfast.comparison.methods import METHODS
+from holdfast.comparison.public_tests import GROUPS, PUBLIC_TESTS, Measure
 from holdfast.comparison.published import PUBLISHED
 from holdfast.comparison.runner import Comparison
-from holdfast.comparison.tests import GROUPS, TESTS, Measure
-from holdfast.statistics import FEW_VALUES, Estimate
+from holdfast.core.statistics import FEW_VALUES, Estimate
 
 TITLES: dict[Measure, str] = {
     "error": "test error",
@@ -78,7 +78,7 @@ def blocks(comparison: Comparison) -> list[Block]:
     """The tables of a comparison, one for each group of tests and measure."""
     found = []
     for group, measures in GROUPS.items():
-        tests = tuple(name for name in comparison.tests if TESTS[name].group == group)
+        tests = tuple(name for name in comparison.tests if PUBLIC_TESTS[name].group == group)
         for place, measure in enumerate(measures):
             rows = _rows(comparison, tests, measure)
             published = _published(tests) if group == "unit tests" and place == 0 else {}

@@ -6,13 +6,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from holdfast.cli.terminal import sparkline
+from holdfast.completion.jumps import SITTING, Jump, before_divergence, jumps, memory, ranks, waiting
 from holdfast.completion.training import Simulation
-from holdfast.jumps import SITTING, Jump, before_divergence, jumps, memory, ranks, waiting
-from holdfast.outcome import Code, Outcome
-from holdfast.run import DIVERGENCE_LIMIT
-from holdfast.statistics import proportion
-from holdfast.survival import event_rate
-from holdfast.terminal import sparkline
+from holdfast.core.run import DIVERGENCE_LIMIT
+from holdfast.core.statistics import proportion
+from holdfast.core.survival import event_rate
+from holdfast.sensing.outcome import Code, Outcome
 
 SHOWN_RUNS = 20
 

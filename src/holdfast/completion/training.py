@@ -9,10 +9,11 @@ from jax.typing import ArrayLike
 
 from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repeated
 from holdfast.completion.settings import AlgorithmName, CompletionSettings
+from holdfast.core.progress import Progress
+from holdfast.core.run import Run, run
 from holdfast.oracles import completion as oracles
 from holdfast.problems import MatrixCompletion, random_low_rank, two_by_two
 from holdfast.problems.deep_linear_network import LayerGradient
-from holdfast.run import Experiment, run
 
 # A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a
 # kernel of more entries than this among threads, which costs more than it gains.
@@ -20,7 +21,7 @@ ENTRIES, LARGEST_SLAB, SMALLEST_SLAB = 1600, 64, 4
 
 
 @dataclass(frozen=True)
-class Build:
+class CompletionBuilder:
     """Makes the experiment of one run; equal builds are compiled once.
 
     Attributes:
@@ -33,14 +34,12 @@ class Build:
     batch_size: int = 2
     substeps: int = 1
 
-    def __call__(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> Experiment:
+    def __call__(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> Run:
         """The algorithm of one run; its layers are recorded."""
         substeps = self.substeps if self.algorithm == "sde" else 1
         gradient = self._gradient(problem, parameters["noise_variance"])
         algorithm = deep_linear(gradient, parameters["layers"], parameters["step_size"] / substeps, parameters["ridge"])
-        return Experiment(
-            repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers}
-        )
+        return Run(repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers})
 
     def _gradient(self, problem: MatrixCompletion, noise_variance: ArrayLike) -> LayerGradient:
         weighted: dict[str, Callable[[], oracles.Weights]] = {
@@ -54,7 +53,7 @@ class Build:
         return oracles.one_entry(problem, oracles.noisy_labels(noise_variance) if noisy else oracles.exact_labels)
 
 
-class Paths(NamedTuple):
+class LayerPaths(NamedTuple):
     """The layers of every run at every record.
 
     Attributes:
@@ -89,12 +88,12 @@ def train(
     ridge: ArrayLike,
     steps: int,
     every: int,
-    build: Build | None = None,
+    build: CompletionBuilder | None = None,
     noise_variance: ArrayLike = 0.0,
     slab: int | None = None,
     workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Paths:
+    progress: Progress | None = None,
+) -> LayerPaths:
     """Train one network for each seed, all on one problem, in the loop of the library.
 
     Args:
@@ -114,7 +113,7 @@ def train(
     Example, gradient descent on the 2 x 2 example fits what is observed:
         >>> start = starts((2, 3, 3, 2), 1.0, range(4))
         >>> options = {"step_size": 0.2, "ridge": 1e-4, "steps": 2000, "every": 2000}
-        >>> paths = train(two_by_two(0.5), start, range(4), build=Build("gradient-descent"), **options)
+        >>> paths = train(two_by_two(0.5), start, range(4), build=CompletionBuilder("gradient-descent"), **options)
         >>> bool((two_by_two(0.5).train_error(paths.fitted[:, -1]) < 1e-5).all())
         True
     """
@@ -126,12 +125,12 @@ def train(
     }
     parameters["layers"] = tuple(np.asarray(layer, dtype) for layer in layers)
     records = run(
-        build or Build(), problem, parameters, seeds, steps=steps, every=every,
+        build or CompletionBuilder(), problem, parameters, seeds, steps=steps, every=every,
         slab=slab or slab_size(layers), workers=workers,
         double=dtype == np.float64, progress=progress,
     )  # fmt: skip
     recorded: Any = records.values["layers"]  # a tuple of arrays: records may be any tree
-    return Paths(records.steps, recorded, records.diverged_at)
+    return LayerPaths(records.steps, recorded, records.diverged_at)
 
 
 def slab_size(layers: tuple[np.ndarray, ...]) -> int:
@@ -158,7 +157,7 @@ class Simulation(NamedTuple):
 
     settings: CompletionSettings
     problem: MatrixCompletion
-    paths: Paths
+    paths: LayerPaths
     offshoot_steps: np.ndarray
     offshoot_errors: np.ndarray
 
@@ -172,7 +171,7 @@ def posed(settings: CompletionSettings) -> MatrixCompletion:
     )
 
 
-def simulate_completion(settings: CompletionSettings, progress: Callable[[int, int], None] | None = None) -> Simulation:
+def simulate_completion(settings: CompletionSettings, progress: Progress | None = None) -> Simulation:
     """Run what settings describe, with their offshoots.
 
     Example:
@@ -184,7 +183,7 @@ def simulate_completion(settings: CompletionSettings, progress: Callable[[int, i
     height, width = problem.shape
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
     hidden = (settings.width,) * (settings.depth - 1)
-    build = Build(settings.algorithm, settings.batch_size, settings.substeps)
+    build = CompletionBuilder(settings.algorithm, settings.batch_size, settings.substeps)
     branches = np.linspace(0, settings.steps, settings.offshoots + 1)[1:]
     total = settings.seeds * (settings.steps + settings.offshoots * settings.offshoot_steps)
     main = settings.seeds * settings.steps
@@ -208,7 +207,7 @@ def simulate_completion(settings: CompletionSettings, progress: Callable[[int, i
 
 def offshoots(
     problem: MatrixCompletion,
-    paths: Paths,
+    paths: LayerPaths,
     records: np.ndarray,
     seeds: ArrayLike,
     *,

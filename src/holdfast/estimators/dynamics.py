@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from holdfast.algorithms.hadamard import Hadamard, Slopes, hadamard
+from holdfast.core.run import Run, RunBuilder, run
 from holdfast.estimators.evidence import BORROWED_ROWS
 from holdfast.estimators.moments import Centred
-from holdfast.run import Build, Experiment, run
 
 # The start is small, so that what does not grow counts for nothing, but not so small that growing takes most of a run.
 INIT_SCALE = 0.03
@@ -38,7 +38,7 @@ class Program(NamedTuple):
         environments: number of environments, without the padding.
     """
 
-    build: Build
+    build: RunBuilder
     shared: Mapping[str, Any]
     dimension: int
     environments: int
@@ -143,9 +143,9 @@ def _observe(state: Hadamard) -> dict[str, jax.Array]:
     return {"coefficients": state.coefficients}
 
 
-def _experiment(slopes: Any, weights: jax.Array, dimension: int, parameters: Any) -> Experiment:
+def _experiment(slopes: Any, weights: jax.Array, dimension: int, parameters: Any) -> Run:
     algorithm = hadamard(slopes, weights, dimension, init_scale=INIT_SCALE, **parameters)
-    return Experiment(algorithm, _observe)
+    return Run(algorithm, _observe)
 
 
 def _tolerant(slopes: Slopes, w: jax.Array, weights: jax.Array, tolerance: jax.Array) -> Slopes:
@@ -155,7 +155,7 @@ def _tolerant(slopes: Slopes, w: jax.Array, weights: jax.Array, tolerance: jax.A
     return slopes._replace(variance=slopes.variance + allowed**2)
 
 
-def _build_squared(shared: Any, parameters: Any) -> Experiment:
+def _build_squared(shared: Any, parameters: Any) -> Run:
     second, cross, weights = (jnp.asarray(shared[name]) for name in ("second", "cross", "weights"))
     counts = jnp.maximum(shared["counts"], 1e-30)
     diagonal = jnp.einsum("eii->ei", second)
@@ -170,7 +170,7 @@ def _build_squared(shared: Any, parameters: Any) -> Experiment:
     return _experiment(slopes, weights, cross.shape[1], parameters)
 
 
-def _build_logistic(shared: Any, parameters: Any) -> Experiment:
+def _build_logistic(shared: Any, parameters: Any) -> Run:
     rows, labels, sizes, weights = (jnp.asarray(shared[name]) for name in ("rows", "labels", "sizes", "weights"))
     totals = jnp.maximum(jnp.sum(sizes, 1), 1e-30)
     shares, squares = sizes / totals[:, None], rows**2

@@ -1,6 +1,6 @@
 """How well a predictor does in an environment that it has not seen."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import pandas as pd
 from sklearn.base import clone, is_classifier
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from holdfast.core.progress import Progress
 from holdfast.estimators.grouping import group_rows
 
 
@@ -16,7 +17,7 @@ def held_out_errors(
     X: Any,
     y: Any,
     environments: Any,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Leave out one environment after the other, fit the rest, and predict it.
 

@@ -13,16 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+from jax.typing import ArrayLike
 
 from holdfast.algorithms import Factors, factored
+from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
+from holdfast.core.run import Run, run
 from holdfast.estimators.dynamics import INIT_SCALE, RECORDS, SURVIVED
 from holdfast.estimators.evidence import Equality, Evidence, Fitted, equality, squared_evidence
 from holdfast.estimators.linear import effect_spread
 from holdfast.estimators.moments import Centred
 from holdfast.estimators.rotation import rotated
-from holdfast.run import Experiment, run
 from holdfast.theory.effects import effect_exponents, washing_strength
-from holdfast.theory.isometry import pack, unpack
 
 STEPS = 1500
 STRENGTHS, SCAN_ORDERS = 5, 2
@@ -110,20 +111,20 @@ def fit_matrix(
 def _lifted(span: np.ndarray, fitted: Fitted) -> np.ndarray:
     """The matrix Q B Q^T."""
     rank = span.shape[1]
-    return span @ unpack(fitted.coefficients) @ span.T if rank else np.zeros((len(span), len(span)))
+    return span @ unpack_symmetric(fitted.coefficients) @ span.T if rank else np.zeros((len(span), len(span)))
 
 
 def _within(known: Centred, span: np.ndarray, tolerance: float) -> tuple[Evidence, Fitted]:
     """The pooled fit of matrices Q B Q^T with columns Q."""
     rank = span.shape[1]
-    basis = unpack(np.eye(rank * (rank + 1) // 2)) if rank else np.zeros((0, 0, 0))
-    evidence = squared_evidence(rotated(known, pack(span @ basis @ span.T).T), tolerance)
+    basis = unpack_symmetric(np.eye(symmetric_size(rank)))
+    evidence = squared_evidence(rotated(known, pack_symmetric(span @ basis @ span.T).T), tolerance)
     return evidence, evidence.solve(np.arange(evidence.dimension))
 
 
 def _cells(known: Centred, weights: np.ndarray, dimension: int) -> list[tuple[float, float]]:
     """Step sizes and amplifications, from the strengths at which directions of the pooled gradient would die."""
-    gradients = unpack(-known.cross)
+    gradients = unpack_symmetric(-known.cross)
     mean = np.tensordot(weights, gradients, 1)
     differences = gradients - mean
     largest = float(np.abs(np.linalg.eigvalsh(differences)).max())
@@ -163,23 +164,21 @@ def _wash(
     return np.split(finals, len(cells))
 
 
-def _build(shared: Any, parameters: Any) -> Experiment:
+def _build(shared: Any, parameters: Any) -> Run:
     second, cross, weights = (jnp.asarray(shared[name]) for name in ("second", "cross", "weights"))
     dimension, environments = len(shared["shape"]), len(weights)
-    rows, columns = np.triu_indices(dimension)
-    root = jnp.asarray(np.where(rows == columns, 1.0, np.sqrt(2.0)), cross.dtype)
     eta, k = parameters["step_size"], parameters["amplification"]
 
-    def gradient(key: jax.Array, fitted: jax.Array) -> jax.Array:
-        slopes = second @ (fitted[rows, columns] * root) - cross
+    def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> jax.Array:
+        slopes = second @ pack_symmetric(fitted) - cross
         mean = weights @ slopes
         chosen = jax.random.choice(key, environments, p=weights)
-        amplified = unpack(slopes[chosen] + k * (slopes[chosen] - mean))
+        amplified = unpack_symmetric(slopes[chosen] + k * (slopes[chosen] - mean))
         # one step may at most remove a direction
         return amplified * jnp.minimum(1.0, 1 / (eta * jnp.linalg.norm(amplified) + 1e-12))
 
     algorithm = factored(gradient, dimension, eta, INIT_SCALE, signed=True, dtype=cross.dtype)
-    return Experiment(algorithm, _observe)
+    return Run(algorithm, _observe)
 
 
 def _observe(state: Factors) -> dict[str, jax.Array]:
@@ -200,8 +199,8 @@ def _told(
 ) -> MatrixFit:
     rank = span.shape[1]
     matrix = _lifted(span, fitted)
-    slopes = known.second @ pack(matrix) - known.cross
-    differences = unpack(slopes - weights @ slopes)
+    slopes = known.second @ pack_symmetric(matrix) - known.cross
+    differences = unpack_symmetric(slopes - weights @ slopes)
     # outside of the kept span, the directions in which environments differ most
     outside = np.eye(dimension) - span @ span.T
     restless = outside @ np.einsum("e,eij,ekj->ik", weights, differences, differences) @ outside
@@ -209,11 +208,13 @@ def _told(
     inside = span @ np.linalg.eigh(span.T @ matrix @ span)[1] if rank else span
     directions = np.column_stack([inside, complement])
     kept = np.arange(dimension) < rank
-    evidence = squared_evidence(rotated(known, pack(np.einsum("ik,jk->kij", directions, directions)).T), tolerance)
+    evidence = squared_evidence(
+        rotated(known, pack_symmetric(np.einsum("ik,jk->kij", directions, directions)).T), tolerance
+    )
     values = Fitted(np.einsum("ik,ij,jk->k", directions, matrix, directions), 0.0)
     single = evidence.slopes(values)
     # the gradients along the directions belong to the whole matrix, not to its diagonal in their basis
-    single = single._replace(gradient=np.einsum("ik,eij,jk->ek", directions, unpack(slopes), directions))
+    single = single._replace(gradient=np.einsum("ik,eij,jk->ek", directions, unpack_symmetric(slopes), directions))
     eta, k = cell
     mean = weights @ single.gradient
     exponents = effect_exponents(eta, single.gradient + k * (single.gradient - mean))

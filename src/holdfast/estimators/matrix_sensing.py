@@ -9,11 +9,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from holdfast.core.linear_algebra import pack_symmetric, symmetrised
 from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.grouping import Grouping, group_rows, rows_counted
 from holdfast.estimators.matrices import MatrixFit, evenly_scaled, fit_matrix
 from holdfast.estimators.moments import centred, collect_moments
-from holdfast.theory.isometry import pack
 
 CONSTRAINTS: dict[str, list] = {
     "significance": [Interval(Real, 0, 1, closed="neither")],
@@ -78,10 +78,10 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
         self._validate_params()
         X, y = validate_data(self, _flat(X), y, y_numeric=True, dtype=np.float64)
         self.dimension_ = int(np.ceil(np.sqrt(X.shape[1])))
-        packed = pack(_square(X, self.dimension_))
+        packed = pack_symmetric(symmetrised(_square(X, self.dimension_)))
         fitted, scale, location, response = _fit_packed(self, packed, y, environments, sample_weight, self.dimension_)
         self.matrix_ = fitted.matrix * response / scale
-        self.intercept_ = float(location[-1] - location[:-1] @ pack(self.matrix_))
+        self.intercept_ = float(location[-1] - location[:-1] @ pack_symmetric(self.matrix_))
         self.coef_ = self.matrix_.ravel()[: X.shape[1]]
         return self
 
@@ -153,7 +153,7 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
         packed = self._squares(X)
         fitted, scale, location, response = _fit_packed(self, packed, y, environments, sample_weight, X.shape[1])
         self.matrix_ = fitted.matrix * response / scale
-        self.intercept_ = float(location[-1] - location[:-1] @ pack(self.matrix_))
+        self.intercept_ = float(location[-1] - location[:-1] @ pack_symmetric(self.matrix_))
         self.coef_ = self.matrix_ / (self.scale_[:, None] * self.scale_)
         return self
 
@@ -161,7 +161,7 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
         """(rows,), the predicted responses."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        return self._squares(X) @ pack(self.matrix_) + self.intercept_
+        return self._squares(X) @ pack_symmetric(self.matrix_) + self.intercept_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
@@ -170,7 +170,7 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
 
     def _squares(self, X: np.ndarray) -> np.ndarray:
         z = (X - self.location_) / self.scale_
-        return pack(z[:, :, None] * z[:, None, :])
+        return pack_symmetric(z[:, :, None] * z[:, None, :])
 
 
 def _flat(X: Any) -> Any:

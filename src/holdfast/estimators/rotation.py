@@ -13,8 +13,8 @@ Which of them is used is decided by what the invariant features in it predict; s
 
 import numpy as np
 
+from holdfast.core.linear_algebra import joint_diagonalisation
 from holdfast.estimators.moments import Centred
-from holdfast.theory.diagonalisation import joint_diagonalisation
 
 # Components with a smaller share of the variance are rounding errors, not features.
 SMALLEST_VARIANCE = 1e-10

@@ -1,19 +1,17 @@
 """The absorbing sets of SGD (Wang and Jacot, ICLR 2024): for which constants B_1 is closed."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.completion.training import AlgorithmName, Build, Paths, starts, train
-from holdfast.experiments import quick
-from holdfast.experiments.curves import stages
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, starts, train
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import proportion
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.problems import MatrixCompletion, two_by_two
-from holdfast.statistics import proportion
+from holdfast.reproduction import quick
+from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.theory.absorbing import (
     COUNTS,
     Constants,
@@ -53,7 +51,7 @@ OPEN = (
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.026, T=6000, every step (ours)"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """Every step of SGD and of the stochastic differential equation."""
     problem, numbers = two_by_two(EPSILON), np.arange(seeds)
     layers = starts((2, *(WIDTH,) * (DEPTH - 1), 2), INIT_SCALE, numbers)
@@ -62,7 +60,7 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     parts = []
     for (name, algorithm), report in zip(ALGORITHMS.items(), reports, strict=True):
         # Substeps are those of the equation; left out of SGD, its program is that of the other experiments.
-        build = Build(algorithm, substeps=SUBSTEPS) if algorithm == "sde" else Build(algorithm)
+        build = CompletionBuilder(algorithm, substeps=SUBSTEPS) if algorithm == "sde" else CompletionBuilder(algorithm)
         paths = train(
             problem, layers, numbers, step_size=STEP_SIZE, ridge=RIDGE, steps=steps, every=1, build=build,
             progress=report,
@@ -72,7 +70,7 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     return xr.concat(parts, "algorithm", join="exact")
 
 
-def _conditions(paths: Paths, problem: MatrixCompletion) -> xr.Dataset:
+def _conditions(paths: LayerPaths, problem: MatrixCompletion) -> xr.Dataset:
     """The three conditions at every step, and whether every step that SGD may take next stays inside."""
     layers = tuple(layer.astype(float) for layer in paths.layers)
     inside = margins(layers, 1, CHOSEN).inside
@@ -121,7 +119,7 @@ def successor(layers: tuple[np.ndarray, ...], row: int, column: int, value: floa
     return tuple(after)
 
 
-def _search(paths: Paths) -> xr.Dataset:
+def _search(paths: LayerPaths) -> xr.Dataset:
     """Entries and exits for all constants, on every tenth step."""
     choices = grid(BALANCES, SLACKS, LEVELS, BOUNDS, COUNTS)
     found = list(search_constants(tuple(layer[:, ::10] for layer in paths.layers), 1, choices))

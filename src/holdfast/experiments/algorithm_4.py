@@ -12,16 +12,18 @@ from matplotlib.figure import Figure
 from holdfast import batching
 from holdfast.algorithms import sampled
 from holdfast.algorithms.shrinkage import estimated_trace, known_trace, no_shrinkage, operator_norm, shrinkage
-from holdfast.claims import Claim, Verdict
+from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.core.progress import Progress
+from holdfast.core.run import Run, run
+from holdfast.core.statistics import median, proportion
 from holdfast.environments import two_point
-from holdfast.experiments.curves import quantile_table
 from holdfast.oracles.quadratic import rank_one
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.problems import MatrixSensing, orthonormal_frame
+from holdfast.plots.signals import quantile_table
+from holdfast.problems import MatrixSensing
 from holdfast.problems.quadratic_network import quadratic_network
-from holdfast.run import Experiment, run
-from holdfast.signals import signals
-from holdfast.statistics import median, proportion
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.signals import signals
 
 TITLE = "quadratic networks: Algorithm 4 and three ways in which it fails"
 SEEDS = 16
@@ -47,15 +49,15 @@ VARIANTS = {
 }
 
 
-def _build(problem: MatrixSensing, parameters: dict, batches: Callable) -> Experiment:
+def _build(problem: MatrixSensing, parameters: dict, batches: Callable) -> Run:
     gradient = sampled(batches(problem.environments, BATCH_SIZE), rank_one(problem, BATCH_SIZE))
     # The way to find tau is a number, so that one compiled program serves all of them.
     trace = partial(jax.lax.switch, parameters["trace"], TRACES)
     algorithm = shrinkage(gradient, DIMENSION, parameters["step_size"], parameters["init_scale"], trace, "float32")
-    return Experiment(algorithm, lambda state: signals(problem, state))
+    return Run(algorithm, lambda state: signals(problem, state))
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All variants on one network."""
     neurons = orthonormal_frame(DIMENSION, 2 * RANK).astype(np.float32)
     problem = quadratic_network(neurons[:, :RANK], neurons[:, RANK:], two_point(BIAS, HETEROGENEITY, rank=RANK))

@@ -1,21 +1,20 @@
 """The collapse to rank 0 (Wang and Jacot, ICLR 2024, theorem with r = 0): why step size and ridge must be annealed."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.completion.training import AlgorithmName, Build, starts, train
-from holdfast.experiments import quick
-from holdfast.experiments.curves import draw_survival, stages
-from holdfast.jumps import SITTING, memory, ranks, waiting
+from holdfast.completion.jumps import SITTING, memory, ranks, waiting
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, starts, train
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import proportion
+from holdfast.core.survival import event_rate
 from holdfast.plots import legend_below, new_figure
+from holdfast.plots.signals import draw_survival
 from holdfast.problems import two_by_two
-from holdfast.statistics import proportion
-from holdfast.survival import event_rate
+from holdfast.reproduction import quick
+from holdfast.reproduction.claims import Claim, Verdict
 
 TITLE = "the collapse to rank 0 at constant step size and ridge"
 SEEDS = 64
@@ -35,7 +34,7 @@ OPEN = (
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, T=200,000 (ours)"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """Long runs of SGD and of gradient descent from the same starts."""
     problem, numbers = two_by_two(EPSILON), np.arange(seeds)
     layers = starts((2, *(WIDTH,) * (DEPTH - 1), 2), INIT_SCALE, numbers)
@@ -43,7 +42,7 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     for (name, algorithm), report in zip(ALGORITHMS.items(), stages(progress, [1000, 1000]), strict=True):
         paths = train(
             problem, layers, numbers, step_size=STEP_SIZE, ridge=RIDGE, steps=quick.steps(STEPS, seeds, QUICK_PART),
-            every=EVERY, build=Build(algorithm), progress=report,
+            every=EVERY, build=CompletionBuilder(algorithm), progress=report,
         )  # fmt: skip
         values = np.linalg.svd(paths.fitted, compute_uv=False)
         path = ranks(values, problem.scale)

@@ -1,6 +1,5 @@
 """Theory against simulation: exponents, thresholds, the finite-time law, the loss of the bound, the sampling floor."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import jax
@@ -13,15 +12,16 @@ from matplotlib.figure import Figure
 from holdfast import environments
 from holdfast.algorithms import factored, sampled
 from holdfast.batching import hetero
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.run import Records, Run, run
+from holdfast.core.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
 from holdfast.environments import Environments
 from holdfast.oracles import population
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems import matrix_sensing
-from holdfast.run import Experiment, Records, run
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_threshold
 from holdfast.theory.sampling import residual_floor
@@ -79,7 +79,7 @@ def _random_law(random: np.random.Generator, kind: int) -> Environments:
     return environments.uniform(bias, spread) if kind == 1 else environments.gaussian(bias, spread / 2)
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All parts; each is small."""
     done, parts = 0, PROBLEMS + len(STEP_SIZES) + len(LAWS) + 2
 
@@ -112,12 +112,12 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     )
 
 
-def _plane(law: Environments, parameters: dict[str, jax.Array]) -> Experiment:
+def _plane(law: Environments, parameters: dict[str, jax.Array]) -> Run:
     """One invariant and one spurious direction along the axes, so that rounding does not leak from one to the other."""
     problem = matrix_sensing(jnp.eye(2, dtype="float64"), 1, law)
     gradient = sampled(hetero(law, None), population(problem))
     algorithm = factored(gradient, 2, parameters["step_size"], parameters["init_scale"], dtype="float64")
-    return Experiment(algorithm, lambda state: {"spurious": jnp.abs(state.positive[1, 1])})
+    return Run(algorithm, lambda state: {"spurious": jnp.abs(state.positive[1, 1])})
 
 
 def _run(law: Environments, step_size: float, steps: int, init_scale: float, seeds: int) -> Records:

@@ -1,6 +1,5 @@
 """Figure 1 of Xu, Gu and Fang (NeurIPS 2024): aggregated against heterogeneous data, an illustration."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -9,12 +8,13 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.experiments.curves import draw_signals, quantile_table
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import median
 from holdfast.plots import legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import median
+from holdfast.plots.signals import draw_signals, quantile_table
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 
 TITLE = "an illustration: aggregated against heterogeneous data"
 SEEDS = 128
@@ -27,7 +27,7 @@ SUMMARY = "d=20, r1=r2=1, s=0.8, M=7, eta=0.05, alpha=1e-3, T=250, infinite batc
 BATCHINGS: tuple[Literal["full"], Literal["hetero"]] = ("full", "hetero")
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """The same problem with batches of all environments and of one."""
     runs = [run_simulation(replace(SETTINGS, batching=name, seeds=seeds), progress=progress) for name in BATCHINGS]
     return xr.concat([run.data for run in runs], pd.Index(BATCHINGS, name="batching"))

@@ -1,15 +1,14 @@
 """Figure 2 of Xu, Gu and Fang (NeurIPS 2024): an oscillating signal grows in mean and shrinks in a small power."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import bootstrap
 from holdfast.plots import COLOURS, legend_below, new_figure
-from holdfast.statistics import bootstrap
+from holdfast.reproduction.claims import Claim, Verdict
 
 TITLE = "E|q| grows while E|q|^0.1 falls"
 SEEDS = 20_000
@@ -19,7 +18,7 @@ STEP_SIZE, BIAS, HETEROGENEITY, STEPS, POWER = 0.05, 1.0, 8.0, 100, 0.1
 SUMMARY = "q <- (1 + eta xi) q, eta=0.05, xi = 1 -+ 8, 100 steps (ours)"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """The logarithm of the oscillating signal, one row a seed; the stable one has xi = s in every step."""
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (seeds, STEPS))
     factors = np.abs(1 + STEP_SIZE * (BIAS + HETEROGENEITY * signs))

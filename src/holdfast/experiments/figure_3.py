@@ -1,6 +1,5 @@
 """Figure 3 of Xu, Gu and Fang (NeurIPS 2024): heterogeneity removes the spurious signal."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -8,12 +7,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.experiments.curves import crossing, draw_signals, quantile_table
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import bootstrap, median
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import bootstrap, median
+from holdfast.plots.signals import crossing, draw_signals, quantile_table
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory import two_point_exponent, two_point_threshold
 
 TITLE = "signals over time for M = 6 and M = 1, and against the heterogeneity M"
@@ -50,7 +50,7 @@ GIVEN = Settings(
 SUMMARY = "d=100, r1=r2=1, m=8000, eta=0.05, alpha=1e-3, s=1, T=200, independent N(0, 1) entries, exact law"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All trajectories of both panels, in one sweep over the heterogeneity."""
     return run_simulation(replace(GIVEN, seeds=seeds), progress=progress).data
 

@@ -1,6 +1,5 @@
 """Figure 4 of Xu, Gu and Fang (NeurIPS 2024): a large step size removes the spurious signal."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -8,13 +7,14 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import bootstrap, median
 from holdfast.experiments import figure_3
-from holdfast.experiments.curves import crossing, draw_signals, quantile_table
 from holdfast.experiments.figure_3 import LEARNED, WASHED_OUT
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import bootstrap, median
+from holdfast.plots.signals import crossing, draw_signals, quantile_table
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory import two_point_exponent
 
 TITLE = "signals over time for eta = 0.05 and eta = 0.01, and against the step size"
@@ -37,7 +37,7 @@ GIVEN = replace(figure_3.GIVEN, heterogeneity=HETEROGENEITY)
 SUMMARY = "d=100, r1=r2=1, m=8000, alpha=1e-3, s=1, M=5, T=10/eta (ours), independent N(0, 1) entries, exact law"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """One run for each step size, recorded at equal stages eta t."""
     parts = []
     lengths = [round(TIME / step_size) for step_size in STEP_SIZES]

@@ -1,6 +1,5 @@
 """Figure 5 of Xu, Gu and Fang (NeurIPS 2024): HeteroSGD against PooledSGD."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +7,13 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.experiments.curves import draw_signals, quantile_table
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import median
 from holdfast.plots import legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import median
+from holdfast.plots.signals import draw_signals, quantile_table
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 
 TITLE = "HeteroSGD against PooledSGD"
 SEEDS = 128
@@ -22,7 +22,7 @@ OPEN = (
     "The paper gives d=40, r1=3, r2=2, E s=0.5, m=2800 (hetero) and 5600 without replacement (pooled).",
     "Step size and M are not stated; ours are eta=0.1 and M=5. With eta=0.05, the default of the other figures, "
     "PooledSGD would learn next to nothing in 180 steps.",
-    "Whether measurements are fresh or kept is not stated. Ours are fresh in every step: with a kept data set of this "
+    "Whether measurements are fresh or kept is not stated. Ours are fresh in every step: with a fixed data set of this "
     "size the sampling error is the same in every step, adds up, and fills the residual.",
 )
 GIVEN = Settings(
@@ -45,7 +45,7 @@ SUMMARY = (
 )
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """Both methods."""
     runs = [run_simulation(replace(settings, seeds=seeds), progress=progress).data for settings in METHODS.values()]
     return xr.concat(runs, pd.Index(list(METHODS), name="algorithm"))

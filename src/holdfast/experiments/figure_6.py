@@ -1,6 +1,5 @@
 """Figure 6 of Xu, Gu and Fang (NeurIPS 2024): PooledSGD with a small batch."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +7,13 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.experiments.curves import quantile_table
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import median, proportion
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import median, proportion
+from holdfast.plots.signals import quantile_table
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 
 TITLE = "PooledSGD with batches of 80 stays away from both solutions"
 SEEDS = 64
@@ -39,7 +39,7 @@ SUMMARY = "alpha=1e-3, d=30, r1=r2=5, s=0.5, M=4, m=80, independent N(0, 1) entr
 APART = 0.5 * np.sqrt(5)
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """One run for each step size, recorded at equal shares t/T."""
     parts = []
     for step_size in STEP_SIZES:

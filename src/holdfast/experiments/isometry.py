@@ -8,9 +8,10 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import bootstrap, median
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.statistics import bootstrap, median
+from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.theory.isometry import (
     antisymmetric_deviation,
     error_tensor,
@@ -50,7 +51,7 @@ SEARCH = {"starts": 8, "iterations": 50}
 SUMMARY = f"symmetric Gaussian, d={DIMENSION}, rank {RANK}, best of 8 ascents in each direction"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """Each seed draws its own measurements."""
     rows = []
     # Few threads, because each holds 50 MB of features; the arrays are too small for the library to use two cores.

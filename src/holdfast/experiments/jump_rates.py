@@ -1,6 +1,5 @@
 """How often SGD jumps to a lower rank, against step size, ridge, depth and width of the network."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,15 +8,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.completion.training import AlgorithmName, Build, starts, train
-from holdfast.experiments import quick
-from holdfast.experiments.curves import stages
-from holdfast.jumps import SITTING, memory, ranks, waiting
+from holdfast.completion.jumps import SITTING, memory, ranks, waiting
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, starts, train
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import Estimate, proportion
+from holdfast.core.survival import event_rate
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems import two_by_two
-from holdfast.statistics import Estimate, proportion
-from holdfast.survival import event_rate
+from holdfast.reproduction import quick
+from holdfast.reproduction.claims import Claim, Verdict
 
 TITLE = "the rate of jumps against step size, ridge, depth and width"
 SEEDS = 64
@@ -76,7 +75,7 @@ def _cells(seeds: int) -> list[Cell]:
     return [cell for cell in cells if cell.width not in LEFT_OUT_WIDTHS and cell.depth not in LEFT_OUT_DEPTHS]
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All cells; those with networks of one shape and one algorithm run together."""
     cells = _cells(seeds)
     shapes = list(dict.fromkeys((cell.algorithm, cell.depth, cell.width) for cell in cells))
@@ -93,7 +92,7 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     return xr.Dataset(variables, {**columns, "seed": np.arange(seeds)})
 
 
-def _run(cells: list[Cell], numbers: list[int], seeds: int, progress: Callable[[int, int], None]) -> dict[int, dict]:
+def _run(cells: list[Cell], numbers: list[int], seeds: int, progress: Progress) -> dict[int, dict]:
     problem = two_by_two(EPSILON)
     first = cells[0]
     each = np.tile(np.arange(seeds), len(cells))
@@ -102,7 +101,7 @@ def _run(cells: list[Cell], numbers: list[int], seeds: int, progress: Callable[[
         problem, tuple(np.tile(layer, (len(cells), 1, 1)) for layer in layers), each,
         step_size=np.repeat([cell.step_size for cell in cells], seeds),
         ridge=np.repeat([cell.ridge for cell in cells], seeds),
-        steps=quick.steps(STEPS, seeds, QUICK_PART), every=EVERY, build=Build(first.algorithm),
+        steps=quick.steps(STEPS, seeds, QUICK_PART), every=EVERY, build=CompletionBuilder(first.algorithm),
         slab=quick.slab(seeds), progress=progress,
     )  # fmt: skip
     path = ranks(np.linalg.svd(paths.fitted, compute_uv=False), problem.scale)

@@ -1,21 +1,19 @@
 """A 20 x 20 matrix of rank 3 that annealed SGD with label noise completes and gradient descent does not."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.completion.training import AlgorithmName, Build, Paths, starts, train
-from holdfast.experiments import quick
-from holdfast.experiments.curves import stages
-from holdfast.jumps import ranks
+from holdfast.completion.jumps import ranks
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, starts, train
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import proportion
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.problems import MatrixCompletion
 from holdfast.problems.matrix_completion import hidden_block
-from holdfast.statistics import proportion
+from holdfast.reproduction import quick
+from holdfast.reproduction.claims import Claim, Verdict
 
 TITLE = "20 x 20, rank 3, 40 % observed: what annealed SGD completes and gradient descent does not"
 SEEDS = 16
@@ -53,7 +51,7 @@ OPEN = (
 SUMMARY = "20 x 20, rank 3, 160 entries observed, width 20, T=100,000 and 2 x 25,000 annealed (ours)"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All variants at both depths (a quick look: at the first) from the same starts, and then annealed."""
     problem = hidden_block(HALF, RANK, EPSILON, PER_ROW)
     total = quick.steps(STEPS, seeds, QUICK_PART) + len(ANNEALING) * quick.steps(ANNEALED_STEPS, seeds, QUICK_PART)
@@ -71,9 +69,7 @@ def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> 
     return xr.concat(rows, "depth", join="exact")
 
 
-def _run(
-    problem: MatrixCompletion, depth: int, algorithm: AlgorithmName, seeds: int, progress: Callable[[int, int], None]
-) -> xr.Dataset:
+def _run(problem: MatrixCompletion, depth: int, algorithm: AlgorithmName, seeds: int, progress: Progress) -> xr.Dataset:
     step_size, ridge, noise_variance, annealed_step_size = SETTINGS[depth]
     numbers = np.arange(seeds)
     layers = starts((2 * HALF,) * (depth + 1), INIT_SCALE, numbers)
@@ -82,7 +78,7 @@ def _run(
     pieces = [
         train(
             problem, layers, numbers, step_size=step_size, ridge=ridge, noise_variance=noise_variance, steps=steps,
-            every=EVERY, build=Build(algorithm), progress=reports[0],
+            every=EVERY, build=CompletionBuilder(algorithm), progress=reports[0],
         )
     ]  # fmt: skip
     exact: AlgorithmName = "gradient-descent" if algorithm == "gradient-descent" else "sgd"
@@ -90,13 +86,13 @@ def _run(
         pieces.append(
             train(
                 problem, pieces[-1].at(-1), numbers, step_size=annealed_step_size, ridge=ridge / factor,
-                steps=annealed_steps, every=EVERY, build=Build(exact), progress=report,
+                steps=annealed_steps, every=EVERY, build=CompletionBuilder(exact), progress=report,
             )
         )  # fmt: skip
     return _observed(problem, pieces)
 
 
-def _observed(problem: MatrixCompletion, pieces: list[Paths]) -> xr.Dataset:
+def _observed(problem: MatrixCompletion, pieces: list[LayerPaths]) -> xr.Dataset:
     """Ranks and errors along the pieces, joined; the first record of a later piece is the last of the one before."""
     fitted = np.concatenate([pieces[0].fitted, *(piece.fitted[:, 1:] for piece in pieces[1:])], 1)
     ends = np.cumsum([0] + [piece.steps[-1] for piece in pieces[:-1]])

@@ -1,6 +1,5 @@
 """One-way jumps of SGD in deep linear networks (Wang and Jacot, ICLR 2024): from rank 2 to rank 1, and not back."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +9,16 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.completion.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.completion.settings import CompletionSettings
-from holdfast.completion.training import Build, Simulation, offshoots, simulate_completion
-from holdfast.experiments import quick
-from holdfast.experiments.curves import draw_survival, stages
-from holdfast.jumps import SITTING, before_divergence, memory, ranks, waiting
+from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import Estimate, median, proportion
+from holdfast.core.survival import event_rate
 from holdfast.plots import legend_below, new_figure
-from holdfast.statistics import Estimate, median, proportion
-from holdfast.survival import event_rate
+from holdfast.plots.signals import draw_survival
+from holdfast.reproduction import quick
+from holdfast.reproduction.claims import Claim, Verdict
 
 TITLE = "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts"
 SEEDS = 200
@@ -55,7 +55,7 @@ OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All variants from the same starts, and offshoots of SGD before and after its jumps."""
     # The stochastic differential equation takes a step for each substep; the bar counts those.
     steps = {
@@ -96,7 +96,7 @@ def _observed(done: Simulation) -> xr.Dataset:
     )
 
 
-def _branches(done: Simulation, progress: Callable[[int, int], None]) -> xr.Dataset:
+def _branches(done: Simulation, progress: Progress) -> xr.Dataset:
     """Offshoots of every run, evenly spaced up to its jump and from there to the end, or until it diverged."""
     runs = _observed(done)
     last = before_divergence(done.paths.steps, done.paths.diverged_at).sum(1) - 1
@@ -109,8 +109,8 @@ def _branches(done: Simulation, progress: Callable[[int, int], None]) -> xr.Data
     records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last[:, None])
     options = OFFSHOOT | {"steps": quick.steps(OFFSHOOT["steps"], len(records), QUICK_PART)}
     ends = offshoots(
-        done.problem, done.paths, records, runs["seed"].values, build=Build(), slab=quick.slab(len(records)),
-        progress=progress, **options,
+        done.problem, done.paths, records, runs["seed"].values, build=CompletionBuilder(),
+        slab=quick.slab(len(records)), progress=progress, **options,
     )  # fmt: skip
     names = ("seed", "branch")
     return xr.Dataset(

@@ -9,14 +9,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import proportion
 from holdfast.environments import two_point
-from holdfast.experiments import quick
-from holdfast.outcome import Code
 from holdfast.plots import draw_plane, legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import proportion
+from holdfast.reproduction import quick
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.outcome import Code
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.advice import learning_time
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify, predicted_region
@@ -34,7 +35,6 @@ CELLS_IN_REPORT, CELLS = 24, 40
 
 # A heterogeneity below the threshold of 6.4, where a spurious signal comes late, and one above it.
 WEAK, STRONG = 5.0, 8.0
-Progress = Callable[[int, int], None] | None
 BIAS, INIT_SCALE, STEP_SIZE = 1.0, 1e-3, 0.05
 BASE = Settings(dimension=30, batch_size=8000, bias=BIAS, steps=200, init_scale=INIT_SCALE, every=200)
 SUMMARY = "d=30, r1=r2=1, m=8000, s=1, T=200, alpha=1e-3, symmetric measurements, exact law"
@@ -57,7 +57,7 @@ class Plane:
     title: str
     x: str
     y: str
-    simulate: Callable[[int, int, Progress], xr.Dataset]
+    simulate: Callable[[int, int, Progress | None], xr.Dataset]
     curves: Callable[[Axes], None]
     measured: str = "spurious"
     limit: Callable[[xr.Dataset], np.ndarray] | None = None
@@ -74,7 +74,7 @@ def medians(runs: xr.Dataset) -> xr.Dataset:
     return data.assign(region=(data["invariant"].dims, region.astype(np.int8)))
 
 
-def _step_size(cells: int, seeds: int, progress: Progress) -> xr.Dataset:
+def _step_size(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     settings = replace(
         BASE,
         seeds=seeds,
@@ -110,7 +110,7 @@ def least_step_size(steps: int, init_scale: float) -> float:
 TIME = replace(BASE, heterogeneity=WEAK, step_size=STEP_SIZE, steps=600)
 
 
-def _time(cells: int, seeds: int, progress: Progress) -> xr.Dataset:
+def _time(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     settings = replace(
         TIME, seeds=seeds, init_scale=tuple(np.geomspace(1e-6, 1e-1, cells).tolist()), every=TIME.steps // cells
     )
@@ -131,7 +131,7 @@ def _time_curves(axes: Axes) -> None:
 SAMPLING = replace(BASE, heterogeneity=STRONG, step_size=STEP_SIZE)
 
 
-def _sampling(cells: int, seeds: int, progress: Progress) -> xr.Dataset:
+def _sampling(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     batch_sizes = tuple(np.unique(np.geomspace(30, 1e6, cells).astype(int)).tolist())
     dimensions = np.unique(np.geomspace(4, 100, max(4, cells // 4)).astype(int))
     work = np.cumsum(np.append(0, dimensions**3))
@@ -159,7 +159,7 @@ def _sampling_curves(axes: Axes) -> None:
 OVERLAP = replace(BASE, step_size=STEP_SIZE, steps=600, every=600)
 
 
-def _overlap(cells: int, seeds: int, progress: Progress) -> xr.Dataset:
+def _overlap(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     settings = replace(
         OVERLAP,
         seeds=seeds,
@@ -216,7 +216,7 @@ def draw_diagram(plane: Plane, data: xr.Dataset, seeds: int) -> Figure:
     return figure
 
 
-def simulate(seeds: int, progress: Progress = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """The first plane; in a quick look with larger cells."""
     cells = CELLS_IN_REPORT // 2 if quick.is_meant(seeds) else CELLS_IN_REPORT
     return _step_size(cells, seeds, progress).assign_attrs(seeds=seeds)

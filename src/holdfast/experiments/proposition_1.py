@@ -1,15 +1,14 @@
 """Proposition 1 of Xu, Gu and Fang (NeurIPS 2024): random subspaces hardly overlap."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import Estimate, bootstrap
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.statistics import Estimate, bootstrap
+from holdfast.reproduction.claims import Claim, Verdict
 
 TITLE = "overlap of two random subspaces against their dimension"
 OPEN = (
@@ -25,7 +24,7 @@ SMALL, LARGE = 1.0, 2.0
 SUMMARY = "r1=r2=1 to 16, d=100 to 800, Gaussian matrices and their QR decompositions"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """The norm of U1^T U2 for independent random subspaces of equal rank, on a grid of dimensions and ranks."""
     random = np.random.default_rng(0)
     overlaps = np.empty((seeds, len(DIMENSIONS), len(RANKS)))

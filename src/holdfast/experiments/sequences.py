@@ -7,9 +7,10 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import Estimate, bootstrap
 from holdfast.plots import BAND, COLOURS, band, legend_below, new_figure
-from holdfast.statistics import Estimate, bootstrap
+from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.theory.sequences import (
     calibration_line,
     controller,
@@ -44,7 +45,7 @@ DRAWN = "eta in (0.005, 0.1), alpha in (1e-8, 1e-2), one draw a seed, log-unifor
 LAWS = "s in (0, 2), M2 = w 1536 M1 with w in (1.05, 10), eta in the window (24/M2, 1/(64 M1)), one draw a seed"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All sequences; a seed is a draw of the parameters (Lemmas 5 and 7) or of the environments (Lemma 6)."""
     random = np.random.default_rng(0)
     parts = (_lemma_5, _lemma_7, _lemma_6_paper, _lemma_6_inside)

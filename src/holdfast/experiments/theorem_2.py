@@ -1,6 +1,5 @@
 """Theorem 2 and eq. 10 of Xu, Gu and Fang (NeurIPS 2024): the error of HeteroSGD against batch size and dimension."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +7,12 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import Estimate, bootstrap
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import Estimate, bootstrap
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 
 TITLE = "error of HeteroSGD against batch size and dimension"
 SEEDS = 96
@@ -29,7 +29,7 @@ SETTINGS = Settings(dimension=50, heterogeneity=8.0, step_size=0.05, steps=300, 
 SUMMARY = "r1=r2=1, s=1, M=8, eta=0.05, alpha=1e-3, T=300, symmetric measurements, exact law (ours)"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """The final distance to A* against m at d=50, and against d at m=400 d."""
     against_m = run_simulation(replace(SETTINGS, batch_size=BATCH_SIZES, seeds=seeds), progress=progress)
     # The largest dimension takes as long to compile and run as all others: not in a quick look.

@@ -1,6 +1,5 @@
 """Theorems 3 and 6 of Xu, Gu and Fang (NeurIPS 2024): pooled batches end at A* + E A(e), and are never near A*."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -9,12 +8,13 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.experiments.curves import quantile_table
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import median
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import median
+from holdfast.plots.signals import quantile_table
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 
 TITLE = "pooled batches end at A* + E A(e) and are never near A*"
 SEEDS = 64
@@ -41,7 +41,7 @@ SUMMARY = "d=40, r1=3, r2=2, m=20000, s=1, M=6, eta=0.05, alpha=1e-3, T=250, sym
 FLOOR = 0.5
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """All three ways to batch."""
     runs = [
         run_simulation(replace(SETTINGS, batching=name, seeds=seeds), progress=progress).data

@@ -1,6 +1,5 @@
 """Theorems 4 and 5 of Xu, Gu and Fang (NeurIPS 2024): the two phases of the invariant signal."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +7,14 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
-from holdfast.experiments.curves import quantile_table
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import median
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.signals import PHASE_BOUNDARY
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import median
+from holdfast.plots.signals import quantile_table
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.signals import PHASE_BOUNDARY
+from holdfast.sensing.simulation import simulate as run_simulation
 
 TITLE = "two phases: the invariant signal grows, then settles"
 SEEDS = 64
@@ -34,7 +34,7 @@ SETTINGS = Settings(
 SUMMARY = "d=40, r1=3, r2=2, s=1, M=8, eta=0.05, alpha=1e-3, T=250, symmetric measurements, exact law (ours)"
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """Every step recorded, for both batch sizes."""
     data = run_simulation(replace(SETTINGS, seeds=seeds), progress=progress).data
     values = data["singular_values"]

@@ -1,6 +1,5 @@
 """Theorem 8 of Xu, Gu and Fang (NeurIPS 2024): an invariant signal with condition number above one."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +7,12 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.claims import Claim, Verdict
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import median, proportion
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.settings import Settings
-from holdfast.simulation import simulate as run_simulation
-from holdfast.statistics import median, proportion
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
 
 TITLE = "recovery against the condition number of A*, and the order of learning"
 SEEDS = 64
@@ -41,7 +41,7 @@ SUMMARY = "d=40, r1=3, r2=2, m=20000, s=1, M=8, eta=0.05, alpha=1e-3, T=900, sym
 SHOWN = 4.0
 
 
-def simulate(seeds: int, progress: Callable[[int, int], None] | None = None) -> xr.Dataset:
+def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     """Condition numbers 1 to 8; eigenvalues fall geometrically from 1 to 1/kappa."""
     data = run_simulation(replace(SETTINGS, seeds=seeds), progress=progress).data
     return data[["distance", "spurious", "singular_values"]]

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from holdfast.core.randomness import standard_normals, threefry
 from holdfast.problems.deep_linear_network import (
     LayerGradient,
     Layers,
@@ -21,7 +22,6 @@ from holdfast.problems.deep_linear_network import (
     matrix_gradient,
 )
 from holdfast.problems.matrix_completion import MatrixCompletion
-from holdfast.randomness import standard_normals, threefry
 
 # key -> (height, width), the weight of every entry; 0 where nothing was observed.
 Weights = Callable[[jax.Array], jax.Array]

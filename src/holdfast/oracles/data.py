@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from holdfast.batching import Batch
+from holdfast.core.randomness import standard_normals
 from holdfast.ensembles import Ensemble, symmetric_gaussian
-from holdfast.measurements import DataSet
+from holdfast.measurements import FixedDataSet
 from holdfast.oracles.base import Oracle
 from holdfast.problems import MatrixSensing
-from holdfast.randomness import standard_normals
 
 # Fresh measurements are made, used twice and forgotten: a block of them should stay in the cache of one core.
 BLOCK_BYTES = 2**20
@@ -81,7 +81,7 @@ def _spurious_directions(problem: MatrixSensing, ensemble: Ensemble) -> jax.Arra
     return jax.vmap(direction, out_axes=1)(units)
 
 
-def fixed(data: DataSet, ensemble: Ensemble) -> Callable[[jax.Array, jax.Array, jax.Array], jax.Array]:
+def fixed(data: FixedDataSet, ensemble: Ensemble) -> Callable[[jax.Array, jax.Array, jax.Array], jax.Array]:
     """The gradient over a data set: G = sum_i weight_i (<X_i, fitted> - y_i) X_i, the batch being the weights.
 
     Each block is read from memory once a step, and not at all if none of its rows is in the batch.

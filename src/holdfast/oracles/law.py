@@ -20,10 +20,10 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.batching import Batch
+from holdfast.core.randomness import CHI_SQUARE_NORMALS, chi_squares, several_normals
 from holdfast.ensembles import Ensemble, symmetric_gaussian
 from holdfast.oracles.base import Oracle
 from holdfast.problems import MatrixSensing
-from holdfast.randomness import CHI_SQUARE_NORMALS, chi_squares, several_normals
 
 
 class _Frame(NamedTuple):

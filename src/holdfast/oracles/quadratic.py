@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from holdfast.batching import Batch
+from holdfast.core.randomness import standard_normals
 from holdfast.problems import MatrixSensing
-from holdfast.randomness import standard_normals
 
 # Samples are made, used twice and forgotten: a block of them should stay in the cache of one core. Counted in numbers,
 # not bytes, because the samples drawn depend on the blocks, and float64 is to see those of float32.

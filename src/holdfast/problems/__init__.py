@@ -1,7 +1,7 @@
 """What is true: signals and environments. A problem knows nothing about training."""
 
 from holdfast.problems.matrix_completion import MatrixCompletion, matrix_completion, random_low_rank, two_by_two
-from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing, orthonormal_frame
+from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing
 from holdfast.problems.quadratic_network import quadratic_network, random_neurons
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "MatrixSensing",
     "matrix_completion",
     "matrix_sensing",
-    "orthonormal_frame",
     "quadratic_network",
     "random_low_rank",
     "random_neurons",

@@ -66,12 +66,6 @@ class MatrixSensing:
         return self.spurious_basis @ strength @ self.spurious_basis.T
 
 
-def orthonormal_frame(dimension: int, rank: int, seed: int = 0) -> np.ndarray:
-    """`rank` orthonormal vectors of R^dimension, uniformly distributed, drawn from `seed`."""
-    q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((dimension, rank)))
-    return q * np.sign(np.diag(r))
-
-
 def matrix_sensing(
     frame: ArrayLike,
     invariant_rank: int,
@@ -94,6 +88,7 @@ def matrix_sensing(
         condition_number: kappa of A*; eigenvalues fall geometrically from 1 to 1 / kappa (Theorem 8).
 
     Example:
+        >>> from holdfast.core.linear_algebra import orthonormal_frame
         >>> from holdfast.environments import two_point
         >>> problem = matrix_sensing(orthonormal_frame(8, 3), 2, two_point(1.0, 6.0), overlap=0.25)
         >>> float(jnp.linalg.norm(problem.invariant_basis.T @ problem.spurious_basis, 2).round(6))

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from holdfast.claims import Claim, Verdict
 from holdfast.report import markup
+from holdfast.reproduction.claims import Claim, Verdict
 
 # The class that colours a verdict. The word always stands beside the colour.
 TONES = {

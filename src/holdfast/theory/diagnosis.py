@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.core.statistics import Estimate
 from holdfast.environments import Environments
-from holdfast.statistics import Estimate
 from holdfast.theory.advice import Advice, advise
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.core.linear_algebra import joint_diagonalisation, pack_symmetric, symmetrised, unpack_symmetric
 from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
-from holdfast.theory.diagonalisation import joint_diagonalisation
-from holdfast.theory.isometry import pack, unpack
 
 # A singular value counts as a signal when it exceeds what noise alone reaches on average by this many standard
 # deviations: the norm moves by at most as much as the entries, so noise passes with a probability below e^(-3.5^2 / 2).
@@ -120,7 +119,7 @@ def _checked(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLi
             f"each environment must have at least 2 d = {2 * shape[1]} measurements, got {counts.min()} in "
             f"{found[np.argmin(counts)]!s}"
         )
-    coordinates = np.concatenate([pack(np.asarray(block, float)) for block in _blocks(x, shape)])
+    coordinates = np.concatenate([pack_symmetric(symmetrised(np.asarray(block, float))) for block in _blocks(x, shape)])
     for name, values in (("X", coordinates), ("y", y)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
@@ -131,10 +130,6 @@ def _blocks(measurements: Any, shape: tuple[int, ...]) -> Iterator[Any]:
     """Slices, so that measurements in a file need never be in memory as whole matrices."""
     rows = max(1, BLOCK_BYTES // (8 * shape[1] ** 2))
     return (measurements[begin : begin + rows] for begin in range(0, shape[0], rows))
-
-
-def _symmetric(matrices: np.ndarray) -> np.ndarray:
-    return (matrices + matrices.swapaxes(-1, -2)) / 2
 
 
 def _isotropic_scale(coordinates: np.ndarray) -> float:
@@ -159,15 +154,15 @@ def _isotropic_scale(coordinates: np.ndarray) -> float:
 def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The debiased moment estimates of all A_e, (E, d, d), and the root mean square of what is left, (E,)."""
     count = len(responses)
-    kept = unpack(np.zeros((count, coordinates[0].shape[1])))
+    kept = unpack_symmetric(np.zeros((count, coordinates[0].shape[1])))
     dimension = kept.shape[1]
     previous = np.full(count, np.inf)
     for _ in range(PASSES):
-        left = [y - x @ matrix for x, y, matrix in zip(coordinates, responses, pack(kept), strict=True)]
+        left = [y - x @ matrix for x, y, matrix in zip(coordinates, responses, pack_symmetric(kept), strict=True)]
         residual = np.array([np.sqrt(np.mean(errors**2)) for errors in left])
         errors = residual / np.sqrt([len(y) for y in responses])
         moments = np.stack([e @ x / len(e) for x, e in zip(coordinates, left, strict=True)])
-        matrices = kept + unpack(moments)
+        matrices = kept + unpack_symmetric(moments)
         if (residual > (1 - SETTLED) * previous).all():
             break
         previous = residual
@@ -231,5 +226,5 @@ def _environments(strengths: np.ndarray, errors: np.ndarray) -> FiniteEnvironmen
     noise = np.abs(strengths) <= SAFETY * np.sqrt(2) * errors[:, None, None]
     by_noise = noise.all(0) & ~np.eye(strengths.shape[1], dtype=bool)
     return FiniteEnvironments(
-        _symmetric(np.where(by_noise, 0.0, strengths)), np.full(len(strengths), 1 / len(strengths))
+        symmetrised(np.where(by_noise, 0.0, strengths)), np.full(len(strengths), 1 / len(strengths))
     )

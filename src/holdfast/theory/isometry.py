@@ -4,9 +4,9 @@ All searches are over symmetric matrices: the measurements of the theory are sym
 antisymmetric M, so that no isometry holds for those (see `antisymmetric_deviation`).
 """
 
-from typing import Any
-
 import numpy as np
+
+from holdfast.core.linear_algebra import pack_symmetric, symmetric_dimension, symmetrised, unpack_symmetric
 
 
 def symmetric_measurements(random: np.random.Generator, count: int, dimension: int) -> np.ndarray:
@@ -22,41 +22,12 @@ def error_operator(measurements: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return np.einsum("m,mij->ij", products, measurements) / len(measurements) - matrix
 
 
-def pack(matrices: np.ndarray) -> np.ndarray:
-    """(..., d, d) -> (..., d (d + 1) / 2): coordinates of the symmetric parts in an orthonormal basis.
-
-    Inner products with symmetric matrices are kept.
-
-    Example:
-        >>> x, p = np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]])
-        >>> round(float(pack(x) @ pack(p)), 6) == float(np.sum(x * p))
-        True
-    """
-    rows, columns = np.triu_indices(matrices.shape[-1])
-    scale = np.where(rows == columns, 0.5, np.sqrt(0.5))
-    return (matrices[..., rows, columns] + matrices[..., columns, rows]) * scale
-
-
-def unpack(coordinates: Any) -> Any:
-    """The symmetric matrices with these coordinates, the inverse of `pack`; for arrays of numpy and of jax."""
-    dimension = _dimension(coordinates.shape[-1])
-    rows, columns = np.triu_indices(dimension)
-    place = np.zeros((dimension, dimension), int)
-    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
-    return coordinates[..., place] * np.where(np.eye(dimension, dtype=bool), 1.0, np.sqrt(0.5))
-
-
-def _dimension(size: int) -> int:
-    """The d with d (d + 1) / 2 coordinates."""
-    return int((np.sqrt(8 * size + 1) - 1) / 2)
-
-
 def error_tensor(measurements: np.ndarray) -> np.ndarray:
     """The error operator of symmetric measurements as a matrix, for many applications.
 
     It acts on the d (d + 1) / 2 coordinates of symmetric matrices in an orthonormal basis.
     """
-    coordinates = pack(measurements)
+    coordinates = pack_symmetric(symmetrised(measurements))
     return coordinates.T @ coordinates / len(coordinates) - np.eye(coordinates.shape[1])
 
 
@@ -88,7 +59,7 @@ def random_of_rank(random: np.random.Generator, count: int, dimension: int, rank
 
 def _apply(tensor: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     # Not a product of the linear algebra library: for so little work its threads cost more than they save.
-    return unpack(np.einsum("ni,ij->nj", pack(matrices), tensor))
+    return unpack_symmetric(np.einsum("ni,ij->nj", pack_symmetric(matrices), tensor))
 
 
 def _inner(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -115,7 +86,7 @@ def isometry_constant(
         starts: number of random matrices to climb from.
         iterations: steps of the ascent.
     """
-    dimension = _dimension(len(tensor))
+    dimension = symmetric_dimension(len(tensor))
     ends = np.linalg.eigvalsh(tensor)[[0, -1]]
     best = 0.0
     for sign in (-1.0, 1.0):
@@ -142,7 +113,7 @@ def largest_error_product(
     norm of E(X) is attained at a rank-one Y; (1, r) Lemma 3 and (1, 1) Lemma 4, since a ball of the nuclear norm is
     spanned by matrices of rank one.
     """
-    dimension = _dimension(len(tensor))
+    dimension = symmetric_dimension(len(tensor))
     left = random_of_rank(random, starts, dimension, rank)
     for _ in range(iterations):
         right = nearest_of_rank(_apply(tensor, left), other_rank)
@@ -187,7 +158,7 @@ def planar_same_rank_ratio(measurements: np.ndarray, angles: int = 360) -> float
         raise ValueError(f"measurements must be 2 x 2 matrices, got shape {measurements.shape[1:]}")
     turns = np.linspace(0, np.pi, angles, endpoint=False)
     directions = np.stack([np.cos(turns), np.sin(turns)], 1)
-    coordinates = pack(directions[:, :, None] * directions[:, None, :])
+    coordinates = pack_symmetric(directions[:, :, None] * directions[:, None, :])
     products = np.abs(coordinates @ error_tensor(measurements) @ coordinates.T)
     return float(products.max() / np.diag(products).max())
 

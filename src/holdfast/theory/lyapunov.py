@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from holdfast.core.statistics import NORMAL_QUANTILE, Estimate
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.statistics import NORMAL_QUANTILE, Estimate
 from holdfast.theory.logarithm import mean_logarithm
 from holdfast.theory.strengths import diagonal_entries, diagonalised, restored, strength_atoms
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.problems.linear.table import Kind, Table, Task
+from holdfast.datasets.splits import Dataset, Kind, Split
 
 
 class Fitted(NamedTuple):
@@ -44,7 +44,7 @@ class ComparedMethod:
     title: str
     about: str
     kinds: tuple[Kind, ...]
-    fit: Callable[[Task, int], Fitted]
+    fit: Callable[[Dataset, int], Fitted]
     home: str
     packages: tuple[str, ...] = ()
     oracle: bool = False
@@ -52,11 +52,11 @@ class ComparedMethod:
     groups: tuple[str, ...] | None = None
 
 
-def environment_errors(predicted: np.ndarray, table: Table, kind: Kind) -> np.ndarray:
+def environment_errors(predicted: np.ndarray, table: Split, kind: Kind) -> np.ndarray:
     """Mean squared error, or share of wrong labels, in each environment of a table.
 
     Example:
-        >>> table = Table(np.zeros((3, 1)), np.array([0.0, 1.0, 1.0]), np.array([0, 0, 1]))
+        >>> table = Split(np.zeros((3, 1)), np.array([0.0, 1.0, 1.0]), np.array([0, 0, 1]))
         >>> environment_errors(np.ones(3), table, "classification").tolist()
         [0.5, 0.0]
     """
@@ -64,14 +64,14 @@ def environment_errors(predicted: np.ndarray, table: Table, kind: Kind) -> np.nd
     return np.array([lost[table.environments == each].mean() for each in np.unique(table.environments)])
 
 
-def fitted_estimator(estimator: Any, table: Table, choice: str = "") -> Fitted:
+def fitted_estimator(estimator: Any, table: Split, choice: str = "") -> Fitted:
     """An estimator of scikit-learn's kind, fitted to a table."""
     estimator.fit(table.inputs, table.targets, environments=table.environments)
     coefficients = getattr(estimator, "coef_", None)
     return Fitted(estimator.predict, None if coefficients is None else np.ravel(coefficients), choice)
 
 
-def best_on_validation(candidates: list[Fitted], task: Task) -> Fitted:
+def best_on_validation(candidates: list[Fitted], task: Dataset) -> Fitted:
     """The one with the lowest error on the validation rows, mean over environments; the first of several."""
     errors = [
         environment_errors(each.predict(task.validation.inputs), task.validation, task.kind) for each in candidates

@@ -17,9 +17,9 @@ from holdfast.algorithms.explicit import (
 )
 from holdfast.algorithms.risks import moments, signed_rows
 from holdfast.comparison.methods.base import ComparedMethod, Fitted, best_on_validation
+from holdfast.datasets.splits import Dataset, Kind
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
 from holdfast.estimators.grouping import group_rows
-from holdfast.problems.linear.table import Kind, Task
 
 DRAWS = 20  # sets of hyper-parameters; the first is the default
 STEPS = 10_000
@@ -64,7 +64,7 @@ def draws(kind: type, draw: Draw, count: int = DRAWS) -> list[Method]:
     return [kind(), *(kind(**draw(random.Random(1000 + number))) for number in range(1, count))]
 
 
-def fit_tuned(kind: type, draw: Draw, standardize: bool, task: Task, seed: int) -> Fitted:
+def fit_tuned(kind: type, draw: Draw, standardize: bool, task: Dataset, seed: int) -> Fitted:
     """All draws side by side, and the best of them on the validation rows.
 
     Args:

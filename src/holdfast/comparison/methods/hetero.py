@@ -3,12 +3,12 @@
 from functools import partial
 
 from holdfast.comparison.methods.base import ComparedMethod, Fitted, fitted_estimator
+from holdfast.datasets.splits import Dataset
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.problems.linear.table import Task
 
 
-def _fit(rotation: bool, task: Task, seed: int) -> Fitted:
+def _fit(rotation: bool, task: Dataset, seed: int) -> Fitted:
     kind = HeteroRegressor if task.kind == "regression" else HeteroClassifier
     estimator = kind(rotation=rotation, random_state=seed)
     fitted = fitted_estimator(estimator, task.train)

@@ -3,26 +3,26 @@
 import numpy as np
 
 from holdfast.comparison.methods.base import ComparedMethod, Fitted, fitted_estimator
+from holdfast.datasets.splits import Dataset
 from holdfast.estimators.baselines.anchor import AnchorRegressor
 from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
 from holdfast.estimators.baselines.invariant_least_squares import InvariantLeastSquares
-from holdfast.problems.linear.table import Task
 
 # Invariant causal prediction tests every set of candidates in every environment, in Python.
 FEW_ENVIRONMENTS = 20
 CANDIDATES, FEWER_CANDIDATES = 8, 5
 
 
-def _anchor(task: Task, seed: int) -> Fitted:
+def _anchor(task: Dataset, seed: int) -> Fitted:
     return fitted_estimator(AnchorRegressor(), task.train)
 
 
-def _causal(task: Task, seed: int) -> Fitted:
+def _causal(task: Dataset, seed: int) -> Fitted:
     few = len(np.unique(task.train.environments)) <= FEW_ENVIRONMENTS
     return fitted_estimator(InvariantCausalRegressor(candidates=CANDIDATES if few else FEWER_CANDIDATES), task.train)
 
 
-def _invariant_least_squares(task: Task, seed: int) -> Fitted:
+def _invariant_least_squares(task: Dataset, seed: int) -> Fitted:
     return fitted_estimator(InvariantLeastSquares(), task.train)
 
 

@@ -31,8 +31,8 @@ class ExplicitRegressor(RegressorMixin, BaseEstimator):
 
     Example:
         >>> from holdfast.algorithms.explicit import RiskExtrapolation
-        >>> from holdfast.problems.linear import toy_task
-        >>> data = toy_task(1.0, 0.5, seed=0, samples=500).train
+        >>> from holdfast.datasets import toy_dataset
+        >>> data = toy_dataset(1.0, 0.5, seed=0, samples=500).train
         >>> fitted = ExplicitRegressor(RiskExtrapolation(penalty=10)).fit(
         ...     data.inputs, data.targets, environments=data.environments
         ... )

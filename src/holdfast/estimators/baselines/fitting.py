@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.algorithms.explicit import Method
 from holdfast.algorithms.risks import Moments, Risks, Rows, logistic_risks, squared_risks
-from holdfast.run import Experiment, run
+from holdfast.core.run import Run, run
 
 
 def fit_side_by_side(
@@ -62,14 +62,14 @@ class _Build:
 
     kind: type
 
-    def __call__(self, data: Moments | Rows, parameters: tuple[dict[str, jax.Array], jax.Array]) -> Experiment:
+    def __call__(self, data: Moments | Rows, parameters: tuple[dict[str, jax.Array], jax.Array]) -> Run:
         choices, start = parameters
-        return Experiment(self.kind(**choices).algorithm(_risks(data), jnp.asarray(start)), _observe)
+        return Run(self.kind(**choices).algorithm(_risks(data), jnp.asarray(start)), _observe)
 
 
 def _risks(data: Moments | Rows) -> Risks:
     return squared_risks(data) if isinstance(data, Moments) else logistic_risks(data)
 
 
-def _observe(state) -> dict[str, jax.Array]:
-    return {"parameters": state.parameters}
+def _observe(parameters: jax.Array) -> dict[str, jax.Array]:
+    return {"parameters": parameters}

@@ -35,8 +35,8 @@ class InvariantLeastSquares(RegressorMixin, BaseEstimator):
         environments_: the labels of the environments.
 
     Example:
-        >>> from holdfast.problems.linear import toy_task
-        >>> data = toy_task(1.0, 0.5, seed=0, samples=500).train
+        >>> from holdfast.datasets import toy_dataset
+        >>> data = toy_dataset(1.0, 0.5, seed=0, samples=500).train
         >>> fitted = InvariantLeastSquares().fit(data.inputs, data.targets, environments=data.environments)
         >>> bool(fitted.invariant_[:3].all()), bool(fitted.invariant_[3:6].any())
         (True, False)

@@ -1,0 +1,45 @@
+"""`holdfast simulate`."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from holdfast.sensing.settings import Settings
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Simulate SGD on multi-environment matrix sensing and say what it learned.
+
+    Give a number such as --heterogeneity several values to run them side by side.
+    """
+
+    settings: tyro.conf.OmitArgPrefixes[Settings]
+    out: Path | None = None
+    """Write the whole trajectory to this file: NAME.zarr or NAME.csv."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
+    format: Literal["table", "json"] = "table"
+    """What to print: tables for people, or JSON."""
+
+
+def execute(arguments: Arguments) -> int:
+    """Simulate, print, and write the trajectory if a file is named."""
+    from holdfast.cli import terminal
+    from holdfast.sensing.simulation import simulate
+    from holdfast.sensing.trajectory import check_path
+
+    if arguments.out is not None:
+        check_path(arguments.out, overwrite=arguments.overwrite)
+    with terminal.progress("simulating") as progress:
+        trajectory = simulate(arguments.settings, progress=progress)
+    if arguments.format == "json":
+        print(json.dumps(trajectory.summary(), allow_nan=False))
+    else:
+        terminal.show(trajectory)
+    if arguments.out is not None:
+        trajectory.save(arguments.out, overwrite=arguments.overwrite)
+    return 0

@@ -1,0 +1,69 @@
+"""`holdfast window`."""
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.sensing.settings import Settings
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Say at which step sizes heterogeneity washes the spurious signal out, and what to expect at one of them."""
+
+    heterogeneity: float
+    """Spread M of the spurious strengths around the bias."""
+    bias: float
+    """Mean s of the spurious strengths."""
+    step_size: float = 0.05
+    """Step size eta at which the exponent is computed."""
+    steps: int = 200
+    """Number of steps T."""
+    init_scale: float = 1e-3
+    """Scale alpha of the starting point."""
+    environments: Literal["two-point", "uniform", "gaussian"] = "two-point"
+    """Law of the strengths: bias -+ heterogeneity; uniform between the two; normal with that mean and deviation."""
+    dimension: int = 100
+    """Size d of the matrices, which bounds the starting point that is advised."""
+    confidence: float = 0.95
+    """Wanted probability that the spurious share ends below the tolerance."""
+    tolerance: float = 0.01
+    """Largest spurious share that counts as washed out."""
+    format: Literal["table", "json"] = "table"
+    """What to print: tables for people, or JSON."""
+
+    def __post_init__(self) -> None:
+        # The same numbers are allowed as in a simulation.
+        Settings(
+            heterogeneity=self.heterogeneity,
+            bias=self.bias,
+            step_size=self.step_size,
+            steps=self.steps,
+            init_scale=self.init_scale,
+            dimension=self.dimension,
+        )
+
+
+def execute(arguments: Arguments) -> int:
+    """Diagnose and print."""
+    from holdfast.cli import terminal
+    from holdfast.sensing.simulation import ENVIRONMENTS
+    from holdfast.theory.diagnosis import diagnose, plain
+    from holdfast.theory.window import threshold_heterogeneity
+
+    law = ENVIRONMENTS[arguments.environments]
+    diagnosis = diagnose(
+        law(arguments.bias, arguments.heterogeneity),
+        step_size=arguments.step_size,
+        steps=arguments.steps,
+        init_scale=arguments.init_scale,
+        confidence=arguments.confidence,
+        tolerance=arguments.tolerance,
+        dimension=arguments.dimension,
+    )
+    threshold = threshold_heterogeneity(law, arguments.bias, arguments.step_size)
+    if arguments.format == "json":
+        print(json.dumps({**diagnosis.asdict(), "threshold_heterogeneity": plain(threshold)}, allow_nan=False))
+    else:
+        terminal.show_diagnosis(diagnosis, {"heterogeneity needed at this step size": threshold})
+    return 0

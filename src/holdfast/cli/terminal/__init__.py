@@ -1,0 +1,19 @@
+"""What people see in a terminal: progress, tables and small plots."""
+
+from holdfast.cli.terminal.answers import show_diagnosis, show_findings
+from holdfast.cli.terminal.progress import progress, progress_bars, say
+from holdfast.cli.terminal.tables import show_advice, show_held_out, show_model
+from holdfast.cli.terminal.trajectories import show, sparkline
+
+__all__ = [
+    "progress",
+    "progress_bars",
+    "say",
+    "show",
+    "show_advice",
+    "show_diagnosis",
+    "show_findings",
+    "show_held_out",
+    "show_model",
+    "sparkline",
+]

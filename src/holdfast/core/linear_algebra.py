@@ -1,0 +1,136 @@
+"""Linear algebra that several parts share: coordinates of symmetric matrices, random frames, joint diagonalisation."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+Arrays = Any
+"""Arrays of NumPy or of jax: each function below works in the library of what it is given."""
+
+# Over all pairs of axes. Matrices that nearly commute need about five; others get slowly better.
+SWEEPS = 100
+# Smaller angles are rounding errors: they are not turned by, and a sweep of none but those is the last.
+SMALLEST_ANGLE = 1e-10
+# Axes whose entries differ by less than this share of the largest entry are not told apart by any matrix.
+ROUNDING = 1e-13
+
+
+def joint_diagonalisation(matrices: np.ndarray) -> np.ndarray:
+    """The rotation V that makes the off-diagonal entries of all V^T M V small together, by Jacobi's method.
+
+        V = argmin over rotations of sum over M and i != j of (V^T M V)_ij^2
+
+    Each pair of axes is turned by the angle that is best for all matrices at once, until none turns.
+
+    Args:
+        matrices: M, (count, size, size), symmetric.
+
+    Returns:
+        (size, size), V, orthonormal columns.
+
+    Reference: J.-F. Cardoso, A. Souloumiac, SIAM J. Matrix Anal. Appl. 17 (1996).
+
+    Example:
+        >>> axes = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+        >>> basis = joint_diagonalisation(np.stack([axes @ np.diag(row) @ axes for row in ([1.0, 3.0], [2.0, 1.0])]))
+        >>> np.abs(basis).round(3).tolist()
+        [[0.707, 0.707], [0.707, 0.707]]
+    """
+    turned = matrices.copy()
+    size = matrices.shape[1]
+    basis = np.eye(size)
+    scale = float(np.abs(matrices).max(initial=0.0))
+    for _ in range(SWEEPS):
+        largest = 0.0
+        for i, j in combinations(range(size), 2):
+            gap, off = turned[:, i, i] - turned[:, j, j], 2 * turned[:, i, j]
+            even, odd = gap @ gap - off @ off, 2 * gap @ off
+            if gap @ gap + off @ off <= (ROUNDING * scale) ** 2:
+                continue
+            # The sum of squares off the diagonal has its minimum at this angle, and its maximum 45 degrees from it:
+            # where all gaps vanish the half-angle formula of the reference stays at the maximum.
+            angle = 0.25 * np.arctan2(odd, even)
+            largest = max(largest, abs(angle))
+            if abs(angle) > SMALLEST_ANGLE:
+                turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+                pair = [i, j]
+                turned[:, pair] = turn.T @ turned[:, pair]
+                turned[:, :, pair] = turned[:, :, pair] @ turn
+                basis[:, pair] = basis[:, pair] @ turn
+        if largest <= SMALLEST_ANGLE:
+            break
+    return basis
+
+
+def symmetrised(matrices: Arrays) -> Arrays:
+    """The symmetric parts (M + M^T) / 2 of a stack of matrices."""
+    return (matrices + matrices.swapaxes(-1, -2)) / 2
+
+
+def symmetric_size(dimension: int) -> int:
+    """D (d + 1) / 2, the number of coordinates of a symmetric d x d matrix."""
+    return dimension * (dimension + 1) // 2
+
+
+def symmetric_dimension(size: int) -> int:
+    """The d with d (d + 1) / 2 coordinates."""
+    return int((np.sqrt(8 * size + 1) - 1) / 2)
+
+
+def pack_symmetric(matrices: Arrays) -> Arrays:
+    """(..., d, d) -> (..., d (d + 1) / 2): coordinates of symmetric matrices in an orthonormal basis.
+
+    Inner products are preserved: sum_ij A_ij B_ij = pack(A) . pack(B).
+
+    Example:
+        >>> a, b = np.array([[1.0, 2.0], [2.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]])
+        >>> round(float(pack_symmetric(a) @ pack_symmetric(b)), 6) == float(np.sum(a * b))
+        True
+    """
+    xp = matrices.__array_namespace__()
+    dimension, lead = matrices.shape[-1], matrices.shape[:-2]
+    upper, lower = _fold(dimension)
+    scaled = xp.where(np.eye(dimension, dtype=bool), matrices, matrices * np.sqrt(2).astype(matrices.dtype))
+    beside = ((0, 0),) * len(lead)
+    left = xp.pad(scaled[..., :upper, :upper], (*beside, (0, 0), (0, lower + 1 - upper)))
+    right = xp.pad(scaled[..., upper:, upper:], (*beside, (0, upper - lower), (1, 0)))
+    rectangle = xp.where(np.tri(upper, lower + 1, dtype=bool), left, right)
+    parts = (scaled[..., :upper, upper:].reshape(*lead, upper * lower), rectangle.reshape(*lead, -1))
+    return xp.concatenate(parts, axis=-1)
+
+
+def unpack_symmetric(coordinates: Arrays) -> Arrays:
+    """(..., d (d + 1) / 2) -> (..., d, d), the inverse of `pack_symmetric`.
+
+    The triangles of the two diagonal blocks share one rectangle, so slices and transposes do the whole work: a gather
+    by index is three times slower on the CPU.
+    """
+    xp = coordinates.__array_namespace__()
+    lead = coordinates.shape[:-1]
+    upper, lower = _fold(symmetric_dimension(coordinates.shape[-1]))
+    root_half = np.sqrt(0.5).astype(coordinates.dtype)
+    corner = coordinates[..., : upper * lower].reshape(*lead, upper, lower) * root_half
+    rectangle = coordinates[..., upper * lower :].reshape(*lead, upper, lower + 1)
+
+    def symmetric(triangle: Arrays) -> Arrays:
+        size = triangle.shape[-1]
+        lower_triangle = np.tri(size, k=-1, dtype=bool)
+        off_diagonal = xp.where(lower_triangle, triangle, triangle.swapaxes(-1, -2)) * root_half
+        return xp.where(np.eye(size, dtype=bool), triangle, off_diagonal)
+
+    first = symmetric(rectangle[..., :upper])
+    last = symmetric(rectangle[..., :lower, 1:].swapaxes(-1, -2))
+    return xp.block([[first, corner], [corner.swapaxes(-1, -2), last]])
+
+
+def _fold(dimension: int) -> tuple[int, int]:
+    """Sizes of the two diagonal blocks that a symmetric matrix is cut into."""
+    lower = dimension // 2
+    return dimension - lower, lower
+
+
+def orthonormal_frame(dimension: int, rank: int, seed: int = 0) -> np.ndarray:
+    """`rank` orthonormal vectors of R^dimension, uniformly distributed, drawn from `seed`."""
+    q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((dimension, rank)))
+    return q * np.sign(np.diag(r))

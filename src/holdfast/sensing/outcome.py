@@ -1,0 +1,75 @@
+"""How a run ended: a code and a sentence."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.core.run import DIVERGENCE_LIMIT, Records
+
+# A run in phase 2 has converged when none of these moved by more than this over the last quarter of its steps.
+SETTLING = ("invariant", "spurious", "residual")
+TOLERANCE = 0.01
+
+
+class Code(IntEnum):
+    """The ways a run can end."""
+
+    FINISHED = 0
+    CONVERGED = 1
+    DIVERGED = 2
+
+
+class Outcome(NamedTuple):
+    """The end of one run.
+
+    Attributes:
+        code: how it ended.
+        sentence: the same for a reader.
+    """
+
+    code: Code
+    sentence: str
+
+
+def outcomes(records: Records) -> list[Outcome]:
+    """The outcome of every run.
+
+    Diverged: the squared norm of the state passed the limit of `run`. Converged: the run is in phase 2, and its
+    invariant, spurious and residual signals stayed within a range of 0.01 over the records of the last quarter of the
+    steps. Finished: neither.
+    """
+    steps = int(records.steps[-1])
+    late = records.steps >= 0.75 * steps
+    ranges = {name: np.ptp(records.values[name][:, late], axis=1) for name in SETTLING}
+    return [
+        _outcome(
+            int(diverged_at),
+            steps,
+            int(late.sum()),
+            {name: float(ranges[name][row]) for name in SETTLING},
+            int(records.values["phase"][row, -1]),
+        )
+        for row, diverged_at in enumerate(records.diverged_at)
+    ]
+
+
+def _outcome(diverged_at: int, steps: int, records: int, ranges: dict[str, float], phase: int) -> Outcome:
+    if diverged_at >= 0:
+        return Outcome(
+            Code.DIVERGED,
+            f"diverged at step {diverged_at}: the squared norm of the factors passed {DIVERGENCE_LIMIT:.0e}",
+        )
+    widest = max(ranges, key=lambda name: ranges[name])
+    if records < 2:
+        return Outcome(Code.FINISHED, f"finished {steps} steps; too few records to tell whether it converged")
+    if ranges[widest] > TOLERANCE:
+        return Outcome(
+            Code.FINISHED,
+            f"finished {steps} steps; the {widest} signal still moved by {ranges[widest]:.2g} in the last quarter",
+        )
+    if phase == 1:
+        return Outcome(Code.FINISHED, f"finished {steps} steps; the invariant signal is still small")
+    return Outcome(
+        Code.CONVERGED, f"converged: no signal moved by more than {TOLERANCE} in the last quarter of {steps} steps"
+    )

@@ -1,0 +1,99 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.stats
+from jax.extend.random import threefry_2x32
+
+from holdfast.core.randomness import (
+    CHI_SQUARE_NORMALS,
+    _words,
+    chi_squares,
+    several_normals,
+    standard_normals,
+    threefry,
+)
+
+
+def test_threefry_is_the_generator_of_jax():
+    key = jax.random.key(7)
+    counters = jnp.arange(20, dtype=jnp.uint32)
+    ours = jnp.concatenate(threefry(key, counters[:10], counters[10:]))
+    assert (ours == threefry_2x32(jax.random.key_data(key), counters)).all()
+
+
+def test_words_are_those_of_the_cipher():
+    """Also those that, read as floating-point numbers, are no numbers: one in 128."""
+    for count in (1, 2, 7, 100_000):
+        counters = jnp.arange(count, dtype=jnp.uint32)
+        plain = threefry(jax.random.key(5), counters, jnp.zeros_like(counters))
+        for packed, word in zip(jax.jit(_words, static_argnums=1)(jax.random.key(5), count), plain, strict=True):
+            np.testing.assert_array_equal(packed, word)
+
+
+def test_normals_are_standard_normal():
+    count = 1_000_000
+    z = np.asarray(standard_normals(jax.random.key(0), (count,), jnp.float32), float)
+    # Moments 1 to 4 within five standard errors (variances of z, z^2, z^3, z^4 are 1, 2, 15, 96).
+    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((z**power).mean() - mean) < 5 * np.sqrt(variance / count)
+    assert scipy.stats.kstest(z, "norm").pvalue > 1e-3
+    # Both halves come from the same blocks: they must not know of each other.
+    first, second = z[: count // 2], z[count // 2 :]
+    for a, b in ((first, second), (first**2 - 1, second**2 - 1), (z[:-1], z[1:])):
+        assert abs(np.corrcoef(a, b)[0, 1]) < 5 / np.sqrt(len(a))
+
+
+def test_precision_changes_rounding_only():
+    single = standard_normals(jax.random.key(3), (3, 333), jnp.float32)
+    with jax.enable_x64(True):
+        double = standard_normals(jax.random.key(3), (3, 333), jnp.float64)
+    # Near the origin r = sqrt(-2 log u) amplifies the rounding of u = 1 - r^2 / 2 (2^-25) to sqrt(2^-24).
+    assert single.dtype == jnp.float32
+    assert double.dtype == jnp.float64
+    np.testing.assert_allclose(single, double, atol=2**-12)
+
+
+def test_batching_over_keys_changes_nothing():
+    keys = jax.random.split(jax.random.key(0), 4)
+    together = jax.vmap(lambda key: standard_normals(key, (7,), jnp.float32))(keys)
+    np.testing.assert_allclose(together[2], standard_normals(keys[2], (7,), jnp.float32), rtol=1e-6)
+
+
+def test_several_arrays_are_one_draw():
+    shapes = ((3, 5), (4,), (1,))
+    parts = several_normals(jax.random.key(2), shapes, jnp.float32)
+    assert tuple(part.shape for part in parts) == shapes
+    # The first array has the first pairs, as if it were drawn alone.
+    np.testing.assert_array_equal(parts[0], standard_normals(jax.random.key(2), (3, 5), jnp.float32))
+    assert len(np.unique(np.concatenate([np.ravel(part) for part in parts]))) == 20
+
+
+def test_chi_squares_have_their_distribution():
+    """Against the exact distribution function, from one degree of freedom to a batch of two million."""
+    freedom = np.array([1, 2, 3, 4, 10, 100, 8_000, 2_000_000])
+    draws = 20_000
+    normals = standard_normals(jax.random.key(1), (draws, len(freedom), CHI_SQUARE_NORMALS), jnp.float32)
+    sample = np.asarray(chi_squares(normals, jnp.broadcast_to(jnp.asarray(freedom, jnp.float32), normals.shape[:2])))
+    for k, values in zip(freedom, sample.T, strict=True):
+        assert scipy.stats.kstest(values.astype(float), scipy.stats.chi2(k).cdf).pvalue > 1e-3
+        assert abs(values.mean(dtype=float) - k) < 5 * np.sqrt(2 * k / draws)
+
+
+def test_a_chi_square_is_the_first_proposal_that_is_accepted():
+    """Against the method as it is printed: the first x with log u < x^2/2 + a - a v + a log v, v = (1 + t)^3 > 0."""
+    normals = np.random.default_rng(0).standard_normal((500, CHI_SQUARE_NORMALS))
+    x, first, second = np.split(normals, 3, 1)
+    refused = 0
+    for k in (2, 3, 7):
+        a = k / 2 - 1 / 3
+        expected = []
+        for row, exponential in zip(x, (first**2 + second**2) / 2, strict=True):
+            for number, e in zip(row, exponential, strict=True):
+                v = (1 + number / np.sqrt(9 * a)) ** 3
+                if v > 0 and -e < number**2 / 2 + a - a * v + a * np.log(v):
+                    break
+                refused += 1
+            expected.append(2 * a * v)
+        got = chi_squares(jnp.asarray(normals, jnp.float32), jnp.full(500, k, jnp.float32))
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert refused > 30

@@ -1,0 +1,37 @@
+import json
+import math
+
+import pytest
+
+from holdfast.core.statistics import Estimate
+from holdfast.reproduction.claims import Claim, Verdict
+
+
+def claim(low, high, recorded):
+    measured = Estimate((low + high) / 2, low, high)
+    return Claim("x", "figure 0", "a claim", "none", measured, (0.9, math.inf), recorded, "because")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "recorded", "verdict", "broken"),
+    [
+        (0.95, 0.99, Verdict.HOLDS, Verdict.HOLDS, False),
+        (0.95, 0.99, Verdict.HOLDS_WITH_OUR_CHOICE, Verdict.HOLDS_WITH_OUR_CHOICE, False),
+        (0.5, 0.8, Verdict.HOLDS, Verdict.DOES_NOT_HOLD, True),
+        (0.5, 0.8, Verdict.HOLDS_WITH_OUR_CHOICE, Verdict.DOES_NOT_HOLD, True),
+        (0.8, 0.99, Verdict.HOLDS, Verdict.UNDECIDED, False),
+        (0.5, 0.8, Verdict.DOES_NOT_HOLD, Verdict.DOES_NOT_HOLD, False),
+        (0.95, 0.99, Verdict.DOES_NOT_HOLD, Verdict.HOLDS, False),
+        (0.5, 0.8, Verdict.OUTSIDE_CONSTANTS, Verdict.OUTSIDE_CONSTANTS, False),
+    ],
+)
+def test_the_verdict_follows_from_the_interval(low, high, recorded, verdict, broken):
+    assert claim(low, high, recorded).verdict is verdict
+    assert claim(low, high, recorded).broken is broken
+
+
+def test_claims_become_json():
+    stored = json.loads(json.dumps(claim(0.95, 0.99, Verdict.HOLDS).asdict()))
+    assert stored["allowed"] == [0.9, None]
+    assert stored["verdict"] == "holds"
+    assert stored["measured"] == {"value": 0.97, "low": 0.95, "high": 0.99}

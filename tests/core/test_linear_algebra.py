@@ -56,7 +56,7 @@ def test_no_axes_at_all_are_their_own_basis():
     assert joint_diagonalisation(np.zeros((2, 0, 0))).shape == (0, 0)
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 5, 6])
+@pytest.mark.parametrize("dimension", [0, 1, 2, 5, 6])
 def test_packing_preserves_inner_products_in_numpy_and_jax(dimension):
     random = np.random.default_rng(0)
     matrices = symmetrised(random.standard_normal((3, 2, dimension, dimension)))

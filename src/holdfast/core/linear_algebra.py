@@ -96,7 +96,7 @@ def pack_symmetric(matrices: Arrays) -> Arrays:
     left = xp.pad(scaled[..., :upper, :upper], (*beside, (0, 0), (0, lower + 1 - upper)))
     right = xp.pad(scaled[..., upper:, upper:], (*beside, (0, upper - lower), (1, 0)))
     rectangle = xp.where(np.tri(upper, lower + 1, dtype=bool), left, right)
-    parts = (scaled[..., :upper, upper:].reshape(*lead, upper * lower), rectangle.reshape(*lead, -1))
+    parts = (scaled[..., :upper, upper:].reshape(*lead, upper * lower), rectangle.reshape(*lead, upper * (lower + 1)))
     return xp.concatenate(parts, axis=-1)
 
 

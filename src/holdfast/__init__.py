@@ -1,42 +1,15 @@
-"""Holdfast: what heterogeneity in the data makes SGD hold on to, and what it washes away."""
+"""Holdfast: what heterogeneity in the data makes SGD hold on to, and what it washes away.
 
-import importlib
-from typing import TYPE_CHECKING, Any
+Public names are listed in `__init__.pyi` and imported when they are first used, so that `holdfast --help` does not wait
+for jax.
+"""
 
-if TYPE_CHECKING:
-    from holdfast import environments
-    from holdfast.core.linear_algebra import orthonormal_frame
-    from holdfast.problems import MatrixSensing, matrix_sensing
-    from holdfast.sensing.settings import Settings
-    from holdfast.sensing.simulation import simulate
-    from holdfast.sensing.trajectory import Trajectory
+try:
+    import lazy_loader
+except ModuleNotFoundError:
+    # On an accelerator with jax, numpy and scipy alone, modules of the numerical core are imported by their full names.
+    __all__: list[str] = []
+else:
+    __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "MatrixSensing",
-    "Settings",
-    "Trajectory",
-    "environments",
-    "matrix_sensing",
-    "orthonormal_frame",
-    "simulate",
-]
-
-# Names are imported when first used, so that the command line can answer --help without loading jax.
-_HOME = {
-    "MatrixSensing": "holdfast.problems",
-    "Settings": "holdfast.sensing.settings",
-    "Trajectory": "holdfast.sensing.trajectory",
-    "matrix_sensing": "holdfast.problems",
-    "orthonormal_frame": "holdfast.problems",
-    "simulate": "holdfast.sensing.simulation",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "environments":
-        return importlib.import_module("holdfast.environments")
-    if name not in _HOME:
-        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)

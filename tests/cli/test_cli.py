@@ -80,7 +80,7 @@ def test_tables_and_a_file(tmp_path, capsys):
         ("predict", "holdfast predict must be given MODEL and DATA"),
         ("reproduce --seeds 1.5", "--seeds must be a whole number, got '1.5'"),
         ("fit", "holdfast fit must be given DATA and --target"),
-        ("fit data.csv --targt y", "holdfast fit must be given --target; --targt is no option of it"),
+        ("fit data.csv --targt y", "holdfast fit must be given --target; it has no option --targt"),
         ("simulate --out runs.xls", "out must end in .zarr or .csv"),
         ("simulate --environments uniform --batching full", "batching must be hetero or pooled for a continuum"),
         ("simulate --seeds 100000000 --every 1", "the records of all runs (fewer seeds, or a larger every, need less)"),
@@ -128,11 +128,22 @@ def test_help_does_not_load_the_numerical_core():
     assert "Spread M of the spurious strengths" in done.stdout
 
 
+@pytest.mark.parametrize("arguments", ["--help", "simulate --help", "reproduce --list"])
+def test_a_reader_that_leaves_early_sees_no_traceback(arguments):
+    command = [sys.executable, "-m", "holdfast", *arguments.split()]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 128 + 13  # as if ended by SIGPIPE
+
+
 def test_the_core_imports_with_jax_and_numpy_alone():
     """On an accelerator machine nothing else may be installed."""
     script = (
         "import sys\n"
-        "for name in ('xarray', 'zarr', 'pandas', 'matplotlib', 'rich', 'tyro'): sys.modules[name] = None\n"
+        "absent = ('xarray', 'zarr', 'pandas', 'matplotlib', 'rich', 'tyro', 'lazy_loader')\n"
+        "sys.modules.update(dict.fromkeys(absent))\n"
         "from holdfast.sensing.settings import Settings\n"
         "from holdfast.sensing.simulation import execute\n"
         "import holdfast.theory\n"

@@ -1,71 +1,72 @@
 """Errors of the command line's parser as one sentence: the argument, the value and what is allowed."""
 
-import re
-from itertools import groupby
+import dataclasses
+import difflib
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tyro import _errors as events
 
 # Parts of the parser's names for kinds of values, and what they are called here.
 _KINDS = {"INT": "a whole number", "FLOAT": "a number", "PATH": "a path", "STR": "a text"}
-_VALUE = r"""(?:'[^']*'|"[^"]*")"""
-_PARSING = re.compile(rf"Error parsing (?P<name>--\S+): .*?\[?(?P<value>{_VALUE}(?:, {_VALUE})*)\]?\.?$")
-_CHOICE = re.compile(
-    r"invalid choice (?P<value>'.*') for argument '(?P<name>.*)'\. Expected one of \((?P<known>.*)\)\.$"
-)
-_UNKNOWN = re.compile(r"Unrecognized (?:or misplaced )?options:\s*(?P<value>[^\s,]+)")
 
 
-def sentence(box: str, command: str) -> str:
-    """What is wrong, from the box that tyro draws around an error.
+def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:
+    """What is wrong with the arguments, or None for an event that only the parser can explain.
 
     Args:
-        box: so wide that no line of it is broken.
-        command: the first argument, which should be the name of a command.
+        event: what the parser reports.
+        arguments: the words of the command line.
+        commands: command -> the data class of its arguments.
     """
-    paragraphs = _paragraphs(box)
-    if not paragraphs:
-        return "the command line cannot be understood; `holdfast --help` lists the commands"
-    head = " ".join(paragraphs[0]).partition(" Got errors:")[0]
-    unknown = next((found for lines in paragraphs if (found := _UNKNOWN.match(" ".join(lines)))), None)
-    if found := _PARSING.match(head):
-        return f"{found['name']} must be {_kind(paragraphs)}, got {found['value']}"
-    if found := _CHOICE.match(head):
-        return f"{found['name']} must be one of {found['known'].replace(chr(39), '')}, got {found['value']}"
-    if found := re.match(r"Missing value for argument '(.*?)'", head):
-        return f"{found[1]} must be given a value"
-    if found := re.match(r"Expected one of \{(.*)\}\.", head):
-        return f"the command must be one of {found[1]}, got none"
-    if found := re.match(r"Missing from (holdfast \w+): (.*)", head):
-        named = re.findall(r"(?:^|\) )(--[\w-]+|[A-Z]+)\b", found[2])
-        beside = f"; {unknown['value']} is no option of it" if unknown else ""
-        return f"{found[1]} must be given {' and '.join(named)}{beside}"
-    if unknown:
-        return _unknown(unknown["value"], command, paragraphs)
-    # What our own settings refuse is a sentence already.
-    return re.sub(r"^Error parsing (\S*settings|Arguments): ", "", head)
+    match event:
+        case events.InvalidChoice():
+            return f"{_name(event.argument)} must be one of {', '.join(event.choices)}, got {event.value!r}"
+        case events.BadValue(reason="too_few_values"):
+            return f"{_name(event.argument)} must be given a value"
+        case events.InstantiationFailure(argument=None):
+            return event.message  # the settings check themselves and say what is wrong
+        case events.InstantiationFailure():
+            values = ", ".join(map(repr, _values(event.argument, arguments)))
+            return f"{_name(event.argument)} must be {_kind(event.argument)}, got {values}"
+        case events.MissingArgs():
+            needed = " and ".join(_name(missing.arg) for missing in event.missing_arguments)
+            unknown = "".join(f"; it has no option {word}" for word in event.unrecognized_tokens[:1])
+            return f"holdfast {arguments[0]} must be given {needed}{unknown}"
+        case events.UnrecognizedArgs() if arguments[0] in commands:
+            close = difflib.get_close_matches(event.tokens[0], _options(commands[arguments[0]]), n=1)
+            hint = f"perhaps you meant {close[0]}" if close else "--help lists them"
+            return f"options must be known to the command, got {event.tokens[0]}; {hint}"
+        case events.UnrecognizedArgs() | events.MissingSubcommand():
+            given = repr(arguments[0]) if arguments else "none"
+            return f"the command must be one of {', '.join(commands)}, got {given}"
+    return None
 
 
-def _unknown(value: str, command: str, paragraphs: list[list[str]]) -> str:
-    option = "--help lists them"
-    for lines in paragraphs:
-        if found := re.match(r"Available subcommands: (.*)", " ".join(lines)):
-            return f"the command must be one of {found[1]}, got {value!r}"
-        # Options of all commands are suggested, each with the names of the commands that have it.
-        for line in lines if lines[0].startswith("Perhaps you meant") else []:
-            if line.startswith("--"):
-                option = f"perhaps you meant {line.split()[0].rstrip(',')}"
-            elif line == f"in holdfast {command} --help":
-                return f"options must be known to the command, got {value}; {option}"
-    return f"options must be known to the command, got {value}; --help lists them"
+def _name(argument: Any) -> str:
+    """The option, or the metavariable of an argument that is given by position."""
+    return argument.lowered.metavar if argument.is_positional() else argument.display_name()
 
 
-def _kind(paragraphs: list[list[str]]) -> str:
-    """What a value has to be, from the help text of its argument."""
-    lines = next((lines for lines in paragraphs if lines[0].startswith("Argument helptext")), ["", ""])
-    name = next((word for short, word in _KINDS.items() if short in lines[1]), "as its help text says")
-    return f"{name}, or several of them" if "..." in lines[1] else name
+def _kind(argument: Any) -> str:
+    metavar = argument.lowered.metavar
+    kind = next((word for short, word in _KINDS.items() if short in metavar), "as its help text says")
+    return f"{kind}, or several of them" if "..." in metavar else kind
 
 
-def _paragraphs(box: str) -> list[list[str]]:
-    texts = [line.strip("│╭╮╰╯+| ") for line in box.splitlines()[1:]]
-    # Where it cannot draw lines, the box is made of hyphens.
-    groups = groupby(texts, lambda text: not text.strip("─-"))
-    return [lines for ruled, group in groups if not ruled and (lines := [text for text in group if text])]
+def _values(argument: Any, arguments: Iterable[str]) -> list[str]:
+    """The words after an option, up to the next one."""
+    words = itertools.chain.from_iterable(w.split("=", 1) if w.startswith("--") else [w] for w in arguments)
+    after = itertools.dropwhile(lambda word: word.replace("_", "-") != argument.display_name(), words)
+    values = itertools.takewhile(lambda word: not word.startswith("--"), itertools.islice(after, 1, None))
+    return list(itertools.islice(values, 1 if argument.lowered.nargs == 1 else None))
+
+
+def _options(arguments: Any) -> list[str]:
+    """The options of a data class of arguments, with those of the settings inside it."""
+    options = []
+    for field in dataclasses.fields(arguments):
+        inner = getattr(field.type, "__origin__", field.type)  # without the annotations for the parser
+        options += _options(inner) if dataclasses.is_dataclass(inner) else [f"--{field.name.replace('_', '-')}"]
+    return options

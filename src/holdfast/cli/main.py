@@ -2,56 +2,71 @@
 
 import contextlib
 import functools
-import io
 import operator
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from tyro import _errors as events
 
 from holdfast import __version__
 from holdfast.cli.commands import advise, bench, compare, fit, jumps, phase, predict, reproduce, simulate, window
 from holdfast.cli.errors import sentence
 
-COMMANDS: dict[str, Any] = {
-    "simulate": simulate,
-    "window": window,
-    "phase": phase,
-    "advise": advise,
-    "jumps": jumps,
-    "reproduce": reproduce,
-    "fit": fit,
-    "predict": predict,
-    "compare": compare,
-    "bench": bench,
+DESCRIPTION = "What heterogeneity in the data makes SGD hold on to, and what it washes away."
+# Command -> the data class of its arguments, and what it does with them.
+COMMANDS: dict[str, tuple[Any, Any]] = {
+    "simulate": (simulate.SimulateArguments, simulate.execute),
+    "window": (window.WindowArguments, window.execute),
+    "phase": (phase.PhaseArguments, phase.execute),
+    "advise": (advise.AdviseArguments, advise.execute),
+    "jumps": (jumps.JumpsArguments, jumps.execute),
+    "reproduce": (reproduce.ReproduceArguments, reproduce.execute),
+    "fit": (fit.FitArguments, fit.execute),
+    "predict": (predict.PredictArguments, predict.execute),
+    "compare": (compare.CompareArguments, compare.execute),
+    "bench": (bench.BenchArguments, bench.execute),
 }
-# Columns that hold any sentence of the parser.
-WIDE = 10_000
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code, 2 for input that cannot be used."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments == ["--version"]:
-        print(f"holdfast {__version__}")
-        return 0
-    parsed = _parse(arguments)
-    # Compiled programs are kept between calls, unless the user has chosen a folder for them.
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_cache_folder() / "compiled"))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    with _quiet_when_the_reader_leaves():
+        if arguments == ["--version"]:
+            print(f"holdfast {__version__}")
+            return 0
+        parsed = _parse(arguments)
+        # Compiled programs are cached between calls, unless the user has chosen a folder for them.
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_cache_folder() / "compiled"))
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+        try:
+            return dict(COMMANDS.values())[type(parsed)](parsed)
+        except ValueError as error:
+            return _fail(str(error), 2)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            return _fail(f"cannot write or read: {error}", 1)
+        except KeyboardInterrupt:
+            return _fail("interrupted", 130)
+
+
+@contextlib.contextmanager
+def _quiet_when_the_reader_leaves() -> Iterator[None]:
+    """End without a traceback when the other side of a pipe is closed, as `head` does; exit code as for SIGPIPE."""
     try:
-        return {module.Arguments: module.execute for module in COMMANDS.values()}[type(parsed)](parsed)
-    except ValueError as error:
-        return _refuse(str(error))
-    except OSError as error:
-        print(f"holdfast: cannot write or read: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("holdfast: interrupted", file=sys.stderr)
-        return 130
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more at exit: what is left goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
 
 
 def _cache_folder() -> Path:
@@ -59,34 +74,18 @@ def _cache_folder() -> Path:
 
 
 def _parse(arguments: list[str]) -> Any:
-    named = (Annotated[module.Arguments, tyro.conf.subcommand(name)] for name, module in COMMANDS.items())
+    types = {name: data_class for name, (data_class, _) in COMMANDS.items()}
+    named = (Annotated[data_class, tyro.conf.subcommand(name)] for name, data_class in types.items())
     commands: Any = functools.reduce(operator.or_, named)
-    parse = functools.partial(
-        tyro.cli, commands, prog="holdfast", description=sys.modules["holdfast"].__doc__, args=arguments
-    )
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            return parse()
-    except SystemExit as stop:
-        if stop.code in (0, None):
-            raise
-        raise SystemExit(_refuse(sentence(_complaint(parse), "".join(arguments[:1])))) from None
+
+    def report(event: events.ParseErrorEvent) -> None:
+        if (message := sentence(event, arguments, types)) is not None:
+            raise SystemExit(_fail(message, 2))
+
+    with events.on_parse_error(report):
+        return tyro.cli(commands, prog="holdfast", description=DESCRIPTION, args=arguments)
 
 
-def _complaint(parse: Callable[[], Any]) -> str:
-    """What the parser says of arguments that it refuses, in a box in which no line is broken."""
-    messages, width = io.StringIO(), os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = str(WIDE)
-    try:
-        with contextlib.redirect_stderr(messages), contextlib.suppress(SystemExit):
-            parse()
-    finally:
-        os.environ.pop("COLUMNS")
-        if width is not None:
-            os.environ["COLUMNS"] = width
-    return messages.getvalue()
-
-
-def _refuse(sentence: str) -> int:
-    print(f"holdfast: {sentence}", file=sys.stderr)
-    return 2
+def _fail(message: str, code: int) -> int:
+    print(f"holdfast: {message}", file=sys.stderr)
+    return code

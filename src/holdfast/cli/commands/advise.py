@@ -9,7 +9,7 @@ import tyro
 
 
 @dataclass(frozen=True)
-class Arguments:
+class AdviseArguments:
     """Say what data tell about invariance: what varies between environments, and whether it can be washed out.
 
     Measurements of matrices (.npz, .zarr): signals, strengths, assumptions, and at which step sizes HeteroSGD works.
@@ -36,7 +36,7 @@ class Arguments:
     """What to print: tables for people, or JSON."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: AdviseArguments) -> int:
     """Estimate, diagnose and print."""
     from holdfast.io.measurements import SUFFIXES
 
@@ -45,7 +45,7 @@ def execute(arguments: Arguments) -> int:
     return _table(arguments)
 
 
-def _measurements(arguments: Arguments) -> int:
+def _measurements(arguments: AdviseArguments) -> int:
     from holdfast.cli import terminal
     from holdfast.io.measurements import read_measurements
     from holdfast.theory.findings import examine
@@ -69,7 +69,7 @@ def _measurements(arguments: Arguments) -> int:
     return 0
 
 
-def _table(arguments: Arguments) -> int:
+def _table(arguments: AdviseArguments) -> int:
     from holdfast.cli import terminal
     from holdfast.estimators.files import advise_table
 

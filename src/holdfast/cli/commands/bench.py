@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Arguments:
+class BenchArguments:
     """Measure speed: the exact law against explicit measurements and against the limits of this machine."""
 
     out: Path | None = None
@@ -14,7 +14,7 @@ class Arguments:
     """Smaller sizes, to see that the benchmark works."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: BenchArguments) -> int:
     """Run all benchmarks."""
     from holdfast.bench import report
 

@@ -9,7 +9,7 @@ QUICK_SEEDS = 3
 
 
 @dataclass(frozen=True)
-class Arguments:
+class CompareArguments:
     """Run methods for invariant prediction over public tests and write comparison.html.
 
     What was already computed with the same code and packages is reused, so an interrupted run goes on where it was.
@@ -36,7 +36,7 @@ class Arguments:
     """Name the tests and methods and stop."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: CompareArguments) -> int:
     """Compare, print and write, or name what can be compared."""
     from holdfast.comparison import METHODS, PUBLIC_TESTS
 

@@ -8,7 +8,7 @@ import tyro
 
 
 @dataclass(frozen=True)
-class Arguments:
+class FitArguments:
     """Fit a predictor to a table that relies on what holds in all environments, and say what that is.
 
     The table may be larger than memory. Rows with missing values are left out; columns of text become categories.
@@ -47,7 +47,7 @@ class Arguments:
     """What to print: a table for people, or JSON."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: FitArguments) -> int:
     """Fit, print, and write the model."""
     import json
     from dataclasses import asdict

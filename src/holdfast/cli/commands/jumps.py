@@ -10,7 +10,7 @@ from holdfast.completion.settings import CompletionSettings
 
 
 @dataclass(frozen=True)
-class Arguments:
+class JumpsArguments:
     """Complete a matrix with a deep linear network, and say when its rank jumps.
 
     The defaults are the 2 x 2 example in a regime where SGD jumps from rank 2 to rank 1.
@@ -21,7 +21,7 @@ class Arguments:
     """What to print: tables for people, or JSON."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: JumpsArguments) -> int:
     """Run, find the jumps and print them."""
     from holdfast.cli import terminal
     from holdfast.completion.summary import summary, table

@@ -7,7 +7,7 @@ import tyro
 
 
 @dataclass(frozen=True)
-class Arguments:
+class PhaseArguments:
     """Map where HeteroSGD learns both signals, the invariant one only, nothing, or is unstable.
 
     Planes: step_size (and heterogeneity), time (init scale and steps), sampling (batch size and dimension), overlap
@@ -24,7 +24,7 @@ class Arguments:
     """Runs in each cell."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: PhaseArguments) -> int:
     """Map the planes."""
     from holdfast.reproduction.diagrams import map_planes
 

@@ -8,7 +8,7 @@ import tyro
 
 
 @dataclass(frozen=True)
-class Arguments:
+class PredictArguments:
     """Predict the rows of a table with a model of `holdfast fit`.
 
     Writes one line of CSV for each row, empty where a value that is needed is missing or a category was not in the fit.
@@ -24,7 +24,7 @@ class Arguments:
     """Replace the file if it exists."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: PredictArguments) -> int:
     """Predict chunk by chunk."""
     import itertools
     import sys

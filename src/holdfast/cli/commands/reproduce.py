@@ -7,7 +7,7 @@ import tyro
 
 
 @dataclass(frozen=True)
-class Arguments:
+class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
     What was already computed with the same seeds and version is reused. Exit code 1 if a claim that is recorded as
@@ -26,7 +26,7 @@ class Arguments:
     """Name the experiments and stop."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: ReproduceArguments) -> int:
     """Run the experiments, or name them."""
     from holdfast.reproduction.runner import EXPERIMENTS, reproduce_all
 

@@ -11,7 +11,7 @@ from holdfast.sensing.settings import Settings
 
 
 @dataclass(frozen=True)
-class Arguments:
+class SimulateArguments:
     """Simulate SGD on multi-environment matrix sensing and say what it learned.
 
     Give a number such as --heterogeneity several values to run them side by side.
@@ -26,7 +26,7 @@ class Arguments:
     """What to print: tables for people, or JSON."""
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: SimulateArguments) -> int:
     """Simulate, print, and write the trajectory if a file is named."""
     from holdfast.cli import terminal
     from holdfast.sensing.simulation import simulate

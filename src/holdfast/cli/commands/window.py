@@ -8,7 +8,7 @@ from holdfast.sensing.settings import Settings
 
 
 @dataclass(frozen=True)
-class Arguments:
+class WindowArguments:
     """Say at which step sizes heterogeneity washes the spurious signal out, and what to expect at one of them."""
 
     heterogeneity: float
@@ -44,7 +44,7 @@ class Arguments:
         )
 
 
-def execute(arguments: Arguments) -> int:
+def execute(arguments: WindowArguments) -> int:
     """Diagnose and print."""
     from holdfast.cli import terminal
     from holdfast.sensing.simulation import ENVIRONMENTS

@@ -15,7 +15,8 @@ compare: $(STAMP)  ## methods over public tests; writes to results/ and renews t
 	$(VENV)/bin/holdfast compare --out results
 	cp results/comparison.md docs/comparison_table.md
 
-test: lint docs  ## style, types, layers, documentation and all tests but the slow ones
+test: $(STAMP)  ## style, types, layers, documentation and all tests but the slow ones
+	$(MAKE) --jobs=2 lint docs
 	$(VENV)/bin/pytest -n auto -m "not slow"
 
 test-slow: $(STAMP)  ## the slow tests

@@ -1,8 +1,93 @@
-"""Configuration of the documentation."""
+"""Configuration of the documentation; writes one page of the API reference for each subpackage."""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import holdfast
 
 project = "Holdfast"
 author = "The Holdfast developers"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
 html_theme = "furo"
 exclude_patterns = ["_build", "comparison_table.md"]  # the latter is included by comparison.md
+default_role = "code"
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "show-inheritance": True,
+    "ignore-module-all": True,  # what a package exports is documented where it is defined
+}
+autodoc_typehints = "description"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+napoleon_use_ivar = True
+suppress_warnings = ["ref.python"]  # several settings have a step size
+
+SECTIONS = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Example|Examples|Note|References):$")
+CODE = re.compile(r"(`+[^`]*`+)")
+
+
+def modules(name: str) -> list[str]:
+    """The public modules of a subpackage, itself first."""
+    package = importlib.import_module(name)
+    found = pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.")
+    return [name, *(module.name for module in found if not any(part[0] == "_" for part in module.name.split(".")))]
+
+
+def write_reference(folder: Path) -> None:
+    """Write `api/NAME.md` for each subpackage: a section for each module with all that is defined in it."""
+    folder.mkdir(exist_ok=True)
+    public = [name for name in dir(holdfast) if name in ROOMS]
+    for name in public:
+        sections = [f"# holdfast.{name}"]
+        for module in modules(f"holdfast.{name}"):
+            heading = [] if module == f"holdfast.{name}" else [f"## {module.removeprefix('holdfast.')}"]
+            sections += [*heading, f"```{{eval-rst}}\n.. automodule:: {module}\n```"]
+        text = "\n\n".join(sections) + "\n"
+        page = folder / f"{name}.md"
+        if not page.exists() or page.read_text() != text:  # pages that did not change are not built again
+            page.write_text(text)
+
+
+def as_restructured_text(app, what, name, obj, options, lines) -> None:
+    """Docstrings are plain text: formulas set off by indentation become literal blocks, and stars stay stars."""
+    text, literal, section, previous = [], False, False, ""
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if SECTIONS.match(line):
+            section = True
+        elif line and not indent:
+            section = False
+        if line.strip() and not indent:
+            literal = False
+        elif indent >= 4 and not section and not literal and not previous.strip():
+            literal = True
+            text += ["::", ""]
+        verbatim = literal or line.lstrip().startswith((">>>", "..."))
+        text.append(line if verbatim else "".join(_escape(part) for part in CODE.split(line)))
+        previous = line
+    lines[:] = text
+
+
+def _escape(text: str) -> str:
+    return text if text.startswith("`") else re.sub(r"([*|\\]|(?<=\w)_(?=\W|$))", r"\\\1", text)
+
+
+def leave_out(app, what, name, obj, skip, options) -> bool | None:
+    """Leave out what Python and scikit-learn add to our classes: aliases of fields, requests of metadata."""
+    generated = str(obj.__doc__).startswith("Alias for field number") or re.fullmatch(r"set_\w+_request", name)
+    return True if generated else None
+
+
+def setup(app) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-skip-member", leave_out)
+    app.connect("autodoc-process-docstring", as_restructured_text, priority=400)  # before napoleon, at 500
+
+
+ROOMS = {path.name for path in pkgutil.iter_modules(holdfast.__path__)}
+write_reference(Path(__file__).parent / "api")

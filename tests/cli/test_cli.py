@@ -51,9 +51,9 @@ def test_every_part_can_be_chosen(options, capsys):
 def test_tables_and_a_file(tmp_path, capsys):
     path = tmp_path / "runs.zarr"
     assert main([*SMALL, "--heterogeneity", "1", "2", "--out", str(path)]) == 0
-    shown = capsys.readouterr().out
-    assert "Medians over seeds after 30 steps" in shown
-    assert "6 finished" in shown
+    printed = capsys.readouterr().out
+    assert "Medians over seeds after 30 steps" in printed
+    assert "6 finished" in printed
     assert Trajectory.load(path).data.sizes["heterogeneity"] == 2
     assert main([*SMALL, "--step-size", "5"]) == 0
     assert "diverged at step" in capsys.readouterr().out

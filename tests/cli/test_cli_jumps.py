@@ -55,9 +55,9 @@ def test_the_table_tells_of_jumps(capsys):
         )
         == 0
     )
-    shown = capsys.readouterr().out
-    assert "2 to 1" in shown
-    assert "runs sat there" in shown
+    printed = capsys.readouterr().out
+    assert "2 to 1" in printed
+    assert "runs sat there" in printed
 
 
 def test_bad_input_is_a_sentence(capsys):

@@ -1,4 +1,4 @@
-"""What people see in a terminal: progress, tables and small plots."""
+"""Output for people in a terminal: progress, tables and small plots."""
 
 from holdfast.cli.terminal.answers import show_diagnosis, show_findings
 from holdfast.cli.terminal.progress import progress, progress_bars, say

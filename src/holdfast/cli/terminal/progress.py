@@ -15,11 +15,11 @@ PATIENCE = 1.0  # seconds of work before a progress bar appears
 
 
 def say(line: str) -> None:
-    """Print a line, given in the markup of rich, above the progress bars if there are any."""
+    """Print a line, in rich's markup, above the progress bars if there are any."""
     console = Console()
     with console.capture() as rendered:
         console.print(line, highlight=False, soft_wrap=True)
-    # By `print`, which is redirected while there are bars: a console of rich would write into them.
+    # With `print`, which is redirected while bars are drawn; a second console would write into them.
     print(rendered.get(), end="")
 
 
@@ -32,7 +32,7 @@ def progress(label: str) -> Iterator[Progress]:
 
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str], AbstractContextManager[Progress]]]:
-    """Progress bars on stderr for work that goes on side by side: label -> one that is there while the work lasts."""
+    """Progress bars on stderr for concurrent work: label -> a context in which the work has a bar."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -40,7 +40,7 @@ def progress_bars() -> Iterator[Callable[[str], AbstractContextManager[Progress]
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    # What is said meanwhile goes above the bars, unless it goes to a file.
+    # Lines printed in the meantime go above the bars, unless stdout is a file.
     bars = Bars(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
 
     @contextmanager

@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import bootstrap, median
+from holdfast.experiments import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.isometry import (
     antisymmetric_deviation,
     error_tensor,
@@ -24,16 +26,6 @@ from holdfast.theory.isometry import (
     truncated_rank_one_deviation,
 )
 
-TITLE = "restricted isometry: its constant against the number of measurements, and what follows from it"
-OPEN = (
-    "The isometry constant cannot be computed; ours is the largest deviation that a search finds, a lower bound.",
-    "Lemma 1 does not say that the isometry is needed at twice the rank of its matrices.",
-    "The effort of the search, the dimension and the number of measurements were settled over several trials, most of "
-    "them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at equal rank is measured "
-    "as a share of draws, because the median ratio that we tried first left it undecided.",
-)
-SEEDS = 16
-QUICK_SEEDS = 6
 DIMENSION, RANK = 10, 2
 COUNTS = (1000, 2000, 4000, 8000)
 LEMMA_COUNT = 4000
@@ -51,16 +43,16 @@ SEARCH = {"starts": 8, "iterations": 50}
 SUMMARY = f"symmetric Gaussian, d={DIMENSION}, rank {RANK}, best of 8 ascents in each direction"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Each seed draws its own measurements."""
     rows = []
     # Few threads, because each holds 50 MB of features; the arrays are too small for the library to use two cores.
     with ThreadPoolExecutor(2) as pool:
-        for row in pool.map(_one, [np.random.default_rng([seed, 1]) for seed in range(seeds)]):
+        for row in pool.map(_one, [np.random.default_rng([seed, 1]) for seed in range(effort.seeds)]):
             rows.append(row)
             if progress is not None:
-                progress(len(rows), seeds)
-    return xr.concat(rows, "seed").assign_coords(seed=np.arange(seeds))
+                progress(len(rows), effort.seeds)
+    return xr.concat(rows, "seed").assign_coords(seed=np.arange(effort.seeds))
 
 
 def _one(random: np.random.Generator) -> xr.Dataset:
@@ -210,3 +202,22 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 def _slope(places: tuple[int, ...]) -> Callable[[np.ndarray], float]:
     return lambda levels: float(np.polyfit(np.log(places), np.log(levels).mean(0), 1)[0])
+
+
+EXPERIMENT = Experiment(
+    title=TITLES["isometry"],
+    source=__doc__,
+    left_open=(
+        "The isometry constant cannot be computed; ours is the largest deviation that a search finds, a lower bound.",
+        "Lemma 1 does not say that the isometry is needed at twice the rank of its matrices.",
+        "The effort of the search, the dimension and the number of measurements were settled over several trials, "
+        "most of them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at equal "
+        "rank is measured as a share of draws, because the median ratio that we tried first left it undecided.",
+    ),
+    seeds=16,
+    quick_seeds=6,
+    simulate=simulate,
+    draw=draw,
+    numbers=numbers,
+    claims=claims,
+)

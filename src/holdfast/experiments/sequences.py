@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, bootstrap
+from holdfast.experiments import TITLES
 from holdfast.plots import BAND, COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.sequences import (
     calibration_line,
     controller,
@@ -22,14 +24,6 @@ from holdfast.theory.sequences import (
     supermartingale_threshold,
 )
 
-TITLE = "envelopes of the invariant signal, the controller of the spurious one, and its supermartingale"
-OPEN = (
-    "The constants c_v and C of the proof are not given; c_v = 1 here.",
-    "No settings inside the window (24/M2, 1/(64 M1)) are given; a two-point law with s=0 needs M > 1536; ours: 2000.",
-    "Eq. 40 prints L_t for t <= k and the matrix below it L_k; only the latter is a supermartingale.",
-)
-SEEDS = 1024
-QUICK_SEEDS = 128
 STAGES = np.linspace(0, 1, 21)
 # Step sizes relative to the lower end 24 / M2 of the paper's window.
 RELATIVE_STEP_SIZES = np.linspace(0.05, 1.0, 20)
@@ -45,16 +39,16 @@ DRAWN = "eta in (0.005, 0.1), alpha in (1e-8, 1e-2), one draw a seed, log-unifor
 LAWS = "s in (0, 2), M2 = w 1536 M1 with w in (1.05, 10), eta in the window (24/M2, 1/(64 M1)), one draw a seed"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All sequences; a seed is a draw of the parameters (Lemmas 5 and 7) or of the environments (Lemma 6)."""
     random = np.random.default_rng(0)
     parts = (_lemma_5, _lemma_7, _lemma_6_paper, _lemma_6_inside)
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for number, part in enumerate(parts):
-        variables |= part(random, seeds)
+        variables |= part(random, effort.seeds)
         if progress is not None:
             progress(number + 1, len(parts))
-    coordinates = {"seed": np.arange(seeds), "stage": STAGES, "relative_step_size": RELATIVE_STEP_SIZES}
+    coordinates = {"seed": np.arange(effort.seeds), "stage": STAGES, "relative_step_size": RELATIVE_STEP_SIZES}
     return xr.Dataset(variables, coordinates)
 
 
@@ -304,3 +298,21 @@ def _share(flags: np.ndarray) -> Estimate:
     centre = (share + square / (2 * count)) / (1 + square / count)
     half = np.sqrt(square * (share * (1 - share) / count + square / (4 * count**2))) / (1 + square / count)
     return Estimate(share, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+
+
+EXPERIMENT = Experiment(
+    title=TITLES["sequences"],
+    source=__doc__,
+    left_open=(
+        "The constants c_v and C of the proof are not given; c_v = 1 here.",
+        "No settings inside the window (24/M2, 1/(64 M1)) are given; a two-point law with s=0 needs M > 1536; ours:"
+        " 2000.",
+        "Eq. 40 prints L_t for t <= k and the matrix below it L_k; only the latter is a supermartingale.",
+    ),
+    seeds=1024,
+    quick_seeds=128,
+    simulate=simulate,
+    draw=draw,
+    numbers=numbers,
+    claims=claims,
+)

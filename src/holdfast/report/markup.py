@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-STYLE = Path(__file__).with_name("style.css")
+STYLE = Path(__file__).parent / "templates" / "style.css"
 
 _DOCUMENT = Template("""<!DOCTYPE html>
 <html lang="en">

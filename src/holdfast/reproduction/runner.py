@@ -41,8 +41,8 @@ from holdfast.experiments import (
     theorem_4,
     theorem_8,
 )
-from holdfast.report import Section, page
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.page import Section, page
 from holdfast.reproduction.results import computed, written
 from holdfast.sensing.trajectory import versions
 

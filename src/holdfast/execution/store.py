@@ -1,108 +1,163 @@
-"""Keeps the data sets of experiments, so that what was computed with the same code and seeds is not computed again."""
+"""Results in a folder, so that nothing is computed twice: found by name, settings and the code that decides them."""
 
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-import xarray as xr
+from holdfast.execution.fingerprint import fingerprint
 
-import holdfast
-from holdfast.sensing.trajectory import versions
+if TYPE_CHECKING:
+    import xarray as xr
 
-# The folder, inside that of the results, in which data sets are kept for the next call. It can be deleted at any time.
-COMPUTED = ".computed"
-# What an entry of the store holds: the data set, and the digest by which damage is seen.
-DATA, SEAL = "data.zarr", "sha256"
+Value = TypeVar("Value")
+
+# The folder of results that can be loaded again, inside the folder of what people read. It can be deleted at any time.
+FOLDER = ".computed"
+# Code, settings and content: names of this form are results, all others are not.
+_ENTRY = re.compile(r"([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{16}\.\w+")
 
 
 class DamagedError(Exception):
-    """A data set is not what was kept."""
+    """A result is not what was saved."""
 
 
 @dataclass(frozen=True)
-class Store:
-    """Data sets of experiments, by name, seeds and whatever else decides the numbers.
+class Key:
+    """All that decides a result.
 
     Attributes:
-        folder: in which they are kept.
-        fingerprint: of the code and the packages.
+        name: like a path, e.g. "figure_3" or "Example1/irm/0".
+        settings: plain JSON values.
+        modules: dotted names of the modules whose code, with all that it reaches by imports, decides the result.
+        packages: names of the installed packages whose versions do.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    modules: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(part in ("", ".", "..") for part in self.name.split("/")):
+            raise ValueError(f"name must be a relative path without dots, got {self.name!r}")
+
+
+@dataclass(frozen=True)
+class Codec(Generic[Value]):
+    """How values of one kind are written to a file or folder and read back.
+
+    Attributes:
+        suffix: of the file or folder.
+        packages: whose versions decide whether the file can be read.
+        write: to a path that does not exist yet.
+        read: what was written.
+        equal: whether the value that was read is the one that was written.
+    """
+
+    suffix: str
+    packages: tuple[str, ...]
+    write: Callable[[Path, Value], object]
+    read: Callable[[Path], Value]
+    equal: Callable[[Value, Value], bool]
+
+
+@dataclass(frozen=True)
+class Store(Generic[Value]):
+    """Results of one kind in a folder.
+
+    An entry is named after its key and the digest of its content, which reveals damage. It is written under a temporary
+    name and renamed when complete, so that a run that is killed leaves nothing that looks like a result.
+
+    Attributes:
+        folder: made when something is saved.
+        codec: the kind of the results, `DATASETS` or `RECORDS`.
+
+    Example:
+        >>> store = Store(Path(tempfile.mkdtemp()), RECORDS)
+        >>> key = Key("test/method/0", {"seeds": 3}, ("holdfast.core.statistics",), ("numpy",))
+        >>> store.load(key) is None
+        True
+        >>> store.save(key, {"error": 0.25})
+        {'error': 0.25}
+        >>> store.load(key)
+        {'error': 0.25}
     """
 
     folder: Path
-    fingerprint: str
+    codec: Codec[Value]
 
-    def path(self, name: str, seeds: int) -> Path:
-        """Where the data set of an experiment is kept."""
-        return self.folder / f"{name}-{self._code}-{seeds}"
+    def find(self, key: Key) -> Path | None:
+        """The path of a saved result, or None."""
+        code, settings = self._digests(key)
+        return next((self.folder / key.name).glob(f"{code}-{settings}-*{self.codec.suffix}"), None)
 
-    @property
-    def _code(self) -> str:
-        return hashlib.sha256(self.fingerprint.encode()).hexdigest()[:16]
-
-    def load(self, name: str, seeds: int) -> xr.Dataset | None:
-        """A data set that was kept, or None.
+    def load(self, key: Key) -> Value | None:
+        """A saved result, or None.
 
         Raises:
-            DamagedError: if it is not what was kept. It is gone then, and the next call finds nothing.
+            DamagedError: if the result is not what was saved. It is deleted, so the next call returns None.
         """
-        path = self.path(name, seeds)
-        if not path.is_dir():
+        path = self.find(key)
+        if path is None:
             return None
-        # Reading alone would not tell: zarr takes a file that is missing for zeros.
-        seal = path / SEAL
-        if not seal.is_file() or seal.read_bytes() != _digest(path / DATA).encode():
-            shutil.rmtree(path, ignore_errors=True)
+        # Reading alone would not reveal it: zarr takes a missing file for zeros.
+        if path.stem.rpartition("-")[2] != _digest(path):
+            _delete(path)
             raise DamagedError(f"{path} is damaged")
-        return _read(path / DATA)
+        return self.codec.read(path)
 
-    def keep(self, name: str, seeds: int, data: xr.Dataset) -> xr.Dataset:
-        """Write a data set, and return it as `load` will, so that a reused result looks like a fresh one."""
-        self.folder.mkdir(exist_ok=True)
-        # Renamed when complete: a call that is killed leaves nothing that looks like a result.
+    def save(self, key: Key, value: Value) -> Value:
+        """Write a result and return it as `load` will; results of the same name made by other code are deleted.
+
+        Raises:
+            ValueError: if the value changes when it is written and read.
+        """
+        code, settings = self._digests(key)
+        home = self.folder / key.name
+        home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="unfinished-", dir=self.folder) as unfinished:
-            temporary = Path(unfinished) / name
-            # Format 2, because format 3 has no settled way to store text coordinates yet.
-            _plain(data).to_zarr(temporary / DATA, zarr_format=2, consolidated=False)
-            (temporary / SEAL).write_text(_digest(temporary / DATA))
-            read = _read(temporary / DATA)
-            if not read.equals(data):
-                raise ValueError(f"the data set of {name} changes when it is stored")
-            path = self.path(name, seeds)
-            if not path.exists():  # a call that ran beside this one may have been faster
-                os.rename(temporary, path)
-        self._forget_other_code(name)
+            temporary = Path(unfinished) / f"result{self.codec.suffix}"
+            self.codec.write(temporary, value)
+            read = self.codec.read(temporary)
+            if not self.codec.equal(read, value):
+                raise ValueError(f"value must be the same after writing and reading, which that of {key.name!r} is not")
+            if self.find(key) is None:  # a run at the same time may have been faster
+                os.rename(temporary, home / f"{code}-{settings}-{_digest(temporary)}{self.codec.suffix}")
+        for path in home.iterdir():
+            match = _ENTRY.fullmatch(path.name)
+            if match and match[1] != code:
+                _delete(path)
         return read
 
-    def _forget_other_code(self, name: str) -> None:
-        """Delete what other code made of an experiment: nothing will ask for it, and it would pile up."""
-        for path in self.folder.glob(f"{name}-*"):
-            if path.name.rpartition("-")[0] != f"{name}-{self._code}":
-                shutil.rmtree(path, ignore_errors=True)
+    def _digests(self, key: Key) -> tuple[str, str]:
+        """Of the code with the versions of packages, and of the settings."""
+        versions = {name: _version(name) for name in (*key.packages, *self.codec.packages)}
+        code = [fingerprint(key.modules), versions, platform.python_version()]
+        return _short(json.dumps(code, sort_keys=True)), _short(json.dumps(dict(key.settings), sort_keys=True))
 
 
-def _read(path: Path) -> xr.Dataset:
-    return xr.open_zarr(path, chunks=None, consolidated=False).load()
-
-
-def _plain(data: xr.Dataset) -> xr.Dataset:
-    """The data set with attributes that can be stored: what JSON does not know becomes text."""
+def _write_dataset(path: Path, data: "xr.Dataset") -> None:
     plain = data.copy()
     parts: list[xr.Dataset | xr.Variable] = [plain, *plain.variables.values()]
     for part in parts:
         part.attrs = {str(name): _plain_value(value) for name, value in part.attrs.items()}
         part.encoding = {}
-    return plain
+    # Format 2, because format 3 has no settled way to write text coordinates yet.
+    plain.to_zarr(path, zarr_format=2, consolidated=False)
 
 
 def _plain_value(value: Any) -> Any:
-    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    """An attribute as JSON can hold it; what JSON does not know becomes text."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # arrays and their scalars
     try:
         json.dumps(value)
     except (TypeError, ValueError):
@@ -110,19 +165,51 @@ def _plain_value(value: Any) -> Any:
     return value
 
 
-def fingerprint() -> str:
-    """Of all that decides the numbers besides the settings: the source of this package, and the packages it uses."""
-    package = Path(holdfast.__file__).parent
-    # xarray and zarr decide whether what is stored can be read.
-    used = {**versions(), "xarray": version("xarray"), "zarr": version("zarr")}
-    return json.dumps([_digest(package, "*.py"), used], sort_keys=True)
+def _read_dataset(path: Path) -> "xr.Dataset":
+    import xarray as xr
+
+    return xr.open_zarr(path, chunks=None, consolidated=False).load()
 
 
-def _digest(folder: Path, pattern: str = "*") -> str:
-    """Of the names and the content of all files in a folder."""
+DATASETS: "Codec[xr.Dataset]" = Codec(
+    ".zarr", ("xarray", "zarr"), _write_dataset, _read_dataset, lambda read, written: read.equals(written)
+)
+"""Labelled data sets, in zarr; attributes that JSON does not know become text."""
+
+RECORDS: Codec[dict[str, float | str]] = Codec(
+    ".json",
+    (),
+    lambda path, record: path.write_text(json.dumps(record), encoding="utf-8"),
+    lambda path: json.loads(path.read_text(encoding="utf-8")),
+    lambda read, written: repr(read) == repr(json.loads(json.dumps(written))),  # by text: NaN is not equal to itself
+)
+"""Flat dictionaries of numbers and strings, in JSON."""
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
+
+
+def _digest(path: Path) -> str:
+    """Of a file, or of the names and the content of all files in a folder."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob(pattern) if path.is_file()):
-        content = path.read_bytes()
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    for each in files:
+        content = each.read_bytes()
         # With its length, so that text moved from one file to the next counts as a change.
-        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
+        digest.update(f"{each.relative_to(path).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

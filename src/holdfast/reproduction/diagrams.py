@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.cli import terminal
-from holdfast.execution.store import COMPUTED, Store, fingerprint
+from holdfast.execution.store import DATASETS, FOLDER, Key, Store
 from holdfast.experiments.phase import PLANES, draw_diagram, numbers
 from holdfast.reproduction.results import computed, written
 from holdfast.theory.regions import Region
@@ -33,7 +33,7 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    store = Store(out / COMPUTED, fingerprint())
+    store = Store(out / FOLDER, DATASETS)
     table = Table(title="Share of cells in each region", title_justify="left")
     for column in ("plane", *(region.label for region in Region)):
         table.add_column(column, justify="left" if column == "plane" else "right")
@@ -42,7 +42,11 @@ def map_planes(names: tuple[str, ...], out: Path, *, cells: int, seeds: int) -> 
         console.print(f"[bold]{name}[/bold] {plane.title}, {seeds} seeds a cell", highlight=False)
         with terminal.progress(name) as progress:
             simulate = partial(plane.simulate, cells, seeds, progress)
-            data = computed(store, f"phase_{name}_{cells}", seeds, simulate)
+            data = computed(
+                store,
+                Key(f"phase_{name}", {"cells": cells, "seeds": seeds}, (plane.simulate.__module__,), ("jax", "numpy")),
+                simulate,
+            )
         written(partial(draw_diagram, plane, data, seeds), numbers(data), out, f"phase_{name}")
         table.add_row(name, *(f"{np.mean(data['region'].values == region):.0%}" for region in Region))
     console.print(table)

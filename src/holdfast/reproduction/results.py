@@ -10,35 +10,34 @@ from matplotlib.figure import Figure
 from rich.markup import escape
 
 from holdfast.cli import terminal
-from holdfast.execution.store import DamagedError, Store
+from holdfast.execution.store import DamagedError, Key, Store
 from holdfast.plots import save, style
 
 
 def computed(
-    store: Store, name: str, seeds: int, compute: Callable[[], xr.Dataset], say: Callable[[str], None] = terminal.say
+    store: Store[xr.Dataset], key: Key, compute: Callable[[], xr.Dataset], say: Callable[[str], None] = terminal.say
 ) -> xr.Dataset:
     """A data set that was kept, or that is computed now and kept for the next call.
 
     Args:
         store: where data sets are kept.
-        name: of the data set.
-        seeds: of each curve or cell.
+        key: what decides the data set.
         compute: the data set.
         say: called with lines, in the markup of rich, on where the data set comes from.
     """
     try:
-        kept = store.load(name, seeds)
+        kept = store.load(key)
     except DamagedError as error:
         say(f"  [yellow]computed again:[/yellow] {escape(str(error))}")
         kept = None
     if kept is not None:
-        say(f"  reused {escape(str(store.path(name, seeds)))}")
+        say(f"  reused {escape(str(store.find(key)))}")
         return kept
     begin = time.monotonic()
     data = compute()
     say(f"  computed in {time.monotonic() - begin:.1f} s")
     try:
-        return store.keep(name, seeds, data)
+        return store.save(key, data)
     except (OSError, NotImplementedError, TypeError, ValueError) as error:
         # A full disk, or data that xarray and zarr have no form for: they raise any of the others. What cannot be kept
         # can still be shown; only the next call has to compute it again.

@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli import terminal
-from holdfast.execution.store import COMPUTED, Store, fingerprint
+from holdfast.execution.store import DATASETS, FOLDER, Key, Store
 from holdfast.experiments import (
     absorbing,
     algorithm_4,
@@ -108,7 +108,7 @@ def reproduce_all(names: tuple[str, ...], out: Path, *, quick: bool = False, see
     counts = {name: seeds or (each.QUICK_SEEDS if quick else each.SEEDS) for name, each in chosen.items()}
     sections: list[Section] = []
     errors: dict[str, Exception] = {}
-    with _computing(chosen, counts, Store(out / COMPUTED, fingerprint())) as under_way:
+    with _computing(chosen, counts, Store(out / FOLDER, DATASETS)) as under_way:
         for place, (name, experiment) in enumerate(chosen.items(), 1):
             head = f"[dim]{place} of {len(chosen)}[/dim] [bold]{name}[/bold]"
             terminal.say(f"{head} {escape(experiment.TITLE)} ({counts[name]} seeds)")
@@ -155,7 +155,7 @@ class _StoppedError(Exception):
 
 @contextmanager
 def _computing(
-    chosen: Mapping[str, ModuleType], counts: Mapping[str, int], store: Store
+    chosen: Mapping[str, ModuleType], counts: Mapping[str, int], store: Store[xr.Dataset]
 ) -> Iterator[dict[str, Future[_Computed]]]:
     """The data sets of experiments on their way, in order, a few at a time."""
     stop = threading.Event()
@@ -172,8 +172,9 @@ def _computing(
 
                     return chosen[name].simulate(counts[name], report)
 
+            key = Key(name, {"seeds": counts[name]}, (chosen[name].__name__,), ("jax", "numpy"))
             said: list[str] = []
-            return _Computed(computed(store, name, counts[name], simulate, said.append), said)
+            return _Computed(computed(store, key, simulate, said.append), said)
 
         try:
             yield {name: pool.submit(compute, name) for name in chosen}

@@ -1,0 +1,155 @@
+"""A fingerprint of the code that decides a result: the modules that are named, and all that they reach by imports."""
+
+import ast
+import hashlib
+import importlib.util
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+# An object named by a string, "module:attribute", is imported by whoever looks it up.
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+# Python 3.11 cannot parse source in two threads at once.
+_LOCK = threading.RLock()
+_PACKAGE = __name__.partition(".")[0]
+
+
+def fingerprint(modules: tuple[str, ...]) -> str:
+    """SHA-256 of the code of modules and of everything that they import, also inside functions.
+
+    Comments, docstrings, layout and imports that only serve type checkers do not count. Imports are followed within
+    this package and within the packages of `modules`. A package that resolves its names lazily counts as a whole where
+    such a name is used. Safe to call from several threads; the source is read once in the life of a process.
+
+    Args:
+        modules: dotted names.
+
+    Example:
+        >>> statistics = fingerprint(("holdfast.core.statistics",))
+        >>> statistics == fingerprint(("holdfast.core.statistics", "holdfast.core.statistics"))
+        True
+        >>> statistics == fingerprint(("holdfast.core.survival",))
+        False
+    """
+    with _LOCK:
+        return _fingerprint(tuple(sorted(set(modules))))
+
+
+def reached(modules: tuple[str, ...]) -> set[str]:
+    """The modules themselves, and those that they import.
+
+    Example:
+        >>> sorted(reached(("holdfast.core.survival",)))
+        ['holdfast.core.statistics', 'holdfast.core.survival']
+    """
+    with _LOCK:
+        roots = frozenset({_PACKAGE, *(name.partition(".")[0] for name in modules)})
+        seen: set[str] = set()
+        waiting = list(modules)
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting += _imports(name, roots)
+        return seen
+
+
+@cache
+def _fingerprint(modules: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(reached(modules)):
+        digest.update(f"{name}\n{_code(name)}\n".encode())
+    return digest.hexdigest()
+
+
+@cache
+def _code(name: str) -> str:
+    """The syntax tree without docstrings, as text."""
+    tree = _tree(name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    return ast.dump(tree)
+
+
+@cache
+def _imports(name: str, roots: frozenset[str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for node in _executed(_tree(name)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                # `import a.b` binds a, and whatever a offers may be used.
+                bound = alias.name if alias.asname else alias.name.partition(".")[0]
+                found += [alias.name, *_lazy(bound, roots)]
+        elif isinstance(node, ast.ImportFrom):
+            origin = _absolute(name, node)
+            inner = [f"{origin}.{alias.name}" for alias in node.names]
+            modules = [each for each in inner if _within(each, roots) and _path(each)]
+            found += [origin, *modules, *(_lazy(origin, roots) if len(modules) < len(inner) else ())]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _REFERENCE.fullmatch(node.value):
+            found.append(node.value.partition(":")[0])
+    return tuple(each for each in found if _within(each, roots) and _path(each))
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and getattr(child.test, "id", getattr(child.test, "attr", "")) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from _executed(child)
+
+
+def _absolute(name: str, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    path = _path(name)
+    package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
+    return importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+
+
+def _lazy(name: str, roots: frozenset[str]) -> list[str]:
+    """All modules of a package whose names are resolved by its `__getattr__`; none for other modules."""
+    path = _path(name) if _within(name, roots) else None
+    if path is None or path.name != "__init__.py":
+        return []
+    top = _tree(name).body
+    bound = {node.name for node in top if isinstance(node, ast.FunctionDef)}
+    bound |= {each.id for node in top if isinstance(node, ast.Assign) for each in ast.walk(node)
+              if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}  # fmt: skip
+    if "__getattr__" not in bound:
+        return []
+    inner = (each.relative_to(path.parent).with_suffix("").parts for each in path.parent.rglob("*.py"))
+    return [".".join((name, *(part for part in parts if part != "__init__"))) for parts in inner]
+
+
+def _within(name: str, roots: frozenset[str]) -> bool:
+    return name.partition(".")[0] in roots
+
+
+def _tree(name: str) -> ast.Module:
+    path = _path(name)
+    if path is None:
+        raise ValueError(f"modules must have a file with their source, got {name!r}")
+    return ast.parse(path.read_bytes())
+
+
+@cache
+def _path(name: str) -> Path | None:
+    """The file of a module, found without importing anything; None if there is none."""
+    root, *inner = name.split(".")
+    if root in sys.modules:
+        origin = getattr(sys.modules[root], "__file__", None)
+    else:
+        specification = importlib.util.find_spec(root)
+        origin = specification.origin if specification else None
+    path = Path(origin) if origin else None
+    for part in inner:
+        if path is None or path.name != "__init__.py":
+            return None
+        choices = (path.parent / part / "__init__.py", path.parent / f"{part}.py")
+        path = next((choice for choice in choices if choice.is_file()), None)
+    return path if path is not None and path.suffix == ".py" else None

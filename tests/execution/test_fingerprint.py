@@ -1,0 +1,93 @@
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast.execution import fingerprint as tracing
+from holdfast.execution.fingerprint import fingerprint, reached
+
+PACKAGE = {
+    "__init__": "",
+    "main": '"""Main."""\nfrom ours.middle import call\n\ndef run():\n    """Run."""\n    return call()\n',
+    "middle": "def call():\n    from . import callee\n    return callee.STEP\n",
+    "callee": "STEP = 1\n",
+    "other": "OTHER = 1\n",
+    "named": 'LAW = "ours.callee:STEP"\nNOTE = "ours.other"\n',
+    "typed": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ours.callee import STEP\n",
+    "uses_lazy": "import ours.lazy as lazy\n",
+    "uses_one": "from ours.lazy import part\n",
+    "lazy/__init__": "def __getattr__(name):\n    ...\n",
+    "lazy/part": "PART = 1\n",
+    "lazy/rest": "from ours.other import OTHER\n",
+    "uses_holdfast": "import holdfast as hf\n",
+    "uses_one_module": "from holdfast import environments\n",
+    "outside": "import json\nimport numpy as np\nfrom holdfast.core.progress import stages\n",
+}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes modules of a package `ours`; each call starts with nothing remembered, like a new process."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(**changed):
+        for name, text in (PACKAGE | changed).items():
+            path = tmp_path / "ours" / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        for remembered in (tracing._fingerprint, tracing._code, tracing._imports, tracing._path):
+            remembered.cache_clear()
+
+    write()
+    yield write
+    write()
+    assert "ours" not in sys.modules  # nothing is imported to be traced
+
+
+def test_a_docstring_comment_or_blank_line_keeps_the_fingerprint(package):
+    before = fingerprint(("ours.main",))
+    package(main=PACKAGE["main"].replace("Run.", "Run all.").replace("return call()", "return (call())  # why"))
+    assert fingerprint(("ours.main",)) == before
+
+
+def test_a_change_in_a_callee_changes_the_fingerprint_and_one_elsewhere_does_not(package):
+    before = fingerprint(("ours.main",))
+    package(other="OTHER = 2\n")
+    assert fingerprint(("ours.main",)) == before
+    package(callee="STEP = 2\n")
+    assert fingerprint(("ours.main",)) != before
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("main", {"main", "middle", "callee"}),
+        ("named", {"named", "callee"}),
+        ("typed", {"typed"}),
+        ("uses_lazy", {"uses_lazy", "lazy", "lazy.part", "lazy.rest", "other"}),
+        ("uses_one", {"uses_one", "lazy", "lazy.part"}),
+    ],
+)
+def test_what_is_reached(package, module, expected):
+    assert {name.removeprefix("ours.") for name in reached((f"ours.{module}",))} - {"ours"} == expected
+
+
+def test_a_users_module_leads_into_this_package_and_no_other(package):
+    assert reached(("ours.outside",)) == {"ours.outside", "holdfast.core.progress"}
+
+
+def test_the_whole_package_is_reached_through_its_lazy_names(package):
+    everything = reached(("ours.uses_holdfast",))
+    assert {"holdfast.cli.main", "holdfast.theory.window", "holdfast.estimators"} <= everything
+    assert "holdfast.cli.main" not in reached(("ours.uses_one_module",))
+
+
+def test_threads_may_ask_at_once():
+    names = ("holdfast.core.run", "holdfast.environments", "holdfast.theory.window", "holdfast.batching") * 4
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda name: fingerprint((name,)), names))) == 4
+
+
+def test_a_module_without_source_is_refused():
+    with pytest.raises(ValueError, match="modules must have a file with their source, got 'math'"):
+        fingerprint(("math",))

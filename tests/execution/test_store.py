@@ -1,0 +1,134 @@
+import os
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from holdfast.execution import store as storing
+from holdfast.execution.store import DATASETS, RECORDS, DamagedError, Key, Store
+
+MODULES = ("holdfast.core.statistics",)
+DATA = xr.Dataset(
+    {"share": (("batching", "seed"), np.ones((2, 3), np.float32), {"odd": {1}})},
+    {"batching": ["hetero", "pooled"], "seed": np.arange(3)},
+    {"threshold": np.float64(0.5), "levels": np.array([1, 2]), "odd": object()},
+)
+RECORD = {"error": 0.25, "undefined": float("nan"), "choice": "a"}
+
+
+def key(name="first", **settings):
+    return Key(name, settings, MODULES, ("numpy", "no-such-package"))
+
+
+def entries(store):
+    return sorted(path for path in store.folder.rglob("*") if path.suffix == store.codec.suffix)
+
+
+@pytest.fixture(params=[(DATASETS, DATA), (RECORDS, RECORD)], ids=["data set", "record"])
+def saved(request, tmp_path):
+    """A store with one result."""
+    codec, value = request.param
+    store = Store(tmp_path / "results", codec)
+    return store, store.save(key(seeds=3), value)
+
+
+def test_what_is_loaded_is_what_save_returned(saved):
+    store, value = saved
+    again = store.load(key(seeds=3))
+    assert again.identical(value) if isinstance(value, xr.Dataset) else repr(again) == repr(value)
+    assert store.load(key(seeds=4)) is None
+    assert store.load(key("second", seeds=3)) is None
+
+
+def test_attributes_that_json_does_not_know_become_text(tmp_path):
+    data = Store(tmp_path, DATASETS).save(key(), DATA)
+    assert data.attrs == {"threshold": 0.5, "levels": [1, 2], "odd": str(DATA.attrs["odd"])}
+    assert data["share"].dtype == np.float32
+
+
+def damage_chunk(entry, change):
+    paths = [path for path in entry.glob("share/*") if not path.name.startswith(".")] or [entry]
+    change(paths[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-3]),
+        lambda path: path.write_bytes(path.read_bytes() + b" "),
+        lambda path: path.unlink() if path.parent.name == "share" else path.write_bytes(b""),
+        lambda path: shutil.rmtree(path.parent) if path.parent.name == "share" else path.write_bytes(b"{}"),
+    ],
+    ids=["shortened", "longer", "missing", "all gone"],
+)
+def test_damage_is_seen_once_and_then_the_result_is_gone(saved, change):
+    store, _ = saved
+    damage_chunk(entries(store)[0], change)
+    with pytest.raises(DamagedError, match="is damaged"):
+        store.load(key(seeds=3))
+    assert store.load(key(seeds=3)) is None
+    assert not entries(store)
+
+
+def test_a_run_that_is_killed_leaves_nothing_that_looks_like_a_result(saved, monkeypatch):
+    store, value = saved
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storing.os, "rename", killed)
+        # as if the process were gone: what was written under the temporary name stays
+        patch.setattr(storing.tempfile.TemporaryDirectory, "cleanup", lambda self: self._finalizer.detach())
+        with pytest.raises(KeyboardInterrupt):
+            store.save(key("second", seeds=3), value)
+    assert any(path.name.startswith("unfinished-") for path in store.folder.iterdir())
+    assert store.load(key("second", seeds=3)) is None
+    store.save(key("second", seeds=3), value)
+    assert store.load(key("second", seeds=3)) is not None
+
+
+def test_results_of_other_code_are_deleted_and_those_of_other_settings_and_names_stay(saved, monkeypatch):
+    store, value = saved
+    store.save(key(seeds=4), value)
+    for name in ("second", "first/inner"):
+        store.save(key(name), value)
+    before = set(entries(store))
+    assert len(before) == 4
+    monkeypatch.setattr(storing, "fingerprint", lambda modules: "other code")
+    assert store.load(key(seeds=3)) is None
+    store.save(key(seeds=3), value)
+    after = set(entries(store))
+    assert len(after) == 3
+    assert {path.parent.name for path in after & before} == {"second", "inner"}
+
+
+def test_versions_of_packages_decide(saved, monkeypatch):
+    store, _ = saved
+    monkeypatch.setattr(storing, "version", lambda package: "another")
+    assert store.load(key(seeds=3)) is None
+
+
+def test_saving_twice_changes_nothing(saved):
+    store, value = saved
+    first = entries(store)
+    store.save(key(seeds=3), value)
+    assert entries(store) == first
+
+
+def test_a_value_that_changes_when_written_is_refused(tmp_path):
+    pairs = pd.MultiIndex.from_product([[1, 2], [3, 4]], names=["one", "two"])
+    odd = DATA.assign_coords(xr.Coordinates.from_pandas_multiindex(pairs, "pair"))
+    with pytest.raises((ValueError, NotImplementedError)):
+        Store(tmp_path, DATASETS).save(key(), odd)
+    with pytest.raises(TypeError):
+        Store(tmp_path, RECORDS).save(key(), {"error": object()})
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("unfinished-")]
+
+
+@pytest.mark.parametrize("name", ["", "../elsewhere", "a//b", "/root"])
+def test_names_stay_inside_the_folder(name):
+    with pytest.raises(ValueError, match="name must be a relative path without dots"):
+        Key(name, {}, MODULES)

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 def render(template: str, **context: object) -> str:
     """A page as HTML.
 
-    Whatever the context holds is text and is escaped; markup is written in the templates only.
+    Values are escaped where a template prints them; markup is written in templates only.
 
     Args:
         template: a file in `report/templates`.

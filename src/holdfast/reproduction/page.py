@@ -84,19 +84,19 @@ def page(
         quick=quick,
         contents=contents,
         sections=blocks,
-        claims=[_claim(claim) for claim in claims],
+        claims=claims,
         broken=[claim.id for claim in claims if claim.broken],
         failures=[{"name": name, "label": label(name), "error": error} for name, error in (failures or {}).items()],
         total=f"{_count(len(claims), 'claim')} from {_count(len(sections), 'experiment')}",
-        counts=[
-            {"verdict": verdict, "tone": TONES[verdict], "count": counts[verdict]}
-            for verdict in Verdict
-            if counts[verdict]
-        ],
+        counts={verdict: counts[verdict] for verdict in Verdict if counts[verdict]},
         origin={
             "Seeds": ", ".join(f"{label(section.name)}: {section.seeds}" for section in sections) or "none",
             "Versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         },
+        tones=TONES,
+        number=number,
+        interval=interval,
+        allowed=allowed,
     )
 
 
@@ -167,7 +167,7 @@ def _section(section: Section) -> dict[str, Any]:
         "max_width": f"{WIDEST * width:.0f}",
         "scrolls": width > PHONE_WIDTH,
         "left_open": section.left_open,
-        "claims": [_claim(claim) for claim in section.claims],
+        "claims": section.claims,
     }
 
 
@@ -177,19 +177,3 @@ def _size(figure: str) -> tuple[float, float]:
     if found is None:
         raise ValueError("figure must be an SVG with a viewBox that starts at 0 0")
     return float(found[1]), float(found[2])
-
-
-def _claim(claim: Claim) -> dict[str, str]:
-    return {
-        "id": claim.id,
-        "source": claim.source,
-        "statement": claim.statement,
-        "settings": claim.settings,
-        "measured": number(claim.measured.value),
-        "interval": interval(claim.measured.low, claim.measured.high),
-        "allowed": allowed(*claim.allowed),
-        "recorded": claim.recorded,
-        "verdict": claim.verdict,
-        "tone": TONES[claim.verdict],
-        "why": claim.why,
-    }

@@ -12,6 +12,8 @@ PACKAGE = {
     "middle": "def call():\n    from . import callee\n    return callee.STEP\n",
     "callee": "STEP = 1\n",
     "other": "OTHER = 1\n",
+    "sliced": "from ours.callee import STEP\nfrom ours.other import OTHER\nSCALE = STEP\n\n"
+    "def simulate():\n    return SCALE\n\ndef draw():\n    return OTHER\n",
     "named": 'LAW = "ours.callee:STEP"\nNOTE = "ours.other"\n',
     "typed": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ours.callee import STEP\n",
     "uses_lazy": "import ours.lazy as lazy\n",
@@ -64,12 +66,22 @@ def test_a_change_in_a_callee_changes_the_fingerprint_and_one_elsewhere_does_not
         ("main", {"main", "middle", "callee"}),
         ("named", {"named", "callee"}),
         ("typed", {"typed"}),
+        ("sliced", {"sliced", "callee", "other"}),
+        ("sliced:simulate", {"sliced:simulate", "callee"}),
         ("uses_lazy", {"uses_lazy", "lazy", "lazy.part", "lazy.rest", "other"}),
         ("uses_one", {"uses_one", "lazy", "lazy.part"}),
     ],
 )
 def test_what_is_reached(package, module, expected):
     assert {name.removeprefix("ours.") for name in reached((f"ours.{module}",))} - {"ours"} == expected
+
+
+def test_of_one_function_only_what_it_uses_counts(package):
+    before = fingerprint(("ours.sliced:simulate",))
+    package(sliced=PACKAGE["sliced"].replace("return OTHER", "return -OTHER"), other="OTHER = 2\n")
+    assert fingerprint(("ours.sliced:simulate",)) == before
+    package(sliced=PACKAGE["sliced"].replace("SCALE = STEP", "SCALE = 2 * STEP"))
+    assert fingerprint(("ours.sliced:simulate",)) != before
 
 
 def test_a_users_module_leads_into_this_package_and_no_other(package):

@@ -25,7 +25,7 @@ def fingerprint(modules: tuple[str, ...]) -> str:
     such a name is used. Safe to call from several threads; the source is read once in the life of a process.
 
     Args:
-        modules: dotted names.
+        modules: dotted names; "module:name" counts only what one function or constant of the module uses in it.
 
     Example:
         >>> statistics = fingerprint(("holdfast.core.statistics",))
@@ -71,8 +71,14 @@ def _code(name: str) -> str:
     tree = _tree(name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            node.body = [statement for statement in node.body if not _is_docstring(statement)]
     return ast.dump(tree)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    """Also the text below a constant, which documents it."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 @cache
@@ -106,8 +112,9 @@ def _executed(node: ast.AST) -> Iterator[ast.AST]:
 def _absolute(name: str, node: ast.ImportFrom) -> str:
     if not node.level:
         return node.module or ""
-    path = _path(name)
-    package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
+    module = name.partition(":")[0]
+    path = _path(module)
+    package = module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
     return importlib.util.resolve_name("." * node.level + (node.module or ""), package)
 
 
@@ -116,11 +123,7 @@ def _lazy(name: str, roots: frozenset[str]) -> list[str]:
     path = _path(name) if _within(name, roots) else None
     if path is None or path.name != "__init__.py":
         return []
-    top = _tree(name).body
-    bound = {node.name for node in top if isinstance(node, ast.FunctionDef)}
-    bound |= {each.id for node in top if isinstance(node, ast.Assign) for each in ast.walk(node)
-              if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}  # fmt: skip
-    if "__getattr__" not in bound:
+    if "__getattr__" not in _bound(_tree(name)):
         return []
     inner = (each.relative_to(path.parent).with_suffix("").parts for each in path.parent.rglob("*.py"))
     return [".".join((name, *(part for part in parts if part != "__init__"))) for parts in inner]
@@ -131,25 +134,47 @@ def _within(name: str, roots: frozenset[str]) -> bool:
 
 
 def _tree(name: str) -> ast.Module:
-    path = _path(name)
+    module, _, wanted = name.partition(":")
+    path = _path(module)
     if path is None:
         raise ValueError(f"modules must have a file with their source, got {name!r}")
-    return ast.parse(path.read_bytes())
+    tree = ast.parse(path.read_bytes())
+    if wanted in _bound(tree):
+        tree.body = _used(tree, wanted)
+    return tree
+
+
+def _used(tree: ast.Module, wanted: str) -> list[ast.stmt]:
+    """The statements of a module that bind a name, those that bind what they use, and those that bind nothing."""
+    needed, before = {wanted}, 0
+    chosen: list[ast.stmt] = []
+    while before < len(needed):
+        before = len(needed)
+        chosen = [statement for statement in tree.body if not (bound := _bound(statement)) or bound & needed]
+        needed |= {node.id for each in chosen for node in ast.walk(each) if isinstance(node, ast.Name)}
+    return chosen
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """The names that a statement binds in its module."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    found = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
+    return found.union(*map(_bound, ast.iter_child_nodes(node)))
 
 
 @cache
 def _path(name: str) -> Path | None:
     """The file of a module, found without importing anything; None if there is none."""
     root, *inner = name.split(".")
-    if root in sys.modules:
-        origin = getattr(sys.modules[root], "__file__", None)
-    else:
-        specification = importlib.util.find_spec(root)
-        origin = specification.origin if specification else None
-    path = Path(origin) if origin else None
-    for part in inner:
-        if path is None or path.name != "__init__.py":
-            return None
-        choices = (path.parent / part / "__init__.py", path.parent / f"{part}.py")
-        path = next((choice for choice in choices if choice.is_file()), None)
-    return path if path is not None and path.suffix == ".py" else None
+    if name in sys.modules or not inner:
+        specification = importlib.util.find_spec(root) if root not in sys.modules else None
+        origin = specification.origin if specification else getattr(sys.modules.get(name), "__file__", None)
+        return Path(origin) if origin and origin.endswith(".py") else None
+    package = _path(name.rpartition(".")[0])
+    if package is None or package.name != "__init__.py":
+        return None
+    choices = (package.parent / inner[-1] / "__init__.py", package.parent / f"{inner[-1]}.py")
+    return next((choice for choice in choices if choice.is_file()), None)

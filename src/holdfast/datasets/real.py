@@ -30,6 +30,7 @@ class RealTable:
         environment: the columns that together name the environment; they are no features.
         dropped: further columns that are no features.
         kind: regression or classification.
+        folds: how many there are, written down so that naming the tables does not load them.
         about: one sentence.
     """
 
@@ -39,6 +40,7 @@ class RealTable:
     environment: tuple[str, ...]
     dropped: tuple[str, ...]
     kind: Kind
+    folds: int
     about: str
 
 
@@ -50,6 +52,7 @@ REAL_TABLES = {
         ("region", "urban"),
         (),
         "regression",
+        4,
         "years of education of 4,739 pupils; 4 environments, region by urban or not",
     ),
     "CPS1988": RealTable(
@@ -59,6 +62,7 @@ REAL_TABLES = {
         ("region",),
         ("wage",),
         "regression",
+        4,
         "log weekly wage of 28,155 men; 4 environments, the regions of the census",
     ),
     "Exam": RealTable(
@@ -68,6 +72,7 @@ REAL_TABLES = {
         ("school",),
         ("student",),
         "regression",
+        10,
         "exam score of 4,059 pupils; 65 environments, the schools, held out in 10 groups",
     ),
     "Hsb82": RealTable(
@@ -77,6 +82,7 @@ REAL_TABLES = {
         ("school",),
         ("cses",),  # ses - meanses
         "regression",
+        10,
         "mathematics score of 7,185 pupils; 160 environments, the schools, held out in 10 groups",
     ),
     "WVS": RealTable(
@@ -86,6 +92,7 @@ REAL_TABLES = {
         ("country",),
         ("poverty",),
         "classification",
+        4,
         "whether 5,381 people find that too little is done about poverty; 4 environments, the countries",
     ),
 }

@@ -1,12 +1,12 @@
-from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from markupsafe import escape
 
 from holdfast.core.statistics import Estimate
-from holdfast.report import Section, page
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.page import Section, page
 
 VOID = {"meta", "img", "br"}
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 662.4 302.4"><g id="axes_1"/></svg>'

@@ -1,5 +1,6 @@
 """What the documents promise: their Python snippets and the examples run."""
 
+import importlib
 import re
 import runpy
 import sys
@@ -22,13 +23,15 @@ def _away_from_home(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if SNIPPET.search(page.read_text())], ids=lambda p: p.name)
-def test_snippets_run(page):
-    """In the order of the page, in one namespace."""
-    text = page.read_text(encoding="utf-8")
-    namespace = {"__name__": page.stem}
+def test_snippets_run(page, tmp_path, monkeypatch):
+    """All snippets of a page as one module, with the line numbers of the page."""
+    text, lines = page.read_text(encoding="utf-8"), []
     for found in SNIPPET.finditer(text):
-        lines_before = text[: found.start(1)].count("\n")
-        exec(compile("\n" * lines_before + found[1], str(page), "exec"), namespace)
+        lines += [""] * (text[: found.start(1)].count("\n") - len(lines)) + found[1].splitlines()
+    name = f"snippets_of_{page.stem.lower()}"
+    (tmp_path / f"{name}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module(name)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -28,6 +28,7 @@ napoleon_use_ivar = True
 suppress_warnings = ["ref.python"]  # several settings have a step size
 
 SECTIONS = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Example|Examples|Note|References):$")
+RESULT = re.compile(r" {4}([a-z_]\w*(?:, [a-z_]\w*)*): (.*)")
 CODE = re.compile(r"(`+[^`]*`+)")
 
 
@@ -55,26 +56,34 @@ def write_reference(folder: Path) -> None:
 
 def as_restructured_text(app, what, name, obj, options, lines) -> None:
     """Docstrings are plain text: formulas set off by indentation become literal blocks, and stars stay stars."""
-    text, literal, section, previous = [], False, False, ""
+    text: list[str] = []
+    literal, section = False, ""
     for line in lines:
         indent = len(line) - len(line.lstrip())
-        if SECTIONS.match(line):
-            section = True
+        if found := SECTIONS.match(line):
+            section = found[1]
         elif line and not indent:
-            section = False
-        if line.strip() and not indent:
+            section = ""
+        if line and not indent:
+            text += [""] if literal else []
             literal = False
-        elif indent >= 4 and not section and not literal and not previous.strip():
+        elif indent >= 4 and not section and not literal:
             literal = True
-            text += ["::", ""]
+            text += ["", "::", ""]
+        if section in ("Returns", "Yields") and (item := RESULT.match(line)):  # several results become a list
+            line, indent = f"    - `{item[1]}`, {item[2]}", 4
+        elif section in ("Returns", "Yields") and indent > 4:
+            line = "      " + line.lstrip()
         verbatim = literal or line.lstrip().startswith((">>>", "..."))
         text.append(line if verbatim else "".join(_escape(part) for part in CODE.split(line)))
-        previous = line
     lines[:] = text
 
 
 def _escape(text: str) -> str:
-    return text if text.startswith("`") else re.sub(r"([*|\\]|(?<=\w)_(?=\W|$))", r"\\\1", text)
+    if text.startswith("`"):
+        return text
+    text = re.sub(r"([*|\\]|(?<=\w)_(?=\W|$))", r"\\\1", text)
+    return re.sub(r"(?<=: )(\w)\.$", r"\1\\.", text)  # "dimension: d." has no list with an item d
 
 
 def leave_out(app, what, name, obj, skip, options) -> bool | None:

@@ -203,7 +203,7 @@ def _negative_interval(environments: Environments) -> tuple[float, float]:
         strengths = draw_strengths(environments, steps=SAMPLED_STEPS, chains=SAMPLED_CHAINS)
         scanned = np.geomspace(*SAMPLED_RANGE, SCANNED_BY_SAMPLING) / np.abs(np.linalg.eigvalsh(strengths)).max()
         bisections = SAMPLED_BISECTIONS
-        largest = partial(largest_product_exponents, strengths)
+        largest: Callable[[np.ndarray], np.ndarray] = partial(largest_product_exponents, strengths)
     else:
         atoms = np.concatenate([strength_atoms(diagonal, i)[0] for i in range(diagonal.rank)])
         if not atoms.any():  # no strength at all: the signal neither grows nor shrinks

@@ -17,6 +17,13 @@ from holdfast.problems import two_by_two
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
+LEFT_OPEN = (
+    "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
+    "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is out of "
+    "reach of a simulation.",
+    "A quick look (--quick) takes 4 seeds and half the steps.",
+)
+SEEDS = 64
 QUICK_PART = 2  # of the steps: one in so many
 # A ridge at which gradient descent keeps rank 1.
 STEP_SIZE, RIDGE, STEPS, EVERY = 0.6, 0.07, 200_000, 500
@@ -100,19 +107,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
-    title=TITLES["collapse"],
-    source=__doc__,
-    left_open=(
-        "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
-        "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is "
-        "out of reach of a simulation.",
-        "A quick look (--quick) takes 4 seeds and half the steps.",
-    ),
-    seeds=64,
-    quick_seeds=QUICK_SEEDS,
-    simulate=simulate,
-    draw=draw,
-    numbers=numbers,
-    claims=claims,
-)
+EXPERIMENT = Experiment(TITLES["collapse"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -18,9 +18,16 @@ from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory import two_point_exponent
 
+LEFT_OPEN = (
+    "How long each step size runs: 10/eta steps here, so that the invariant signal always reaches the same stage.",
+    "The number of seeds.",
+    "How the curves are averaged: medians here, since a mean of the spurious signal is carried by a few seeds.",
+    "What eliminated means: a share of the spurious signal below 0.05 here.",
+)
+SEEDS, QUICK_SEEDS = 128, 8
 HETEROGENEITY = 5.0
 STEP_SIZES = tuple(np.round(np.arange(0.01, 0.095, 0.01), 2).tolist())
-SHOWN = (0.05, 0.01)
+PLOTTED = (0.05, 0.01)
 # The paper does not say how long each step size runs. The invariant signal grows by 1 + eta a step, so equal products
 # of steps and step size reach equal stages; 10 is that of figure 3. 40 records on the way, whatever the steps.
 TIME = 10.0
@@ -46,7 +53,7 @@ def draw(data: xr.Dataset) -> Figure:
     """Both panels, laid out as in the paper."""
     seeds = data.sizes["seed"]
     figure, (left, right) = new_figure(2, f"Figure 4: medians over {seeds} seeds, bands from 10 % to 90 %")
-    for step_size, style in zip(SHOWN, ("-", "--"), strict=True):
+    for step_size, style in zip(PLOTTED, ("-", "--"), strict=True):
         draw_signals(left, data.sel(step_size=step_size), "stage", f", η={step_size:g}", linestyle=style)
     left.set(xlabel="η x steps", ylabel="signal learned (1 = fully)", title="HeteroSGD over time, M=5")
     final = data.isel(stage=-1)
@@ -73,7 +80,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     final = data.isel(stage=-1)
     small, large = final.sel(step_size=0.01), final.sel(step_size=0.05)
     shares = final["spurious"].transpose("seed", "step_size").values
-    place = bootstrap(shares, partial(_transition, quantile=0.5))
+    half = bootstrap(shares, partial(_transition, quantile=0.5))
     most = bootstrap(shares, partial(_transition, quantile=0.75))
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     return [
@@ -112,7 +119,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "figure 4, right",
             "From eta = 0.05 on the spurious signal is eliminated.",
             f"{SUMMARY}, eta=0.01 to 0.09",
-            place,
+            half,
             (-np.inf, 0.05),
             choice,
             f"where the median share falls below {WASHED_OUT}; three in four seeds do so from {most.value:.3f} on, and "
@@ -127,18 +134,5 @@ def _transition(shares: np.ndarray, quantile: float) -> float:
 
 
 EXPERIMENT = Experiment(
-    title=TITLES["figure_4"],
-    source=__doc__,
-    left_open=(
-        "How long each step size runs: 10/eta steps here, so that the invariant signal always reaches the same stage.",
-        "The number of seeds.",
-        "How the curves are averaged: medians here, since a mean of the spurious signal is carried by a few seeds.",
-        "What eliminated means: a share of the spurious signal below 0.05 here.",
-    ),
-    seeds=128,
-    quick_seeds=8,
-    simulate=simulate,
-    draw=draw,
-    numbers=quantile_table,
-    claims=claims,
+    TITLES["figure_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
 )

@@ -39,8 +39,8 @@ LEFT_OPEN = (
     "A quick look (--quick) takes 4 seeds and a fifth of the steps.",
 )
 SEEDS = 16
-QUICK_PART = 5  # of the steps: one in so many
-# Near the end of rank 2, so that the jump falls into a run short enough to record its every step.
+QUICK_PART = 5  # a quick look takes one step in this many
+# Near the end of rank 2, so that the jump falls into a run that is short enough to record every step.
 STEP_SIZE, RIDGE, STEPS = 0.4, 0.026, 6000
 BALANCES, SLACKS, LEVELS, BOUNDS = (0.03, 0.1, 0.3), (0.1, 0.3, 0.6, 0.9), (0.01, 0.03, 0.1, 0.3), (1.6, 2.0, 4.0)
 # The constants this project stands by: some of those for which no run ever left.
@@ -104,7 +104,7 @@ def _successors_outside(
 
 
 def successor(layers: tuple[np.ndarray, ...], row: int, column: int, value: float) -> tuple[np.ndarray, ...]:
-    """The state after a step of SGD on one entry, for many states at once; a second way to write it, in NumPy."""
+    """The state after a step of SGD on one entry, for many states at once; a second implementation, in NumPy."""
     prefixes = [np.broadcast_to(np.eye(layers[0].shape[-1]), (len(layers[0]), *(layers[0].shape[-1],) * 2))]
     for layer in layers:
         prefixes.append(layer @ prefixes[-1])

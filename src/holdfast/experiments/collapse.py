@@ -24,8 +24,8 @@ LEFT_OPEN = (
     "A quick look (--quick) takes 4 seeds and half the steps.",
 )
 SEEDS = 64
-QUICK_PART = 2  # of the steps: one in so many
-# A ridge at which gradient descent keeps rank 1.
+QUICK_PART = 2  # a quick look takes one step in this many
+# A ridge at which gradient descent stays at rank 1.
 STEP_SIZE, RIDGE, STEPS, EVERY = 0.6, 0.07, 200_000, 500
 ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradient-descent"}
 DRAWN = 12  # runs on the left
@@ -76,7 +76,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    """SGD collapses, for good, and gradient descent does not."""
+    """SGD collapses for good, gradient descent does not."""
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())

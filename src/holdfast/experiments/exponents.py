@@ -42,7 +42,7 @@ SLAB = QUICK_SEEDS
 
 # Random problems for the growth rate. The starting point is so small that no signal comes to order one within T steps.
 PROBLEMS, STEPS, TINY = 20, 400, 1e-25
-# 20 intervals hold together with a confidence of 95 % if each is this many standard errors wide (Bonferroni).
+# 20 intervals all cover with a confidence of 95 % if each is this many standard errors wide (Bonferroni).
 WIDE = 3.02
 
 # Long runs around the threshold, from a starting point that leaves room for growth: e^(0.003 T) and e^(3 eta M sqrt T).
@@ -81,7 +81,7 @@ def _random_law(random: np.random.Generator, kind: int) -> Environments:
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
-    """All parts; each is small."""
+    """Growth rates, thresholds, finite-time shares, divergence and the sampling floor, each a small simulation."""
     seeds = effort.seeds
     done, parts = 0, PROBLEMS + len(STEP_SIZES) + len(LAWS) + 2
 

@@ -19,7 +19,7 @@ SUMMARY = "q <- (1 + eta xi) q, eta=0.05, xi = 1 -+ 8, 100 steps (ours)"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
-    """The logarithm of the oscillating signal, one row a seed; the stable one has xi = s in every step."""
+    """The logarithm of the oscillating signal, one row for each seed; the stable one has xi = s in every step."""
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (effort.seeds, STEPS))
     factors = np.abs(1 + STEP_SIZE * (BIAS + HETEROGENEITY * signs))
     path = np.concatenate([np.zeros((effort.seeds, 1)), np.cumsum(np.log(factors), 1)], 1)

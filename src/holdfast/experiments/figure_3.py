@@ -89,13 +89,14 @@ def claims(data: xr.Dataset) -> list[Claim]:
     strong, weak = final.sel(heterogeneity=6.0), final.sel(heterogeneity=1.0)
     recovered, washed, learned = median(strong["invariant"]), median(strong["spurious"]), median(weak["spurious"])
     shares = final["spurious"].transpose("seed", "heterogeneity").values
-    half, most, nearly_all = (bootstrap(shares, partial(_transition, quantile=q)) for q in (0.5, 0.75, 0.9))
+    half, most, nearly_all = (
+        bootstrap(shares, partial(transition, HETEROGENEITY, quantile=q)) for q in (0.5, 0.75, 0.9)
+    )
     threshold = two_point_threshold(STEP_SIZE, BIAS)
-    where = "figure 3, {}"
     return [
         Claim(
             "figure-3-recovers",
-            where.format("left"),
+            "figure 3, left",
             "With strong heterogeneity (M = 6) HeteroSGD learns the invariant signal.",
             f"{SUMMARY}, M=6",
             recovered,
@@ -105,7 +106,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "figure-3-washes-out",
-            where.format("left"),
+            "figure 3, left",
             "With strong heterogeneity (M = 6) the spurious signal is not learned.",
             f"{SUMMARY}, M=6",
             washed,
@@ -115,7 +116,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "figure-3-weak",
-            where.format("left"),
+            "figure 3, left",
             "With weak heterogeneity (M = 1) the spurious signal is learned too.",
             f"{SUMMARY}, M=1",
             learned,
@@ -125,7 +126,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "figure-3-transition",
-            where.format("right"),
+            "figure 3, right",
             "The transition from learning to washing out lies around M = 5.",
             f"{SUMMARY}, M=1 to 10",
             most,
@@ -137,9 +138,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]
 
 
-def _transition(shares: np.ndarray, quantile: float) -> float:
-    """The heterogeneity at which this quantile over seeds falls below the washed-out mark."""
-    return crossing(np.array(HETEROGENEITY), np.quantile(shares, quantile, axis=0), WASHED_OUT)
+def transition(settings: tuple[float, ...], shares: np.ndarray, quantile: float) -> float:
+    """The setting at which a quantile over seeds of shares (seeds, settings) falls below the washed-out mark."""
+    return crossing(np.array(settings), np.quantile(shares, quantile, axis=0), WASHED_OUT)
 
 
 EXPERIMENT = Experiment(

@@ -8,9 +8,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import bootstrap, crossing, median
+from holdfast.core.statistics import bootstrap, median
 from holdfast.experiments import TITLES, figure_3
-from holdfast.experiments.figure_3 import LEARNED, WASHED_OUT
+from holdfast.experiments.figure_3 import LEARNED, WASHED_OUT, transition
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict
@@ -29,7 +29,7 @@ HETEROGENEITY = 5.0
 STEP_SIZES = tuple(np.round(np.arange(0.01, 0.095, 0.01), 2).tolist())
 PLOTTED = (0.05, 0.01)
 # The paper does not say how long each step size runs. The invariant signal grows by 1 + eta a step, so equal products
-# of steps and step size reach equal stages; 10 is that of figure 3. 40 records on the way, whatever the steps.
+# of steps and step size reach equal stages; 10 is that of figure 3. 40 records, whatever the number of steps.
 TIME = 10.0
 RECORDS = 40
 GIVEN = replace(figure_3.GIVEN, heterogeneity=HETEROGENEITY)
@@ -80,8 +80,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     final = data.isel(stage=-1)
     small, large = final.sel(step_size=0.01), final.sel(step_size=0.05)
     shares = final["spurious"].transpose("seed", "step_size").values
-    half = bootstrap(shares, partial(_transition, quantile=0.5))
-    most = bootstrap(shares, partial(_transition, quantile=0.75))
+    half = bootstrap(shares, partial(transition, STEP_SIZES, quantile=0.5))
+    most = bootstrap(shares, partial(transition, STEP_SIZES, quantile=0.75))
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     return [
         Claim(
@@ -126,11 +126,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
             f"for T -> infinity the threshold is {_zero_of_the_exponent():.3f}",
         ),
     ]
-
-
-def _transition(shares: np.ndarray, quantile: float) -> float:
-    """The step size at which this quantile over seeds falls below the washed-out mark."""
-    return crossing(np.array(STEP_SIZES), np.quantile(shares, quantile, axis=0), WASHED_OUT)
 
 
 EXPERIMENT = Experiment(

@@ -100,7 +100,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return found
 
 
-# At eta = 0.1 the paper draws finite distances; with T=40/eta every run of ours diverges, which is away as well.
+# At eta = 0.1 the paper draws finite distances; with T=40/eta all our runs diverge, which also counts as away.
 RECORDED = {
     (name, step_size): Verdict.HOLDS_WITH_OUR_CHOICE if step_size == 0.1 else Verdict.HOLDS
     for name in ("distance", "pooled_distance")

@@ -28,7 +28,7 @@ LEFT_OPEN = (
     "A quick look (--quick) takes 4 seeds and a fifth of the steps, without widths 2 and 3 and depth 5.",
 )
 SEEDS = 64
-QUICK_PART = 5  # of the steps: one in so many
+QUICK_PART = 5  # a quick look takes one step in this many
 STEPS, EVERY = 30_000, 200
 STEP_SIZES = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
 WIDTHS = (2, 3, 4, 6, 10)
@@ -47,7 +47,7 @@ SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
 
 
 class NetworkSettings(NamedTuple):
-    """One choice of settings."""
+    """The settings of one cell, and the panel that draws it."""
 
     panel: str
     algorithm: AlgorithmName
@@ -145,7 +145,7 @@ def draw(data: xr.Dataset) -> Figure:
             x, look = cells["ridge"].values.tolist(), {"color": f"C{number}", "linestyle": style, "marker": "o"}
             if algorithm == "sgd":
                 _curve(middle, x, shares, f"{name}, L={depth}", **look)
-            else:  # the same outcome from every start: no interval to show
+            else:  # the same outcome from every start: no interval
                 middle.plot(x, [share.value for share in shares], label=f"{name}, L={depth}", markersize=3, **look)
     middle.set(xlabel="ridge λ", ylabel=f"share that left rank 2 in {STEPS:,} steps", xscale="log", ylim=(-0.03, 1.05))
     middle.set_title("width 6, η=0.4 (L=2, 3) or 0.3")

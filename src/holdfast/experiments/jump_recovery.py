@@ -33,12 +33,12 @@ LEFT_OPEN = (
     "A quick look (--quick) takes 4 seeds and a tenth of the steps, at depth 3 only.",
 )
 SEEDS = 16
-QUICK_PART = 10  # of the steps: one in so many
+QUICK_PART = 10  # a quick look takes one step in this many
 HALF, RANK, EPSILON, PER_ROW, INIT_SCALE = 10, 3, 0.25, (4, 6, 6), 0.7
 STEPS, ANNEALED_STEPS, EVERY = 100_000, 25_000, 2500
-# A test error below this, of entries whose mean square is 7, is a completion: what misses the rank ends above 0.6.
+# A test error below this, of entries whose mean square is 7, is a completion: runs that miss the rank end above 0.6.
 COMPLETED = 0.2
-# Of each depth: step size, ridge and variance of the label noise, then the step size of the annealing.
+# For each depth: step size, ridge and variance of the label noise, then the step size of the annealing.
 SETTINGS = {3: (0.15, 0.0022, 1.0, 0.15), 4: (0.12, 0.001, 0.5, 0.1)}
 ANNEALING = (30, 1000)
 VARIANTS: dict[str, AlgorithmName] = {

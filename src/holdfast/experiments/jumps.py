@@ -35,7 +35,7 @@ LEFT_OPEN = (
     "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
 SEEDS = 200
-QUICK_PART = 4  # of the steps: one in so many
+QUICK_PART = 4  # a quick look takes one step in this many
 # Of the 2 x 2 example in all experiments on jumps.
 EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
 STEP_SIZE, RIDGE = 0.4, 0.0245

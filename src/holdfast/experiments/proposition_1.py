@@ -148,7 +148,7 @@ def _slope(overlaps: np.ndarray) -> float:
 def _needed_constants(normalised: np.ndarray, mark: float) -> np.ndarray:
     """The least C1 with 2 exp(-(r1 + r2) t^2 / C1) >= P(ratio > t) for each rank, at the largest dimension.
 
-    There the other term, 4 exp(-d / C1), is below 1e-3 for every C1 that occurs.
+    At that dimension the other term, 4 exp(-d / C1), is below 1e-3 for every C1 that occurs.
     """
     shares = (normalised[:, -1] > mark).mean(0)
     return 2 * np.array(RANKS) * mark**2 / np.log(2 / np.maximum(shares, 1 / len(normalised)))
@@ -160,7 +160,7 @@ def _growth(normalised: np.ndarray) -> float:
 
 
 def _upper_share(exceeds: np.ndarray) -> Estimate:
-    """The share of exceedances at ranks of at least 4; if there is none, three in the sample is the upper end."""
+    """The share of exceedances at ranks of at least 4; without any, the upper end is that of zero events."""
     chosen = exceeds[:, :, np.array(RANKS) >= 4]
     estimate = bootstrap(chosen, lambda rows: float(rows.mean()), samples=400)
     return Estimate(estimate.value, estimate.low, max(estimate.high, 3.7 / chosen.size))

@@ -64,7 +64,7 @@ def _lemma_5(random: np.random.Generator, seeds: int) -> dict:
     init_scale = 10 ** random.uniform(-8, -2, seeds)
     lower, upper = (np.empty((seeds, len(STAGES))) for _ in range(2))
     passage = np.empty(seeds)
-    # Sorted by the length of phase 1, so that a group of neighbours wastes few steps.
+    # Sorted by the length of phase 1, so that the runs of a group need about the same number of steps.
     for group in np.array_split(np.argsort(np.log(1 / init_scale) / step_size), max(1, seeds // 32)):
         eta, alpha = step_size[group], init_scale[group]
         steps = int(np.ceil((1.3 * np.log(1 / alpha) / eta).max()))
@@ -126,7 +126,7 @@ def _lemma_6_inside(random: np.random.Generator, seeds: int) -> dict:
 
     With g > 1 the larger factor, reflecting at the ends of the blocks at g^b L instead of L gives a process that
     dominates q there, and within a block q grows by at most g^b. L itself comes from eq. 25 with the block as the
-    step, which moves it by a thousandth.
+    step, which changes it by a thousandth.
     """
     step_size, bias, heterogeneity, init_scale = INSIDE.values()
     blocks = int(2 * np.log(1 / init_scale) / step_size / BLOCK)
@@ -145,7 +145,7 @@ def _lemma_6_inside(random: np.random.Generator, seeds: int) -> dict:
     for group in np.array_split(np.arange(seeds), max(1, seeds // 64)):
         ups = random.binomial(BLOCK, 0.5, (len(group), blocks))
         factors = np.exp(ups * high + (BLOCK - ups) * low)
-        # A second slack for the way within a block, and the growth of the line meanwhile.
+        # A second slack for the path within a block, and for the growth of the line during it.
         values = np.log(controller(factors, line * np.exp(slack), init_scale) / line) + slack + BLOCK * step_size
         excess[group] = _at_stages(values / barrier)
         largest[group] = values.max(1) / barrier
@@ -294,7 +294,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 def _worst(values: np.ndarray, extreme: Callable) -> Estimate:
-    """The extreme over seeds; the bootstrap says how much it hangs on a few of them."""
+    """The extreme over seeds; the bootstrap says how much it depends on a few of them."""
     return bootstrap(values, lambda rows: float(extreme(rows)), samples=200)
 
 

@@ -83,7 +83,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    """Recovery at every condition number; large directions first, in times that go like 1 / eigenvalue."""
+    """Recovery at every condition number; large directions first, in times that scale like 1 / eigenvalue."""
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     final = data["distance"].isel(step=-1)
     found = [

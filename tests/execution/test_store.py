@@ -107,7 +107,7 @@ def test_results_of_other_code_are_deleted_and_those_of_other_settings_and_names
 
 def test_versions_of_packages_decide(saved, monkeypatch):
     store, _ = saved
-    monkeypatch.setattr(storing, "version", lambda package: "another")
+    monkeypatch.setattr(storing, "_version", lambda package: "another")
     assert store.load(key(seeds=3)) is None
 
 
@@ -125,6 +125,8 @@ def test_a_value_that_changes_when_written_is_refused(tmp_path):
         Store(tmp_path, DATASETS).save(key(), odd)
     with pytest.raises(TypeError):
         Store(tmp_path, RECORDS).save(key(), {"error": object()})
+    with pytest.raises(ValueError, match="must be the same after writing and reading"):
+        Store(tmp_path, RECORDS).save(key(), {"error": (1, 2)})
     assert not [name for name in os.listdir(tmp_path) if name.startswith("unfinished-")]
 
 

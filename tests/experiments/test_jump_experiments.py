@@ -2,45 +2,17 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from holdfast.completion import jumps as jumping
-from holdfast.completion.training import starts, train
-from holdfast.execution.store import Store
-from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
+from holdfast.execution.store import DATASETS, Key, Store
+from holdfast.experiments import jump_rates, jumps, load
 from holdfast.plots import style
-from holdfast.plots.signals import stages
-from holdfast.problems import two_by_two
-from holdfast.reproduction import quick
+from holdfast.reproduction.experiment import Effort
 
 
-@pytest.fixture
-def short(monkeypatch):
-    monkeypatch.setattr(jumps, "RUN", replace(jumps.RUN, steps=8000, every=200, ridge=0.026))
-    variants = {name: options | {"steps": 2000 if options else 8000} for name, options in jumps.VARIANTS.items()}
-    # A step size at which most runs diverge, some of them before they could sit, and one at which all do.
-    variants["SDE, 1 substep"] |= {"step_size": 0.6}
-    monkeypatch.setattr(jumps, "VARIANTS", variants)
-    monkeypatch.setattr(jump_rates, "STEP_SIZES", (*jump_rates.STEP_SIZES, 3.0))
-    monkeypatch.setattr(jumps, "OFFSHOOT", jumps.OFFSHOOT | {"steps": 500})
-    monkeypatch.setattr(jump_rates, "STEPS", 1500)
-    monkeypatch.setattr(absorbing, "STEPS", 1500)
-    monkeypatch.setattr(collapse, "STEPS", 3000)
-    monkeypatch.setattr(jump_recovery, "STEPS", 300)
-    monkeypatch.setattr(jump_recovery, "ANNEALED_STEPS", 100)
-    monkeypatch.setattr(jump_recovery, "EVERY", 50)
-
-
-@pytest.mark.parametrize(
-    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
-)
-def test_experiment_cut_short(experiment, short, tmp_path):
-    reports = []
-    data = experiment.simulate(8, lambda done, total: reports.append((done, total)))
-    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
-    assert reports[-1][0] == reports[-1][1]
-    data = Store(tmp_path / "kept", "code").keep("name", 8, data)
+def check_outputs(experiment, data):
+    """Drawn with labels, a table with rows, and claims with intervals that can be written."""
     with style():
         figure = experiment.draw(data)
     assert all(axes.get_xlabel() and axes.get_ylabel() and axes.get_legend() is not None for axes in figure.axes)
@@ -51,28 +23,42 @@ def test_experiment_cut_short(experiment, short, tmp_path):
         claim.asdict()
 
 
-@pytest.mark.parametrize(
-    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
-)
-def test_a_quick_look_contradicts_nothing(experiment):
-    assert quick.is_meant(experiment.QUICK_SEEDS)
-    assert not quick.is_meant(6)  # the fewest that `holdfast reproduce --seeds` takes
+@pytest.mark.parametrize("name", ["jumps", "absorbing", "collapse", "jump_recovery", "jump_rates"])
+def test_a_quick_look_contradicts_nothing(name, tmp_path):
+    experiment = load(name)
     reports = []
-    data = experiment.simulate(experiment.QUICK_SEEDS, lambda done, total: reports.append((done, total)))
+    data = experiment.simulate(experiment.effort(quick=True), lambda done, total: reports.append((done, total)))
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
     assert reports[-1][0] == reports[-1][1]
-    with style():
-        experiment.draw(data)
-    assert len(experiment.numbers(data)) > 0
+    data = Store(tmp_path, DATASETS).save(Key(name, {}, ("holdfast.experiments",)), data)
+    check_outputs(experiment, data)
     assert not any(claim.broken for claim in experiment.claims(data))
 
 
-@pytest.mark.parametrize("experiment", [jumps, jump_rates], ids=lambda module: module.__name__)
-def test_diverged_runs_count_until_they_diverge(experiment, short):
-    data = experiment.simulate(8)
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(jumps, "RUN", replace(jumps.RUN, steps=8000, every=200, ridge=0.026))
+    variants = {name: options | {"steps": 2000 if options else 8000} for name, options in jumps.VARIANTS.items()}
+    # A step size at which most runs diverge, some of them before they could sit, and one at which all do.
+    variants["SDE, 1 substep"] |= {"step_size": 0.6}
+    monkeypatch.setattr(jumps, "VARIANTS", variants)
+    monkeypatch.setattr(jumps, "OFFSHOOT", jumps.OFFSHOOT | {"steps": 500})
+    monkeypatch.setattr(jump_rates, "STEP_SIZES", (*jump_rates.STEP_SIZES, 3.0))
+    monkeypatch.setattr(jump_rates, "STEPS", 1500)
+    # Those of a quick look, so that their programs are compiled once.
+    monkeypatch.setattr(jump_rates, "WIDTHS", (4, 6, 10))
+    monkeypatch.setattr(jump_rates, "RIDGES", {depth: jump_rates.RIDGES[depth] for depth in (2, 3, 4)})
+
+
+@pytest.mark.parametrize("name", ["jumps", "jump_rates"])
+def test_diverged_runs_count_until_they_diverge(name, short):
+    experiment = load(name)
+    data = experiment.simulate(Effort(8), None)
     diverged = data["diverged"].astype(bool)
     assert diverged.any()
     assert ((data["diverged_at"] > 0) == diverged).all()
-    step_size, ridge = (data.get(name, getattr(experiment, name.upper())) for name in ("step_size", "ridge"))
+    constants = {"step_size": jumps.STEP_SIZE, "ridge": jumps.RIDGE}
+    step_size, ridge = (data.get(each, value) for each, value in constants.items())
     sitting = jumping.SITTING / (2 * step_size * ridge)
     # Whoever sat and waited did so before it diverged, and the jump came before that as well.
     sat = data["sat"].astype(bool)
@@ -82,29 +68,4 @@ def test_diverged_runs_count_until_they_diverge(experiment, short):
     if "rank" in data:
         assert data["rank"].where(diverged & (data["step"] >= data["diverged_at"])).isnull().all()
         assert data["rank"].where(data["step"] < data["diverged_at"]).notnull().any()
-
-
-def test_successors_are_the_steps_of_the_algorithm():
-    """Each recorded step of SGD is one of the three that `successor` lists, in a second implementation."""
-    problem, seeds = two_by_two(absorbing.EPSILON), np.arange(3)
-    layers = starts((2, 4, 4, 2), 1.0, seeds)
-    options = {"step_size": absorbing.STEP_SIZE, "ridge": absorbing.RIDGE}
-    paths = train(problem, layers, seeds, steps=20, every=1, **options)
-    before = tuple(layer[:, :-1].reshape(-1, *layer.shape[2:]).astype(float) for layer in paths.layers)
-    after = tuple(layer[:, 1:].reshape(-1, *layer.shape[2:]) for layer in paths.layers)
-    gaps = []
-    for row, column, value in zip(problem.rows, problem.columns, problem.values, strict=True):
-        reached = absorbing.successor(before, int(row), int(column), float(value))
-        gaps.append(np.max([np.abs(a - b).max((-2, -1)) for a, b in zip(reached, after, strict=True)], axis=0))
-    assert np.min(gaps, axis=0).max() < 1e-5
-
-
-def test_stages_fill_one_bar():
-    seen = []
-    first, second = stages(lambda done, total: seen.append((done, total)), [10, 30])
-    first(1, 2)
-    first(2, 2)
-    second(1, 3)
-    second(3, 3)
-    assert seen == [(5, 40), (10, 40), (20, 40), (40, 40)]
-    stages(None, [1])[0](1, 1)
+    check_outputs(experiment, data)

@@ -4,7 +4,7 @@ import math
 import pytest
 
 from holdfast.core.statistics import Estimate
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import HOLDING, Claim, Verdict
 
 
 def claim(low, high, recorded):
@@ -28,10 +28,11 @@ def claim(low, high, recorded):
 def test_the_verdict_follows_from_the_interval(low, high, recorded, verdict, broken):
     assert claim(low, high, recorded).verdict is verdict
     assert claim(low, high, recorded).broken is broken
+    assert claim(low, high, recorded).undecided is (verdict is Verdict.UNDECIDED and recorded in HOLDING)
 
 
 def test_claims_become_json():
-    stored = json.loads(json.dumps(claim(0.95, 0.99, Verdict.HOLDS).asdict()))
-    assert stored["allowed"] == [0.9, None]
-    assert stored["verdict"] == "holds"
-    assert stored["measured"] == {"value": 0.97, "low": 0.95, "high": 0.99}
+    plain = json.loads(json.dumps(claim(0.95, 0.99, Verdict.HOLDS).asdict()))
+    assert plain["allowed"] == [0.9, None]
+    assert plain["verdict"] == "holds"
+    assert plain["measured"] == {"value": 0.97, "low": 0.95, "high": 0.99}

@@ -27,6 +27,15 @@ from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.signals import signals
 
+LEFT_OPEN = (
+    "Algorithm 4 as printed takes tau to be the operator norm of A* + A(e); only its trace cancels the trace term of "
+    "the gradient, so we use the trace, known or estimated by the mean of y.",
+    "The gradient is (1/m) sum (yhat - y) x x^T U, without the factor 4 of the literal one; the step on the signal is "
+    "then 2 eta.",
+    "No settings are given; ours: d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, "
+    "T=160, no truncation (R infinite).",
+)
+SEEDS, QUICK_SEEDS = 16, 6
 DIMENSION, RANK, BATCH_SIZE, STEP_SIZE, BIAS, HETEROGENEITY = 30, 2, 20_000, 0.04, 0.5, 4.0
 INIT_SCALE, STEPS, EVERY = 1e-2, 160, 10
 SUMMARY = "d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, T=160, fresh samples (ours)"
@@ -63,8 +72,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         }
         build, numbers = partial(_build, batches=batches), np.tile(np.arange(effort.seeds), len(chosen))
         records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=progress)
-        for place, name in enumerate(chosen):
-            rows = slice(place * effort.seeds, (place + 1) * effort.seeds)
+        for index, name in enumerate(chosen):
+            rows = slice(index * effort.seeds, (index + 1) * effort.seeds)
             recorded = ("invariant", "spurious", "residual")
             variables = {signal: (("seed", "step"), records.values[signal][rows]) for signal in recorded}
             ends = {"diverged_at": ("seed", records.diverged_at[rows])}
@@ -122,20 +131,5 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 EXPERIMENT = Experiment(
-    title=TITLES["algorithm_4"],
-    source=__doc__,
-    left_open=(
-        "Algorithm 4 as printed takes tau to be the operator norm of A* + A(e); only its trace cancels the trace "
-        "term of the gradient, so we use the trace, known or estimated by the mean of y.",
-        "The gradient is (1/m) sum (yhat - y) x x^T U, without the factor 4 of the literal one; the step on the "
-        "signal is then 2 eta.",
-        "No settings are given; ours: d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2,"
-        " T=160, no truncation (R infinite).",
-    ),
-    seeds=16,
-    quick_seeds=6,
-    simulate=simulate,
-    draw=draw,
-    numbers=quantile_table,
-    claims=claims,
+    TITLES["algorithm_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
 )

@@ -17,8 +17,15 @@ from holdfast.problems import two_by_two
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
-QUICK_PART = 2  # of the steps: one in so many
-# A ridge at which gradient descent keeps rank 1.
+LEFT_OPEN = (
+    "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
+    "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is out of "
+    "reach of a simulation.",
+    "A quick look (--quick) takes 4 seeds and half the steps.",
+)
+SEEDS = 64
+QUICK_PART = 2  # a quick look takes one step in this many
+# A ridge at which gradient descent stays at rank 1.
 STEP_SIZE, RIDGE, STEPS, EVERY = 0.6, 0.07, 200_000, 500
 ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradient-descent"}
 DRAWN = 12  # runs on the left
@@ -69,7 +76,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    """SGD collapses, for good, and gradient descent does not."""
+    """SGD collapses for good, gradient descent does not."""
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
@@ -100,19 +107,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
-    title=TITLES["collapse"],
-    source=__doc__,
-    left_open=(
-        "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
-        "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is "
-        "out of reach of a simulation.",
-        "A quick look (--quick) takes 4 seeds and half the steps.",
-    ),
-    seeds=64,
-    quick_seeds=QUICK_SEEDS,
-    simulate=simulate,
-    draw=draw,
-    numbers=numbers,
-    claims=claims,
-)
+EXPERIMENT = Experiment(TITLES["collapse"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -16,6 +16,10 @@ from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 
+LEFT_OPEN = (
+    "The illustration has no numbers; all settings are ours: d=20, s=0.8, M=7, eta=0.05, alpha=1e-3, infinite batches.",
+)
+SEEDS, QUICK_SEEDS = 128, 16
 SETTINGS = Settings(dimension=20, heterogeneity=7.0, bias=0.8, step_size=0.05, steps=250, every=5, oracle="population")
 SUMMARY = "d=20, r1=r2=1, s=0.8, M=7, eta=0.05, alpha=1e-3, T=250, infinite batches (all ours)"
 BATCHINGS = {"full": replace(SETTINGS, batching="full"), "hetero": replace(SETTINGS, batching="hetero")}
@@ -56,16 +60,5 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 EXPERIMENT = Experiment(
-    title=TITLES["figure_1"],
-    source=__doc__,
-    left_open=(
-        "The illustration has no numbers; all settings are ours: d=20, s=0.8, M=7, eta=0.05, alpha=1e-3, infinite "
-        "batches.",
-    ),
-    seeds=128,
-    quick_seeds=16,
-    simulate=simulate,
-    draw=draw,
-    numbers=quantile_table,
-    claims=claims,
+    TITLES["figure_1"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
 )

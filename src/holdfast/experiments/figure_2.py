@@ -12,12 +12,14 @@ from holdfast.plots import COLOURS, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 
+LEFT_OPEN = ("The paper gives neither step size nor strengths; ours are eta=0.05, s=1, M=8.",)
+SEEDS, QUICK_SEEDS = 20_000, 2_000
 STEP_SIZE, BIAS, HETEROGENEITY, STEPS, POWER = 0.05, 1.0, 8.0, 100, 0.1
 SUMMARY = "q <- (1 + eta xi) q, eta=0.05, xi = 1 -+ 8, 100 steps (ours)"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
-    """The logarithm of the oscillating signal, one row a seed; the stable one has xi = s in every step."""
+    """The logarithm of the oscillating signal, one row for each seed; the stable one has xi = s in every step."""
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (effort.seeds, STEPS))
     factors = np.abs(1 + STEP_SIZE * (BIAS + HETEROGENEITY * signs))
     path = np.concatenate([np.zeros((effort.seeds, 1)), np.cumsum(np.log(factors), 1)], 1)
@@ -69,14 +71,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(
-    title=TITLES["figure_2"],
-    source=__doc__,
-    left_open=("The paper gives neither step size nor strengths; ours are eta=0.05, s=1, M=8.",),
-    seeds=20_000,
-    quick_seeds=2_000,
-    simulate=simulate,
-    draw=draw,
-    numbers=numbers,
-    claims=claims,
-)
+EXPERIMENT = Experiment(TITLES["figure_2"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

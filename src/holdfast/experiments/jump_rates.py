@@ -19,7 +19,16 @@ from holdfast.problems import two_by_two
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
-QUICK_PART = 5  # of the steps: one in so many
+LEFT_OPEN = (
+    "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
+    "said otherwise; eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
+    "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
+    "the simulation, or that diverge, count as what they are. The share that left is one of the runs that did not "
+    "diverge first; at the settings here none does.",
+    "A quick look (--quick) takes 4 seeds and a fifth of the steps, without widths 2 and 3 and depth 5.",
+)
+SEEDS = 64
+QUICK_PART = 5  # a quick look takes one step in this many
 STEPS, EVERY = 30_000, 200
 STEP_SIZES = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
 WIDTHS = (2, 3, 4, 6, 10)
@@ -38,7 +47,7 @@ SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
 
 
 class NetworkSettings(NamedTuple):
-    """One choice of settings."""
+    """The settings of one cell, and the panel that draws it."""
 
     panel: str
     algorithm: AlgorithmName
@@ -103,7 +112,7 @@ def _run(cells: list[NetworkSettings], numbers: list[int], effort: Effort, progr
 
 
 def _share(cell: xr.Dataset) -> Estimate:
-    """Those that left rank 2, after sitting there or before they could, of all but the runs that diverged first."""
+    """Those that left rank 2, after sitting at it or before they could, of all but the runs that diverged first."""
     sat, jumped, diverged = (cell[name].values.astype(bool) for name in ("sat", "jumped", "diverged"))
     watched = jumped | ~diverged
     if not watched.any():
@@ -136,7 +145,7 @@ def draw(data: xr.Dataset) -> Figure:
             x, look = cells["ridge"].values.tolist(), {"color": f"C{number}", "linestyle": style, "marker": "o"}
             if algorithm == "sgd":
                 _curve(middle, x, shares, f"{name}, L={depth}", **look)
-            else:  # the same outcome from every start: no interval to show
+            else:  # the same outcome from every start: no interval
                 middle.plot(x, [share.value for share in shares], label=f"{name}, L={depth}", markersize=3, **look)
     middle.set(xlabel="ridge λ", ylabel=f"share that left rank 2 in {STEPS:,} steps", xscale="log", ylim=(-0.03, 1.05))
     middle.set_title("width 6, η=0.4 (L=2, 3) or 0.3")
@@ -240,21 +249,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
-    title=TITLES["jump_rates"],
-    source=__doc__,
-    left_open=(
-        "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where"
-        " not said otherwise; eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
-        "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end"
-        " of the simulation, or that diverge, count as what they are. The share that left is one of the runs that "
-        "did not diverge first; at the settings here none does.",
-        "A quick look (--quick) takes 4 seeds and a fifth of the steps, without widths 2 and 3 and depth 5.",
-    ),
-    seeds=64,
-    quick_seeds=QUICK_SEEDS,
-    simulate=simulate,
-    draw=draw,
-    numbers=numbers,
-    claims=claims,
-)
+EXPERIMENT = Experiment(TITLES["jump_rates"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -21,7 +21,21 @@ from holdfast.plots.signals import draw_survival
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
-QUICK_PART = 4  # of the steps: one in so many
+LEFT_OPEN = (
+    "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
+    "rotations, 100,000 steps; offshoots with eta=0.2, lambda=2e-4, 20,000 steps. The regime is narrow: at "
+    "lambda=0.0265 gradient descent leaves rank 2 as well, at lambda=0.022 SGD rarely does.",
+    "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed "
+    "entries, and as back above 0.1 of it.",
+    "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 steps "
+    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump. Runs that diverge are "
+    "watched until then.",
+    "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
+    "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
+    "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
+)
+SEEDS = 200
+QUICK_PART = 4  # a quick look takes one step in this many
 # Of the 2 x 2 example in all experiments on jumps.
 EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
 STEP_SIZE, RIDGE = 0.4, 0.0245
@@ -43,7 +57,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "SDE, 1 substep": {"algorithm": "sde", "steps": 40_000},
     "SDE, 8 substeps": {"algorithm": "sde", "substeps": 8, "steps": 10_000},
 }
-# Offshoots of every run: so many in the time before its jump, and as many after it.
+# Offshoots of every run: this many before its jump, and as many after it.
 BRANCHES = 4
 OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
@@ -113,7 +127,7 @@ def _observed(done: Simulation) -> xr.Dataset:
 
 
 def _branches(done: Simulation, effort: Effort, progress: Progress) -> xr.Dataset:
-    """Offshoots of every run, evenly spaced up to its jump and from there to the end, or until it diverged."""
+    """Offshoots of every run, evenly spaced up to its jump and from the jump to the end, or until it diverged."""
     runs = _observed(done)
     last = before_divergence(done.paths.steps, done.paths.diverged_at).sum(1) - 1
     jump = np.where(runs["jumped"], np.searchsorted(done.paths.steps, runs["jump_step"]), last // 2)
@@ -304,27 +318,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
-    title=TITLES["jumps"],
-    source=__doc__,
-    left_open=(
-        "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
-        "rotations, 100,000 steps; offshoots with eta=0.2, lambda=2e-4, 20,000 steps. The regime is narrow: at "
-        "lambda=0.0265 gradient descent leaves rank 2 as well, at lambda=0.022 SGD rarely does.",
-        "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed "
-        "entries, and as back above 0.1 of it.",
-        "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 "
-        "steps here. Runs that reach rank 1 before have never been at rank 2 and count as no jump. Runs that "
-        "diverge are watched until then.",
-        "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a "
-        "step of SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and "
-        "not shares.",
-        "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
-    ),
-    seeds=200,
-    quick_seeds=QUICK_SEEDS,
-    simulate=simulate,
-    draw=draw,
-    numbers=numbers,
-    claims=claims,
-)
+EXPERIMENT = Experiment(TITLES["jumps"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

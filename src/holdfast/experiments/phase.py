@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,11 @@ from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify, predi
 from holdfast.theory.sampling import residual_floor
 from holdfast.theory.window import stability_limits
 
+LEFT_OPEN = (
+    "The whole diagram: the paper varies one quantity at a time.",
+    "What counts as learned (median share above 0.5) and as washed out (median share below 0.05).",
+)
+SEEDS = 32
 # Cells of a side: in the reproduction, and in the full diagrams.
 CELLS_IN_REPORT, CELLS = 24, 40
 
@@ -124,17 +130,27 @@ def medians(runs: xr.Dataset) -> xr.Dataset:
 
 
 def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0) -> np.ndarray:
-    """The least heterogeneity at which a spurious direction grows by at most an exponent; NaN where none does."""
+    """The least heterogeneity at which a spurious direction grows by at most an exponent; NaN if none that is drawn."""
     if law is two_point:
         return two_point_threshold(step_size, BIAS, exponent)
+    strengths, surface = _top_exponents(law, tuple(step_size.tolist()))
+    found = []
+    for excess in surface.T - exponent:
+        after = int(np.argmax(excess <= 0))
+        if excess[after] > 0:
+            found.append(np.nan)
+        elif after == 0:
+            found.append(strengths[0])
+        else:
+            found.append(np.interp(0.0, excess[[after, after - 1]], strengths[[after, after - 1]]))
+    return np.array(found)
+
+
+@lru_cache(maxsize=4)  # the panels of a figure have the same curves
+def _top_exponents(law: Law, step_sizes: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Heterogeneities, and the largest exponent over (heterogeneity, step size)."""
     strengths = np.linspace(*HETEROGENEITIES, 121)
-    excess = np.stack([exponents(law(BIAS, float(m)), step_size).max(-1) for m in strengths]) - exponent
-    first = np.argmax(excess <= 0, 0)
-    after, before = (np.take_along_axis(excess, index[None], 0)[0] for index in (first, np.maximum(first - 1, 0)))
-    share = np.divide(before, before - after, out=np.ones_like(after), where=first > 0)
-    spacing = strengths[1] - strengths[0]
-    found = strengths[first] - (1 - share) * np.where(first > 0, spacing, 0.0)
-    return np.where((excess <= 0).any(0), found, np.nan)
+    return strengths, np.stack([exponents(law(BIAS, float(m)), np.array(step_sizes)).max(-1) for m in strengths])
 
 
 def _step_size(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
@@ -148,7 +164,7 @@ def _step_size(law: Law, cells: int, seeds: int, progress: Progress | None) -> x
 
 
 def _step_size_curves(axes: Axes, law: Law) -> None:
-    step_size = np.geomspace(*STEP_SIZES, 400)
+    step_size = np.geomspace(*STEP_SIZES, 200)
     needed = (0.5 * np.log(WASHED_OUT) - np.log(INIT_SCALE)) / BASE.steps
     axes.plot(step_size, least_heterogeneity(law, step_size), "k-", label="exponent zero (T → ∞)")
     within = f"median {WASHED_OUT} at T={BASE.steps}"
@@ -283,16 +299,5 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 EXPERIMENT = Experiment(
-    title=TITLES["phase"],
-    source=__doc__,
-    left_open=(
-        "The whole diagram: the paper varies one quantity at a time.",
-        "What counts as learned (median share above 0.5) and as washed out (median share below 0.05).",
-    ),
-    seeds=32,
-    quick_seeds=QUICK_SEEDS,
-    simulate=simulate,
-    draw=draw_phase_diagram,
-    numbers=numbers,
-    claims=claims,
+    TITLES["phase"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw_phase_diagram, numbers, claims
 )

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
-from holdfast.core.statistics import Estimate, bootstrap
+from holdfast.core.statistics import Estimate, bootstrap, proportion
 from holdfast.experiments import TITLES
 from holdfast.plots import BAND, COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
@@ -24,6 +24,12 @@ from holdfast.theory.sequences import (
     supermartingale_threshold,
 )
 
+LEFT_OPEN = (
+    "The constants c_v and C of the proof are not given; c_v = 1 here.",
+    "No settings inside the window (24/M2, 1/(64 M1)) are given; a two-point law with s=0 needs M > 1536; ours: 2000.",
+    "Eq. 40 prints L_t for t <= k and the matrix below it L_k; only the latter is a supermartingale.",
+)
+SEEDS, QUICK_SEEDS = 1024, 128
 STAGES = np.linspace(0, 1, 21)
 # Step sizes relative to the lower end 24 / M2 of the paper's window.
 RELATIVE_STEP_SIZES = np.linspace(0.05, 1.0, 20)
@@ -58,7 +64,7 @@ def _lemma_5(random: np.random.Generator, seeds: int) -> dict:
     init_scale = 10 ** random.uniform(-8, -2, seeds)
     lower, upper = (np.empty((seeds, len(STAGES))) for _ in range(2))
     passage = np.empty(seeds)
-    # Sorted by the length of phase 1, so that a group of neighbours wastes few steps.
+    # Sorted by the length of phase 1, so that the runs of a group need about the same number of steps.
     for group in np.array_split(np.argsort(np.log(1 / init_scale) / step_size), max(1, seeds // 32)):
         eta, alpha = step_size[group], init_scale[group]
         steps = int(np.ceil((1.3 * np.log(1 / alpha) / eta).max()))
@@ -120,7 +126,7 @@ def _lemma_6_inside(random: np.random.Generator, seeds: int) -> dict:
 
     With g > 1 the larger factor, reflecting at the ends of the blocks at g^b L instead of L gives a process that
     dominates q there, and within a block q grows by at most g^b. L itself comes from eq. 25 with the block as the
-    step, which moves it by a thousandth.
+    step, which changes it by a thousandth.
     """
     step_size, bias, heterogeneity, init_scale = INSIDE.values()
     blocks = int(2 * np.log(1 / init_scale) / step_size / BLOCK)
@@ -139,7 +145,7 @@ def _lemma_6_inside(random: np.random.Generator, seeds: int) -> dict:
     for group in np.array_split(np.arange(seeds), max(1, seeds // 64)):
         ups = random.binomial(BLOCK, 0.5, (len(group), blocks))
         factors = np.exp(ups * high + (BLOCK - ups) * low)
-        # A second slack for the way within a block, and the growth of the line meanwhile.
+        # A second slack for the path within a block, and for the growth of the line during it.
         values = np.log(controller(factors, line * np.exp(slack), init_scale) / line) + slack + BLOCK * step_size
         excess[group] = _at_stages(values / barrier)
         largest[group] = values.max(1) / barrier
@@ -182,8 +188,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
         along = next((str(dimension) for dimension in values.dims if dimension != "seed"), "")
         for quantile in BAND:
             levels = np.atleast_1d(values.quantile(quantile, "seed").values)
-            places = values[along].values if along else [np.nan]
-            rows += [(name, along, place, quantile, level) for place, level in zip(places, levels, strict=True)]
+            positions = values[along].values if along else [np.nan]
+            rows += [(name, along, at, quantile, level) for at, level in zip(positions, levels, strict=True)]
     return pd.DataFrame(rows, columns=["quantity", "along", "place", "quantile", "value"])
 
 
@@ -226,7 +232,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "lemma 6, eq. 39",
             "The controller stays below its absorbing barrier with probability over 0.995.",
             INSIDE_SUMMARY,
-            _share(data["stays_inside"].values),
+            _share(data["stays_inside"]),
             (0.995, 1),
             Verdict.HOLDS_WITH_OUR_CHOICE,
             f"share of seeds; the median of log(q/L) ends at {float(data['excess_inside'][:, -1].median()):.2f} of "
@@ -237,7 +243,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "lemma 6, eq. 39",
             "The same at the settings of the paper's figures.",
             PAPER_SUMMARY,
-            _share(data["stays_paper"].values),
+            _share(data["stays_paper"]),
             (0.995, 1),
             Verdict.OUTSIDE_CONSTANTS,
             "eta is not in the window, which is empty: (1.33, 0.0022); the margin 2 eta alone makes q grow",
@@ -245,7 +251,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         Claim(
             "calibration-line-paper",
             "definition 3, eq. 38",
-            "The calibration line, below which the spurious signal is kept, is small against the invariant signal.",
+            "The calibration line, below which the spurious signal stays, is small against the invariant signal.",
             PAPER_SUMMARY,
             bootstrap(data["line_paper"].values, np.median),
             (-np.inf, 1),
@@ -288,31 +294,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 def _worst(values: np.ndarray, extreme: Callable) -> Estimate:
-    """The extreme over seeds; the bootstrap says how much it hangs on a few of them."""
+    """The extreme over seeds; the bootstrap says how much it depends on a few of them."""
     return bootstrap(values, lambda rows: float(extreme(rows)), samples=200)
 
 
-def _share(flags: np.ndarray) -> Estimate:
-    """A share of seeds with its Wilson interval, which is open to one side only where all seeds agree."""
-    count, share, square = len(flags), float(np.mean(flags)), 1.96**2
-    centre = (share + square / (2 * count)) / (1 + square / count)
-    half = np.sqrt(square * (share * (1 - share) / count + square / (4 * count**2))) / (1 + square / count)
-    return Estimate(share, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+def _share(flags: xr.DataArray) -> Estimate:
+    return proportion(int(flags.sum()), flags.size)
 
 
-EXPERIMENT = Experiment(
-    title=TITLES["sequences"],
-    source=__doc__,
-    left_open=(
-        "The constants c_v and C of the proof are not given; c_v = 1 here.",
-        "No settings inside the window (24/M2, 1/(64 M1)) are given; a two-point law with s=0 needs M > 1536; ours:"
-        " 2000.",
-        "Eq. 40 prints L_t for t <= k and the matrix below it L_k; only the latter is a supermartingale.",
-    ),
-    seeds=1024,
-    quick_seeds=128,
-    simulate=simulate,
-    draw=draw,
-    numbers=numbers,
-    claims=claims,
-)
+EXPERIMENT = Experiment(TITLES["sequences"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -17,6 +17,8 @@ from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 
+LEFT_OPEN = ("The theorems need U* and V* orthogonal and E S = I; m, M, eta are ours. (13) has no constant.",)
+SEEDS, QUICK_SEEDS = 64, 8
 SETTINGS = Settings(
     dimension=40,
     invariant_rank=3,
@@ -86,14 +88,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return found
 
 
-EXPERIMENT = Experiment(
-    title=TITLES["theorem_3"],
-    source=__doc__,
-    left_open=("The theorems need U* and V* orthogonal and E S = I; m, M, eta are ours. (13) has no constant.",),
-    seeds=64,
-    quick_seeds=8,
-    simulate=simulate,
-    draw=draw,
-    numbers=numbers,
-    claims=claims,
-)
+EXPERIMENT = Experiment(TITLES["theorem_3"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

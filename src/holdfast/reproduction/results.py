@@ -31,7 +31,7 @@ def load_or_compute(store: Store[xr.Dataset], key: Key, compute: Callable[[], xr
     except DamagedError as error:
         notes.append(f"computed again: {error}")
     except ValueError:
-        pass  # code without a source file, which cannot be told from other code; saving says so below
+        pass  # code without a source file has no fingerprint; saving says so below
     if found is not None:
         return Loaded(found, [f"reused {store.find(key)}"])
     begin = time.monotonic()

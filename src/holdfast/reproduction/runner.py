@@ -132,7 +132,7 @@ def reproduce(
     return 1 if errors or undecided or (broken and not quick) else 0
 
 
-class _StoppedError(Exception):
+class _CancelledError(Exception):
     """The user interrupted."""
 
 
@@ -150,7 +150,7 @@ def _computing(
 
                 def progress(done: int, total: int) -> None:
                     if stop.is_set():
-                        raise _StoppedError
+                        raise _CancelledError
                     show(done, total)
 
                 return experiments[name].simulate(efforts[name], progress)

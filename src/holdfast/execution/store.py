@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -186,6 +187,7 @@ RECORDS: Codec[dict[str, float | str]] = Codec(
 """Flat dictionaries of numbers and strings, in JSON."""
 
 
+@cache  # reading the metadata of a package takes longer than reading a record
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -54,7 +54,7 @@ SECTIONS = (
 )
 
 
-def test_every_figure_and_claim_is_shown():
+def test_every_figure_and_claim_is_on_the_page():
     read = Checker(page(SECTIONS, versions=VERSIONS))
     assert len(read.all("img")) == len(read.all("figure")) == 2
     for name in ("recovers", "breaks", "unknown", "outside", "between"):
@@ -62,7 +62,7 @@ def test_every_figure_and_claim_is_shown():
         assert f"Statement of {name}." in read.text
         assert {"href": f"#claim-{name}"} in read.all("a")  # from the ledger
     verdicts = [each for each in read.all("span") if "verdict" in each.get("class", "")]
-    assert len(verdicts) == 2 * 5  # beside the figure and in the ledger
+    assert len(verdicts) == 2 * 5  # with the figure and in the ledger
     words = [claim.verdict for section in SECTIONS for claim in section.claims]
     assert set(words) == set(Verdict) - {Verdict.HOLDS_WITH_OUR_CHOICE}
     for verdict in words:  # as a word, never as a colour alone
@@ -101,7 +101,7 @@ def test_the_summary_counts_verdicts_and_names_what_broke():
     assert "quick look" in page(SECTIONS, versions=VERSIONS, quick=True)
 
 
-def test_failures_are_shown_even_if_nothing_else_is():
+def test_failures_are_listed_even_if_nothing_else_is():
     read = Checker(page((), versions=VERSIONS, failures={"figure_9": "TypeError: <no>"}))
     assert "TypeError: <no>" in read.text
     assert "failures" in read.ids

@@ -167,4 +167,4 @@ def real_dataset(name: str, fold: int) -> Dataset:
         targets = (targets - fitted.mean()) / fitted.std()
     codes = np.unique(environments, return_inverse=True)[1]
     splits = {part: Split(values[rows], targets[rows], codes[rows]) for part, rows in parts.items()}
-    return Dataset(kind=kind, **splits)
+    return Dataset(kind, splits["train"], splits["validation"], splits["test"])

@@ -2,17 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from holdfast.completion import jumps as jumping
-from holdfast.completion.training import starts, train
-from holdfast.execution.store import Store
-from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps
+from holdfast.execution.store import DATASETS, Key, Store
+from holdfast.experiments import absorbing, collapse, jump_rates, jump_recovery, jumps, load
 from holdfast.plots import style
-from holdfast.plots.signals import stages
-from holdfast.problems import two_by_two
-from holdfast.reproduction import quick
+from holdfast.reproduction.experiment import Effort
 
 
 @pytest.fixture
@@ -32,15 +28,17 @@ def short(monkeypatch):
     monkeypatch.setattr(jump_recovery, "EVERY", 50)
 
 
-@pytest.mark.parametrize(
-    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
-)
-def test_experiment_cut_short(experiment, short, tmp_path):
+JUMPS = ("jumps", "absorbing", "collapse", "jump_recovery", "jump_rates")
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_experiment_cut_short(name, short, tmp_path):
+    experiment = load(name)
     reports = []
-    data = experiment.simulate(8, lambda done, total: reports.append((done, total)))
+    data = experiment.simulate(Effort(8), lambda done, total: reports.append((done, total)))
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)
     assert reports[-1][0] == reports[-1][1]
-    data = Store(tmp_path / "kept", "code").keep("name", 8, data)
+    data = Store(tmp_path, DATASETS).save(Key(name, {}, ("holdfast.experiments",)), data)
     with style():
         figure = experiment.draw(data)
     assert all(axes.get_xlabel() and axes.get_ylabel() and axes.get_legend() is not None for axes in figure.axes)
@@ -51,14 +49,11 @@ def test_experiment_cut_short(experiment, short, tmp_path):
         claim.asdict()
 
 
-@pytest.mark.parametrize(
-    "experiment", [jumps, absorbing, collapse, jump_recovery, jump_rates], ids=lambda module: module.__name__
-)
-def test_a_quick_look_contradicts_nothing(experiment):
-    assert quick.is_meant(experiment.QUICK_SEEDS)
-    assert not quick.is_meant(6)  # the fewest that `holdfast reproduce --seeds` takes
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_quick_look_contradicts_nothing(name):
+    experiment = load(name)
     reports = []
-    data = experiment.simulate(experiment.QUICK_SEEDS, lambda done, total: reports.append((done, total)))
+    data = experiment.simulate(experiment.effort(quick=True), lambda done, total: reports.append((done, total)))
     assert reports[-1][0] == reports[-1][1]
     with style():
         experiment.draw(data)
@@ -68,7 +63,7 @@ def test_a_quick_look_contradicts_nothing(experiment):
 
 @pytest.mark.parametrize("experiment", [jumps, jump_rates], ids=lambda module: module.__name__)
 def test_diverged_runs_count_until_they_diverge(experiment, short):
-    data = experiment.simulate(8)
+    data = experiment.simulate(Effort(8))
     diverged = data["diverged"].astype(bool)
     assert diverged.any()
     assert ((data["diverged_at"] > 0) == diverged).all()
@@ -82,29 +77,3 @@ def test_diverged_runs_count_until_they_diverge(experiment, short):
     if "rank" in data:
         assert data["rank"].where(diverged & (data["step"] >= data["diverged_at"])).isnull().all()
         assert data["rank"].where(data["step"] < data["diverged_at"]).notnull().any()
-
-
-def test_successors_are_the_steps_of_the_algorithm():
-    """Each recorded step of SGD is one of the three that `successor` lists, in a second implementation."""
-    problem, seeds = two_by_two(absorbing.EPSILON), np.arange(3)
-    layers = starts((2, 4, 4, 2), 1.0, seeds)
-    options = {"step_size": absorbing.STEP_SIZE, "ridge": absorbing.RIDGE}
-    paths = train(problem, layers, seeds, steps=20, every=1, **options)
-    before = tuple(layer[:, :-1].reshape(-1, *layer.shape[2:]).astype(float) for layer in paths.layers)
-    after = tuple(layer[:, 1:].reshape(-1, *layer.shape[2:]) for layer in paths.layers)
-    gaps = []
-    for row, column, value in zip(problem.rows, problem.columns, problem.values, strict=True):
-        reached = absorbing.successor(before, int(row), int(column), float(value))
-        gaps.append(np.max([np.abs(a - b).max((-2, -1)) for a, b in zip(reached, after, strict=True)], axis=0))
-    assert np.min(gaps, axis=0).max() < 1e-5
-
-
-def test_stages_fill_one_bar():
-    seen = []
-    first, second = stages(lambda done, total: seen.append((done, total)), [10, 30])
-    first(1, 2)
-    first(2, 2)
-    second(1, 3)
-    second(3, 3)
-    assert seen == [(5, 40), (10, 40), (20, 40), (40, 40)]
-    stages(None, [1])[0](1, 1)

@@ -88,3 +88,18 @@ def proportion(successes: int, count: int) -> Estimate:
     # Rounding must not put the share outside of its own interval, nor the interval outside of what a share can be.
     low, high = float(centre - half), float(centre + half)
     return Estimate(share, max(0.0, min(share, low)), min(1.0, max(share, high)))
+
+
+def crossing(positions: np.ndarray, levels: np.ndarray, mark: float) -> float:
+    """Where a falling curve first passes below a mark, interpolated in the logarithm; NaN if it does not.
+
+    Example:
+        >>> round(crossing(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.1, 0.01]), 0.03), 3)
+        1.523
+    """
+    excess = np.log(np.maximum(levels, np.finfo(float).tiny) / mark)
+    after = int(np.argmax(excess < 0))
+    if after == 0:
+        return np.nan
+    weight = excess[after - 1] / (excess[after - 1] - excess[after])
+    return float(positions[after - 1] + weight * (positions[after] - positions[after - 1]))

@@ -1,1 +1,1 @@
-"""How results are computed and kept safe: the store of results, and what decides that a result is still valid."""
+"""The store of results, and the fingerprint of the code that decides whether a result is still valid."""

@@ -5,13 +5,15 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, starts, train
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
+from holdfast.experiments import TITLES
+from holdfast.experiments.jumps import DEPTH, EPSILON, network_starts
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.problems import MatrixCompletion, two_by_two
-from holdfast.reproduction import quick
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 from holdfast.theory.absorbing import (
     COUNTS,
     Constants,
@@ -24,11 +26,20 @@ from holdfast.theory.absorbing import (
     search_constants,
 )
 
-TITLE = "absorbing sets: constants for which B_1 is closed, for SGD and for its continuous approximation"
+LEFT_OPEN = (
+    "The form of f_alpha. Ours is 1 - (1 - x / alpha)^2 below alpha, the simplest with a continuous slope; the search "
+    "also tries min(x / alpha, 1) and sqrt(x / alpha).",
+    "The constants eps1, eps2, alpha, C. The search reports for which of them no run left the set once it was in, and "
+    "what share of the runs went in. That is weaker than closed, so B_1 is also asked to hold every one of the three "
+    "steps that SGD may take from the states visited.",
+    "Settings of our choice: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.026, 6000 steps, each recorded.",
+    "What it takes for the continuous approximation to leave: one run is enough, where SGD has none. With one substep "
+    "all runs left; with the eight used here, nearer to the equation, a few did, and we lowered our first bound of "
+    "one half.",
+    "A quick look (--quick) takes 4 seeds and a fifth of the steps.",
+)
 SEEDS = 16
-QUICK_SEEDS = quick.SEEDS
 QUICK_PART = 5  # of the steps: one in so many
-EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
 # Near the end of rank 2, so that the jump falls into a run short enough to record its every step.
 STEP_SIZE, RIDGE, STEPS = 0.4, 0.026, 6000
 BALANCES, SLACKS, LEVELS, BOUNDS = (0.03, 0.1, 0.3), (0.1, 0.3, 0.6, 0.9), (0.01, 0.03, 0.1, 0.3), (1.6, 2.0, 4.0)
@@ -36,27 +47,15 @@ BALANCES, SLACKS, LEVELS, BOUNDS = (0.03, 0.1, 0.3), (0.1, 0.3, 0.6, 0.9), (0.01
 CHOSEN = Constants(balance=0.1, slack=0.6, level=0.1, bound=4.0)
 ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "SDE": "sde"}
 SUBSTEPS = 8  # of the equation in a step of SGD
-OPEN = (
-    "The form of f_alpha. Ours is 1 - (1 - x / alpha)^2 below alpha, the simplest with a continuous slope; the "
-    "search also tries min(x / alpha, 1) and sqrt(x / alpha).",
-    "The constants eps1, eps2, alpha, C. The search reports for which of them no run left the set once it was in, "
-    "and what share of the runs went in. That is weaker than closed, so B_1 is also asked to hold every one of the "
-    "three steps that SGD may take from the states visited.",
-    "Settings of our choice: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.026, 6000 steps, each recorded.",
-    "What it takes for the continuous approximation to leave: one run is enough, where SGD has none. With one "
-    "substep all runs left; with the eight used here, nearer to the equation, a few did, and we lowered our first "
-    "bound of one half.",
-    "A quick look (--quick) takes 4 seeds and a fifth of the steps.",
-)
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.026, T=6000, every step (ours)"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Every step of SGD and of the stochastic differential equation."""
-    problem, numbers = two_by_two(EPSILON), np.arange(seeds)
-    layers = starts((2, *(WIDTH,) * (DEPTH - 1), 2), INIT_SCALE, numbers)
-    steps = quick.steps(STEPS, seeds, QUICK_PART)
-    reports = stages(progress, [seeds * steps, seeds * steps * SUBSTEPS])
+    problem, numbers = two_by_two(EPSILON), np.arange(effort.seeds)
+    layers = network_starts(effort.seeds)
+    steps = effort.steps(STEPS, QUICK_PART)
+    reports = stages(progress, [effort.seeds * steps, effort.seeds * steps * SUBSTEPS])
     parts = []
     for (name, algorithm), report in zip(ALGORITHMS.items(), reports, strict=True):
         # Substeps are those of the equation; left out of SGD, its program is that of the other experiments.
@@ -94,7 +93,7 @@ def _conditions(paths: LayerPaths, problem: MatrixCompletion) -> xr.Dataset:
 def _successors_outside(
     layers: tuple[np.ndarray, ...], inside: np.ndarray, problem: MatrixCompletion
 ) -> tuple[int, int]:
-    """Of all steps that SGD might take from the states inside B_1: how many leave it, and how many there are."""
+    """Of all steps that SGD might take from the states inside B_1: how many leave it, and how many were tried."""
     states = tuple(layer[inside][::10] for layer in layers)
     left = tried = 0
     for row, column, value in zip(problem.rows, problem.columns, problem.values, strict=True):
@@ -124,14 +123,14 @@ def _search(paths: LayerPaths) -> xr.Dataset:
     choices = grid(BALANCES, SLACKS, LEVELS, BOUNDS, COUNTS)
     found = list(search_constants(tuple(layer[:, ::10] for layer in paths.layers), 1, choices))
     names = ("balance", "slack", "level", "bound", "count")
-    places = (BALANCES, SLACKS, LEVELS, BOUNDS, [count.__name__ for count in COUNTS])
-    shape = tuple(len(place) for place in places)
+    values = (BALANCES, SLACKS, LEVELS, BOUNDS, [count.__name__ for count in COUNTS])
+    shape = tuple(map(len, values))
     return xr.Dataset(
         {
             "search_entered": (names, np.reshape([candidate.entered for candidate in found], shape)),
             "search_exits": (names, np.reshape([candidate.exits for candidate in found], shape)),
         },
-        {name: list(place) for name, place in zip(names, places, strict=True)},
+        {name: list(tried) for name, tried in zip(names, values, strict=True)},
     )
 
 
@@ -230,3 +229,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "share of the runs above it at the end; SGD at constant step size is near a critical point, not at one",
         ),
     ]
+
+
+EXPERIMENT = Experiment(TITLES["absorbing"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

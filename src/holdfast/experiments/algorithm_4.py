@@ -17,25 +17,25 @@ from holdfast.core.progress import Progress
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import median, proportion
 from holdfast.environments import two_point
+from holdfast.experiments import TITLES
 from holdfast.oracles.quadratic import rank_one
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table
 from holdfast.problems import MatrixSensing
 from holdfast.problems.quadratic_network import quadratic_network
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.signals import signals
 
-TITLE = "quadratic networks: Algorithm 4 and three ways in which it fails"
-SEEDS = 16
-QUICK_SEEDS = 6
-OPEN = (
+LEFT_OPEN = (
     "Algorithm 4 as printed takes tau to be the operator norm of A* + A(e); only its trace cancels the trace term of "
     "the gradient, so we use the trace, known or estimated by the mean of y.",
     "The gradient is (1/m) sum (yhat - y) x x^T U, without the factor 4 of the literal one; the step on the signal is "
     "then 2 eta.",
-    "No settings are given; ours: d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, T=160, "
-    "no truncation (R infinite).",
+    "No settings are given; ours: d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, "
+    "T=160, no truncation (R infinite).",
 )
+SEEDS, QUICK_SEEDS = 16, 6
 DIMENSION, RANK, BATCH_SIZE, STEP_SIZE, BIAS, HETEROGENEITY = 30, 2, 20_000, 0.04, 0.5, 4.0
 INIT_SCALE, STEPS, EVERY = 1e-2, 160, 10
 SUMMARY = "d=30, r1=r2=2 orthonormal neurons, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, T=160, fresh samples (ours)"
@@ -57,27 +57,27 @@ def _build(problem: MatrixSensing, parameters: dict, batches: Callable) -> Run:
     return Run(algorithm, lambda state: signals(problem, state))
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All variants on one network."""
     neurons = orthonormal_frame(DIMENSION, 2 * RANK).astype(np.float32)
     problem = quadratic_network(neurons[:, :RANK], neurons[:, RANK:], two_point(BIAS, HETEROGENEITY, rank=RANK))
     parts = {}
     for batches in dict.fromkeys(batches for batches, _ in VARIANTS.values()):
         chosen = {name: trace for name, (used, trace) in VARIANTS.items() if used is batches}
-        runs = len(chosen) * seeds
+        runs = len(chosen) * effort.seeds
         parameters = {
             "step_size": np.full(runs, STEP_SIZE, np.float32),
             "init_scale": np.full(runs, INIT_SCALE, np.float32),
-            "trace": np.repeat([TRACES.index(trace) for trace in chosen.values()], seeds).astype(np.int32),
+            "trace": np.repeat([TRACES.index(trace) for trace in chosen.values()], effort.seeds).astype(np.int32),
         }
-        build, numbers = partial(_build, batches=batches), np.tile(np.arange(seeds), len(chosen))
+        build, numbers = partial(_build, batches=batches), np.tile(np.arange(effort.seeds), len(chosen))
         records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=progress)
-        for place, name in enumerate(chosen):
-            rows = slice(place * seeds, (place + 1) * seeds)
+        for index, name in enumerate(chosen):
+            rows = slice(index * effort.seeds, (index + 1) * effort.seeds)
             recorded = ("invariant", "spurious", "residual")
             variables = {signal: (("seed", "step"), records.values[signal][rows]) for signal in recorded}
             ends = {"diverged_at": ("seed", records.diverged_at[rows])}
-            parts[name] = xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(seeds)})
+            parts[name] = xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(effort.seeds)})
     return xr.concat([parts[name] for name in VARIANTS], pd.Index(list(VARIANTS), name="variant"))
 
 
@@ -95,10 +95,6 @@ def draw(data: xr.Dataset) -> Figure:
         axes.set(xlabel="step", ylabel="weight of the neurons (1 = learned)", title=title, ylim=(-0.03, 1.5))
         legend_below(axes, 1)
     return figure
-
-
-numbers = quantile_table
-"""What the curves and bands show."""
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -132,3 +128,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
               median(abs(final["invariant"].sel(variant="no shrinkage") - 1)), (0.1, np.inf), choice,
               "median |invariant - 1| without it: the trace of the residual kicks the signal about"),
     ]  # fmt: skip
+
+
+EXPERIMENT = Experiment(
+    TITLES["algorithm_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
+)

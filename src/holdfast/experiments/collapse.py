@@ -5,57 +5,49 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.completion.jumps import SITTING, memory, ranks, waiting
-from holdfast.completion.training import AlgorithmName, CompletionBuilder, starts, train
+from holdfast.completion.jumps import ranks
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.core.survival import event_rate
+from holdfast.experiments import TITLES
+from holdfast.experiments.jumps import EPSILON, jump_rate, network_starts, waited_and_left, waiting_times
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_survival
 from holdfast.problems import two_by_two
-from holdfast.reproduction import quick
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
-TITLE = "the collapse to rank 0 at constant step size and ridge"
-SEEDS = 64
-QUICK_SEEDS = quick.SEEDS
-QUICK_PART = 2  # of the steps: one in so many
-EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
-# A ridge at which gradient descent keeps rank 1.
-STEP_SIZE, RIDGE, STEPS, EVERY = 0.6, 0.07, 200_000, 500
-ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradient-descent"}
-SHOWN = 12
-OPEN = (
+LEFT_OPEN = (
     "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
     "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is out of "
     "reach of a simulation.",
     "A quick look (--quick) takes 4 seeds and half the steps.",
 )
+SEEDS = 64
+QUICK_PART = 2  # of the steps: one in so many
+# A ridge at which gradient descent keeps rank 1.
+STEP_SIZE, RIDGE, STEPS, EVERY = 0.6, 0.07, 200_000, 500
+ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradient-descent"}
+DRAWN = 12  # runs on the left
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, T=200,000 (ours)"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Long runs of SGD and of gradient descent from the same starts."""
-    problem, numbers = two_by_two(EPSILON), np.arange(seeds)
-    layers = starts((2, *(WIDTH,) * (DEPTH - 1), 2), INIT_SCALE, numbers)
+    problem, numbers = two_by_two(EPSILON), np.arange(effort.seeds)
+    layers = network_starts(effort.seeds)
     parts = []
     for (name, algorithm), report in zip(ALGORITHMS.items(), stages(progress, [1000, 1000]), strict=True):
         paths = train(
-            problem, layers, numbers, step_size=STEP_SIZE, ridge=RIDGE, steps=quick.steps(STEPS, seeds, QUICK_PART),
+            problem, layers, numbers, step_size=STEP_SIZE, ridge=RIDGE, steps=effort.steps(STEPS, QUICK_PART),
             every=EVERY, build=CompletionBuilder(algorithm), progress=report,
         )  # fmt: skip
         values = np.linalg.svd(paths.fitted, compute_uv=False)
         path = ranks(values, problem.scale)
-        found = waiting(paths.steps, path, 1, SITTING * memory(STEP_SIZE, RIDGE), paths.diverged_at)
-        per_seed = {"sat": found.sat, "collapsed": found.jumped, "waited": found.waited, "rose": found.rose}
-        data = xr.Dataset(
-            {
-                "largest": (("seed", "step"), values[..., 0]),
-                **{name: ("seed", part) for name, part in per_seed.items()},
-            },
-            {"step": paths.steps, "seed": numbers},
-        )
-        parts.append(data.expand_dims(algorithm=[name]))
+        found = waiting_times(paths.steps, path, 1, STEP_SIZE, RIDGE, paths.diverged_at)
+        per_seed = {key: ("seed", found[key]) for key in ("sat", "jumped", "waited", "rose")}
+        data = {"largest": (("seed", "step"), values[..., 0]), **per_seed}
+        parts.append(xr.Dataset(data, {"step": paths.steps, "seed": numbers}).expand_dims(algorithm=[name]))
     return xr.concat(parts, "algorithm", join="exact")
 
 
@@ -64,13 +56,13 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, right) = new_figure(2, f"Collapse to rank 0: {SUMMARY}, {data.sizes['seed']} seeds")
     for number, name in enumerate(ALGORITHMS):
         runs = data.sel(algorithm=name)
-        sizes = runs["largest"].clip(min=1e-12).isel(seed=slice(SHOWN))
+        sizes = runs["largest"].clip(min=1e-12).isel(seed=slice(DRAWN))
         lines = left.plot(data["step"] / 1000, sizes.transpose("step", "seed"), color=f"C{number}", linewidth=0.7)
         lines[0].set_label(name)
-        sat = runs["sat"].values.astype(bool)
-        draw_survival(right, runs["waited"].values[sat] / 1000, runs["collapsed"].values[sat], name, color=f"C{number}")
+        waited, collapsed = waited_and_left(runs)
+        draw_survival(right, waited / 1000, collapsed, name, color=f"C{number}")
     left.set(xlabel="step, in 1000", ylabel="largest singular value", yscale="log", ylim=(1e-12, 10))
-    left.set_title(f"The first {SHOWN} runs")
+    left.set_title(f"The first {DRAWN} runs")
     right.set(xlabel="steps since sitting at rank 1, in 1000", ylabel="share still at rank 1", ylim=(-0.03, 1.05))
     right.set_title("Kaplan-Meier, bands of 95 %")
     for axes in (left, right):
@@ -80,7 +72,7 @@ def draw(data: xr.Dataset) -> Figure:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """When each run collapsed, or how long it was watched."""
-    return data[["sat", "collapsed", "waited", "rose"]].to_dataframe().reset_index()
+    return data[["sat", "jumped", "waited", "rose"]].rename(jumped="collapsed").to_dataframe().reset_index()
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -88,8 +80,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
-    sat = sgd["sat"].values.astype(bool)
-    rate = event_rate(sgd["waited"].values[sat], sgd["collapsed"].values[sat])
+    rate = jump_rate(sgd)
     wait = f"mean waiting time {1 / rate.value:,.0f} steps" if rate.value else "none did"
     source = "Wang and Jacot, theorem with r = 0"
     return [
@@ -98,7 +89,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             source,
             "At constant step size and ridge SGD collapses to rank 0.",
             SUMMARY,
-            proportion(int(sgd["collapsed"].sum()), seeds),
+            proportion(int(sgd["jumped"].sum()), seeds),
             (0.75, 1),
             choice,
             f"share of the runs that sat at rank 1 and then fell to 0; {wait}; {rose} of {seeds} rose again",
@@ -108,9 +99,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
             source,
             "Gradient descent does not.",
             SUMMARY,
-            proportion(int(descent["collapsed"].sum()), seeds),
+            proportion(int(descent["jumped"].sum()), seeds),
             (0, 0.1),
             choice,
             "share of the runs that fell from rank 1 to 0",
         ),
     ]
+
+
+EXPERIMENT = Experiment(TITLES["collapse"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

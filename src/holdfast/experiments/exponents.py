@@ -16,10 +16,12 @@ from holdfast.core.progress import Progress
 from holdfast.core.run import Records, Run, run
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
 from holdfast.environments import Environments
+from holdfast.experiments import TITLES
 from holdfast.oracles import population
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems import matrix_sensing
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.finite_time import log_share
@@ -27,8 +29,7 @@ from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_th
 from holdfast.theory.sampling import residual_floor
 from holdfast.theory.window import limits
 
-TITLE = "exponents, thresholds and limits of the step size: theory against simulation"
-OPEN = (
+LEFT_OPEN = (
     "The paper has no sharp threshold, no finite-time law and no sharp upper end: these are results of this project.",
     "Growth rates are measured without sampling error (population oracle): a finite batch lets the invariant signal "
     "leak into a spurious direction that shrinks, and sets a floor.",
@@ -60,7 +61,7 @@ STEP_SIZE, FINITE, QUANTILES = 0.05, 200, (0.1, 0.25, 0.5, 0.75, 0.9)
 LAW_RUNS = 16  # times the seeds
 
 # Below and above the step size at which the iteration loses its bound, from a starting point of order one.
-STRONG, BESIDE = 6.0, (0.98, 1.04)
+STRONG, SIDES = 6.0, (0.98, 1.04)
 SAMPLED = Settings(
     dimension=30, batch_size=2000, heterogeneity=8.0, bias=BIAS, step_size=STEP_SIZE, steps=300, every=300
 )
@@ -79,8 +80,9 @@ def _random_law(random: np.random.Generator, kind: int) -> Environments:
     return environments.uniform(bias, spread) if kind == 1 else environments.gaussian(bias, spread / 2)
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All parts; each is small."""
+    seeds = effort.seeds
     done, parts = 0, PROBLEMS + len(STEP_SIZES) + len(LAWS) + 2
 
     def advance(part: np.ndarray) -> np.ndarray:
@@ -93,7 +95,7 @@ def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
     rates = [advance(_growth(law, eta, STEPS, TINY, seeds)) for eta, law in random_problems()]
     around = [advance(_around_threshold(eta, seeds)) for eta in STEP_SIZES]
     shares = [advance(2 * FINITE * _growth(law, STEP_SIZE, FINITE, TINY, LAW_RUNS * seeds)) for law in LAWS.values()]
-    diverged = advance(_beside_the_bound(LAW_RUNS * seeds))
+    diverged = advance(_around_the_bound(LAW_RUNS * seeds))
     residual = advance(run_simulation(replace(SAMPLED, seeds=seeds)).final["residual"].values)
     return xr.Dataset(
         {
@@ -107,7 +109,7 @@ def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
             "step_size": list(STEP_SIZES),
             "relative_heterogeneity": AROUND,
             "law": list(LAWS),
-            "relative_step_size": list(BESIDE),
+            "relative_step_size": list(SIDES),
         },
     )
 
@@ -139,11 +141,11 @@ def _around_threshold(step_size: float, seeds: int) -> np.ndarray:
     return np.stack([_growth(environments.two_point(BIAS, m), step_size, LONG, ROOM, seeds) for m in strengths])
 
 
-def _beside_the_bound(seeds: int) -> np.ndarray:
+def _around_the_bound(seeds: int) -> np.ndarray:
     """Which runs diverge, for step sizes on both sides of the loss of the bound."""
     law = environments.two_point(BIAS, STRONG)
     bound = limits(law).bounded
-    return np.stack([_run(law, bound * side, 100, 1.0, seeds).diverged_at >= 0 for side in BESIDE])
+    return np.stack([_run(law, bound * side, 100, 1.0, seeds).diverged_at >= 0 for side in SIDES])
 
 
 def _rates(data: xr.Dataset) -> pd.DataFrame:
@@ -187,15 +189,15 @@ def _threshold(growth: np.ndarray) -> float:
 
 
 def quantiles_within_error(data: xr.Dataset) -> tuple[int, int]:
-    """How many quantiles of the finite-time law lie where the sampling error allows, and how many there are."""
+    """How many quantiles of the finite-time law lie where the sampling error allows, and how many were tested."""
     right = total = 0
     for name, law in LAWS.items():
         runs = data["log_share"].sel(law=name).values
         predicted = log_share(law, STEP_SIZE, FINITE, 1.0).quantile(QUANTILES)
-        for probability, place in zip(QUANTILES, predicted, strict=True):
+        for probability, quantile in zip(QUANTILES, predicted, strict=True):
             allowed = WIDE * np.sqrt(probability * (1 - probability) / len(runs))
-            # Two strengths give a law of atoms; the grid knows their places up to a hundredth.
-            below, at_most = np.mean(runs < place - 0.02), np.mean(runs <= place + 0.02)
+            # Two strengths give a law of atoms; the grid knows their positions up to a hundredth.
+            below, at_most = np.mean(runs < quantile - 0.02), np.mean(runs <= quantile + 0.02)
             right += bool(below - allowed <= probability <= at_most + allowed)
             total += 1
     return right, total
@@ -220,7 +222,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         for step_size in STEP_SIZES
     ]
     right, total = quantiles_within_error(data)
-    below, above = (data["diverged"].sel(relative_step_size=side) for side in BESIDE)
+    below, above = (data["diverged"].sel(relative_step_size=side) for side in SIDES)
     floor = residual_floor(environments.two_point(BIAS, 8.0), STEP_SIZE, SAMPLED.dimension, 2000)
     residual = median(data["residual"])
     return [
@@ -250,7 +252,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "exponents-bounded",
             source,
             "Just below the step size at which it loses its bound, the iteration never diverges.",
-            f"population, s=1, M={STRONG:g}, alpha=1, {BESIDE[0]} of that step size",
+            f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[0]} of that step size",
             proportion(int(below.sum()), below.size),
             (0.0, 0.05),
             ours,
@@ -260,7 +262,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "exponents-unbounded",
             source,
             "Just above it, some runs diverge.",
-            f"population, s=1, M={STRONG:g}, alpha=1, {BESIDE[1]} of that step size",
+            f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[1]} of that step size",
             proportion(int(above.sum()), above.size),
             (1e-4, 1.0),
             ours,
@@ -277,3 +279,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
             f"median residual over the predicted {floor:.3g}",
         ),
     ]
+
+
+EXPERIMENT = Experiment(TITLES["exponents"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

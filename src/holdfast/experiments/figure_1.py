@@ -1,36 +1,33 @@
 """Figure 1 of Xu, Gu and Fang (NeurIPS 2024): aggregated against heterogeneous data, an illustration."""
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import median
+from holdfast.experiments import TITLES
+from holdfast.experiments.figure_5 import simulate_each
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
 
-TITLE = "an illustration: aggregated against heterogeneous data"
-SEEDS = 128
-QUICK_SEEDS = 16
-OPEN = (
+LEFT_OPEN = (
     "The illustration has no numbers; all settings are ours: d=20, s=0.8, M=7, eta=0.05, alpha=1e-3, infinite batches.",
 )
+SEEDS, QUICK_SEEDS = 128, 16
 SETTINGS = Settings(dimension=20, heterogeneity=7.0, bias=0.8, step_size=0.05, steps=250, every=5, oracle="population")
 SUMMARY = "d=20, r1=r2=1, s=0.8, M=7, eta=0.05, alpha=1e-3, T=250, infinite batches (all ours)"
-BATCHINGS: tuple[Literal["full"], Literal["hetero"]] = ("full", "hetero")
+BATCHINGS = {"full": replace(SETTINGS, batching="full"), "hetero": replace(SETTINGS, batching="hetero")}
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """The same problem with batches of all environments and of one."""
-    runs = [run_simulation(replace(SETTINGS, batching=name, seeds=seeds), progress=progress) for name in BATCHINGS]
-    return xr.concat([run.data for run in runs], pd.Index(BATCHINGS, name="batching"))
+    return simulate_each(BATCHINGS, "batching", effort, progress)
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -41,10 +38,6 @@ def draw(data: xr.Dataset) -> Figure:
         axes.set(xlabel="step", ylabel="signal learned (1 = fully)", title=title, ylim=(-0.03, 1.5))
         legend_below(axes, 3)
     return figure
-
-
-numbers = quantile_table
-"""What the curves and bands show."""
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -64,3 +57,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim("invariant", "Heterogeneous data: the invariant signal is learned.", "hetero", "invariant", (0.9, np.inf),
               "what does not oscillate grows as ever"),
     ]  # fmt: skip
+
+
+EXPERIMENT = Experiment(
+    TITLES["figure_1"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
+)

@@ -7,22 +7,22 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import bootstrap
+from holdfast.experiments import TITLES
 from holdfast.plots import COLOURS, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 
-TITLE = "E|q| grows while E|q|^0.1 falls"
-SEEDS = 20_000
-QUICK_SEEDS = 2_000
-OPEN = ("The paper gives neither step size nor strengths; ours are eta=0.05, s=1, M=8.",)
+LEFT_OPEN = ("The paper gives neither step size nor strengths; ours are eta=0.05, s=1, M=8.",)
+SEEDS, QUICK_SEEDS = 20_000, 2_000
 STEP_SIZE, BIAS, HETEROGENEITY, STEPS, POWER = 0.05, 1.0, 8.0, 100, 0.1
 SUMMARY = "q <- (1 + eta xi) q, eta=0.05, xi = 1 -+ 8, 100 steps (ours)"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """The logarithm of the oscillating signal, one row a seed; the stable one has xi = s in every step."""
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (seeds, STEPS))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (effort.seeds, STEPS))
     factors = np.abs(1 + STEP_SIZE * (BIAS + HETEROGENEITY * signs))
-    path = np.concatenate([np.zeros((seeds, 1)), np.cumsum(np.log(factors), 1)], 1)
+    path = np.concatenate([np.zeros((effort.seeds, 1)), np.cumsum(np.log(factors), 1)], 1)
     return xr.Dataset({"logarithm": (("seed", "step"), path)}, {"step": np.arange(STEPS + 1)})
 
 
@@ -69,3 +69,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
         Claim("figure-2-power", "figure 2, right", "The mean of its power 0.1 falls.", SUMMARY, power, (-np.inf, 1.0),
               choice, "factor of E|q|^0.1 in a step: most paths shrink, few large ones carry the mean"),
     ]  # fmt: skip
+
+
+EXPERIMENT = Experiment(TITLES["figure_2"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -8,28 +8,28 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
-from holdfast.core.statistics import bootstrap, median
+from holdfast.core.statistics import bootstrap, crossing, median
+from holdfast.experiments import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.plots.signals import crossing, draw_signals, quantile_table
+from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory import two_point_exponent, two_point_threshold
 
-TITLE = "signals over time for M = 6 and M = 1, and against the heterogeneity M"
-OPEN = (
+LEFT_OPEN = (
     "The number of seeds.",
     "How the curves are averaged: medians here, since a mean of the spurious signal is carried by a few seeds.",
     "What washed out means: a share of the spurious signal below 0.05 here.",
     "Where a transition lies that no criterion defines. We looked at three (half, three in four and nine in ten seeds "
-    "washed out; the claim lists all) and took the middle one after seeing them; half of the seeds alone would put it "
-    "nearer to 4.",
+    "washed out; the claim lists all) and took the middle one after seeing them; half of the seeds alone would put "
+    "it nearer to 4.",
 )
-SEEDS = 256
-QUICK_SEEDS = 8
-# Dense enough to place the transition, and holding the M = 1 and M = 6 of the left panel.
+SEEDS, QUICK_SEEDS = 256, 8
+# Dense enough to locate the transition; with the M = 1 and M = 6 of the left panel.
 HETEROGENEITY = tuple(np.arange(1.0, 10.25, 0.5).tolist())
-SHOWN = (6.0, 1.0)
+PLOTTED = (6.0, 1.0)
 # A spurious signal has been washed out when its share is below this, and learned when above one half.
 WASHED_OUT, LEARNED, RECOVERED = 0.05, 0.5, 0.9
 STEP_SIZE, BIAS, INIT_SCALE = 0.05, 1.0, 1e-3
@@ -50,16 +50,16 @@ GIVEN = Settings(
 SUMMARY = "d=100, r1=r2=1, m=8000, eta=0.05, alpha=1e-3, s=1, T=200, independent N(0, 1) entries, exact law"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All trajectories of both panels, in one sweep over the heterogeneity."""
-    return run_simulation(replace(GIVEN, seeds=seeds), progress=progress).data
+    return run_simulation(replace(GIVEN, seeds=effort.seeds), progress=progress).data
 
 
 def draw(data: xr.Dataset) -> Figure:
     """Both panels, laid out as in the paper."""
     seeds = data.sizes["seed"]
     figure, (left, right) = new_figure(2, f"Figure 3: medians over {seeds} seeds, bands from 10 % to 90 %")
-    for heterogeneity, style in zip(SHOWN, ("-", "--"), strict=True):
+    for heterogeneity, style in zip(PLOTTED, ("-", "--"), strict=True):
         draw_signals(left, data.sel(heterogeneity=heterogeneity), suffix=f", M={heterogeneity:g}", linestyle=style)
     left.set(xlabel="step", ylabel="signal learned (1 = fully)", title="HeteroSGD over time")
     final = data.isel(step=-1)
@@ -68,8 +68,8 @@ def draw(data: xr.Dataset) -> Figure:
     threshold = two_point_threshold(STEP_SIZE, BIAS)
     right.axvline(threshold, color="0.3", linestyle=":", label=f"threshold for T → ∞: M={threshold:.2f}")
     predicted = _predicted_median(np.array(HETEROGENEITY))
-    shown = predicted < LEARNED
-    right.plot(np.array(HETEROGENEITY)[shown], predicted[shown], color="0.3", linewidth=1, label="theory at T=200")
+    small = predicted < LEARNED
+    right.plot(np.array(HETEROGENEITY)[small], predicted[small], color="0.3", linewidth=1, label="theory at T=200")
     right.set(xlabel="heterogeneity M", ylabel=f"signal learned after {GIVEN.steps} steps", title="After 200 steps")
     for axes in (left, right):
         axes.set_ylim(-0.03, 1.55)
@@ -81,10 +81,6 @@ def _predicted_median(heterogeneity: np.ndarray) -> np.ndarray:
     """exp(2 (log alpha + T lambda)), the median of the spurious share while it is small."""
     exponent = two_point_exponent(STEP_SIZE, BIAS, heterogeneity)
     return np.exp(2 * (np.log(INIT_SCALE) + GIVEN.steps * exponent))
-
-
-numbers = quantile_table
-"""What the curves and bands show."""
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -144,3 +140,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
 def _transition(shares: np.ndarray, quantile: float) -> float:
     """The heterogeneity at which this quantile over seeds falls below the washed-out mark."""
     return crossing(np.array(HETEROGENEITY), np.quantile(shares, quantile, axis=0), WASHED_OUT)
+
+
+EXPERIMENT = Experiment(
+    TITLES["figure_3"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
+)

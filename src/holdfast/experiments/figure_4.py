@@ -7,28 +7,27 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
-from holdfast.core.statistics import bootstrap, median
-from holdfast.experiments import figure_3
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import bootstrap, crossing, median
+from holdfast.experiments import TITLES, figure_3
 from holdfast.experiments.figure_3 import LEARNED, WASHED_OUT
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.plots.signals import crossing, draw_signals, quantile_table
+from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory import two_point_exponent
 
-TITLE = "signals over time for eta = 0.05 and eta = 0.01, and against the step size"
-OPEN = (
+LEFT_OPEN = (
     "How long each step size runs: 10/eta steps here, so that the invariant signal always reaches the same stage.",
     "The number of seeds.",
     "How the curves are averaged: medians here, since a mean of the spurious signal is carried by a few seeds.",
     "What eliminated means: a share of the spurious signal below 0.05 here.",
 )
-SEEDS = 128
-QUICK_SEEDS = 8
+SEEDS, QUICK_SEEDS = 128, 8
 HETEROGENEITY = 5.0
 STEP_SIZES = tuple(np.round(np.arange(0.01, 0.095, 0.01), 2).tolist())
-SHOWN = (0.05, 0.01)
+PLOTTED = (0.05, 0.01)
 # The paper does not say how long each step size runs. The invariant signal grows by 1 + eta a step, so equal products
 # of steps and step size reach equal stages; 10 is that of figure 3. 40 records on the way, whatever the steps.
 TIME = 10.0
@@ -37,21 +36,15 @@ GIVEN = replace(figure_3.GIVEN, heterogeneity=HETEROGENEITY)
 SUMMARY = "d=100, r1=r2=1, m=8000, alpha=1e-3, s=1, M=5, T=10/eta (ours), independent N(0, 1) entries, exact law"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """One run for each step size, recorded at equal stages eta t."""
     parts = []
     lengths = [round(TIME / step_size) for step_size in STEP_SIZES]
-    for number, (step_size, steps) in enumerate(zip(STEP_SIZES, lengths, strict=True)):
-        before = seeds * sum(lengths[:number])
-
-        def report(done: int, _: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + done, seeds * sum(lengths))
-
-        settings = replace(GIVEN, step_size=step_size, steps=steps, every=max(1, steps // RECORDS), seeds=seeds)
+    for step_size, steps, report in zip(STEP_SIZES, lengths, stages(progress, lengths), strict=True):
+        settings = replace(GIVEN, step_size=step_size, steps=steps, every=max(1, steps // RECORDS), seeds=effort.seeds)
         data = run_simulation(settings, progress=report).data
-        stages = np.linspace(0, steps, RECORDS + 1)
-        chosen = data.sel(step=stages, method="nearest").assign_coords(step=stages * step_size)
+        recorded = np.linspace(0, steps, RECORDS + 1)
+        chosen = data.sel(step=recorded, method="nearest").assign_coords(step=recorded * step_size)
         parts.append(chosen.rename(step="stage").expand_dims(step_size=[step_size]))
     return xr.concat(parts, "step_size", join="override")
 
@@ -60,7 +53,7 @@ def draw(data: xr.Dataset) -> Figure:
     """Both panels, laid out as in the paper."""
     seeds = data.sizes["seed"]
     figure, (left, right) = new_figure(2, f"Figure 4: medians over {seeds} seeds, bands from 10 % to 90 %")
-    for step_size, style in zip(SHOWN, ("-", "--"), strict=True):
+    for step_size, style in zip(PLOTTED, ("-", "--"), strict=True):
         draw_signals(left, data.sel(step_size=step_size), "stage", f", η={step_size:g}", linestyle=style)
     left.set(xlabel="η x steps", ylabel="signal learned (1 = fully)", title="HeteroSGD over time, M=5")
     final = data.isel(stage=-1)
@@ -82,16 +75,12 @@ def _zero_of_the_exponent() -> float:
     return zero
 
 
-numbers = quantile_table
-"""What the curves and bands show."""
-
-
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the paper reads off the figure."""
     final = data.isel(stage=-1)
     small, large = final.sel(step_size=0.01), final.sel(step_size=0.05)
     shares = final["spurious"].transpose("seed", "step_size").values
-    place = bootstrap(shares, partial(_transition, quantile=0.5))
+    half = bootstrap(shares, partial(_transition, quantile=0.5))
     most = bootstrap(shares, partial(_transition, quantile=0.75))
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     return [
@@ -130,7 +119,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "figure 4, right",
             "From eta = 0.05 on the spurious signal is eliminated.",
             f"{SUMMARY}, eta=0.01 to 0.09",
-            place,
+            half,
             (-np.inf, 0.05),
             choice,
             f"where the median share falls below {WASHED_OUT}; three in four seeds do so from {most.value:.3f} on, and "
@@ -142,3 +131,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
 def _transition(shares: np.ndarray, quantile: float) -> float:
     """The step size at which this quantile over seeds falls below the washed-out mark."""
     return crossing(np.array(STEP_SIZES), np.quantile(shares, quantile, axis=0), WASHED_OUT)
+
+
+EXPERIMENT = Experiment(
+    TITLES["figure_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
+)

@@ -7,21 +7,21 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
+from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import median, proportion
+from holdfast.experiments import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 
-TITLE = "PooledSGD with batches of 80 stays away from both solutions"
-SEEDS = 64
-QUICK_SEEDS = 8
-OPEN = (
+LEFT_OPEN = (
     "The paper runs until T is sufficiently large without saying what T is; ours is 40/eta.",
     "Runs that diverge are left out of the curves and counted.",
 )
+SEEDS, QUICK_SEEDS = 64, 8
 STEP_SIZES = (0.01, 0.05, 0.1)
 TIME, RECORDS = 40.0, 40
 GIVEN = Settings(
@@ -39,13 +39,13 @@ SUMMARY = "alpha=1e-3, d=30, r1=r2=5, s=0.5, M=4, m=80, independent N(0, 1) entr
 APART = 0.5 * np.sqrt(5)
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """One run for each step size, recorded at equal shares t/T."""
     parts = []
-    for step_size in STEP_SIZES:
-        steps = round(TIME / step_size)
-        settings = replace(GIVEN, step_size=step_size, steps=steps, every=steps // RECORDS, seeds=seeds)
-        data = run_simulation(settings, progress=progress).data
+    lengths = [round(TIME / step_size) for step_size in STEP_SIZES]
+    for step_size, steps, report in zip(STEP_SIZES, lengths, stages(progress, lengths), strict=True):
+        settings = replace(GIVEN, step_size=step_size, steps=steps, every=steps // RECORDS, seeds=effort.seeds)
+        data = run_simulation(settings, progress=report).data
         parts.append(data.assign_coords(step=np.linspace(0, 1, RECORDS + 1)).rename(step="share"))
     return xr.concat(parts, pd.Index(STEP_SIZES, name="step_size"))
 
@@ -106,3 +106,6 @@ RECORDED = {
     for name in ("distance", "pooled_distance")
     for step_size in STEP_SIZES
 }
+
+
+EXPERIMENT = Experiment(TITLES["figure_6"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

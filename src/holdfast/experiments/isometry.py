@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import bootstrap, median
+from holdfast.experiments import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.isometry import (
     antisymmetric_deviation,
     error_tensor,
@@ -24,16 +26,14 @@ from holdfast.theory.isometry import (
     truncated_rank_one_deviation,
 )
 
-TITLE = "restricted isometry: its constant against the number of measurements, and what follows from it"
-OPEN = (
+LEFT_OPEN = (
     "The isometry constant cannot be computed; ours is the largest deviation that a search finds, a lower bound.",
     "Lemma 1 does not say that the isometry is needed at twice the rank of its matrices.",
     "The effort of the search, the dimension and the number of measurements were settled over several trials, most of "
     "them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at equal rank is measured "
     "as a share of draws, because the median ratio that we tried first left it undecided.",
 )
-SEEDS = 16
-QUICK_SEEDS = 6
+SEEDS, QUICK_SEEDS = 16, 6
 DIMENSION, RANK = 10, 2
 COUNTS = (1000, 2000, 4000, 8000)
 LEMMA_COUNT = 4000
@@ -41,7 +41,7 @@ LEMMAS = ("lemma_1", "lemma_2", "lemma_3", "lemma_4")
 # Ranks of X and Y in the left sides, see `largest_error_product`.
 LEMMA_RANKS = {"lemma_1": (RANK, RANK), "lemma_2": (RANK, 1), "lemma_3": (1, RANK), "lemma_4": (1, 1)}
 PLANAR_COUNT, PLANAR_DRAWS = 500, 20
-# Beyond what the spacing of the angles can feign.
+# Above what the spacing of the angles alone can produce.
 PLANAR_MARK = 1.001
 # Lemma 20 allows delta up to 0.01, which takes millions of measurements; so the dimension is small.
 TRUNCATION_DELTA, TRUNCATION_DIMENSION, TRUNCATION_COUNT = 0.01, 3, 4_000_000
@@ -51,16 +51,16 @@ SEARCH = {"starts": 8, "iterations": 50}
 SUMMARY = f"symmetric Gaussian, d={DIMENSION}, rank {RANK}, best of 8 ascents in each direction"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Each seed draws its own measurements."""
     rows = []
     # Few threads, because each holds 50 MB of features; the arrays are too small for the library to use two cores.
     with ThreadPoolExecutor(2) as pool:
-        for row in pool.map(_one, [np.random.default_rng([seed, 1]) for seed in range(seeds)]):
+        for row in pool.map(_one, [np.random.default_rng([seed, 1]) for seed in range(effort.seeds)]):
             rows.append(row)
             if progress is not None:
-                progress(len(rows), seeds)
-    return xr.concat(rows, "seed").assign_coords(seed=np.arange(seeds))
+                progress(len(rows), effort.seeds)
+    return xr.concat(rows, "seed").assign_coords(seed=np.arange(effort.seeds))
 
 
 def _one(random: np.random.Generator) -> xr.Dataset:
@@ -119,13 +119,13 @@ def draw(data: xr.Dataset) -> Figure:
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """All that was measured, one row a seed and place."""
+    """All that was measured, one row for each seed and position."""
     tables = []
     for name, values in data.data_vars.items():
         table = values.to_dataframe(name="value").reset_index()
         along = next((str(dimension) for dimension in values.dims if dimension != "seed"), None)
-        place = table[along].astype(str) if along else ""
-        tables.append(table[["seed", "value"]].assign(quantity=str(name), place=place))
+        position = table[along].astype(str) if along else ""
+        tables.append(table[["seed", "value"]].assign(quantity=str(name), place=position))
     return pd.concat(tables)[["quantity", "place", "seed", "value"]]
 
 
@@ -208,5 +208,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]
 
 
-def _slope(places: tuple[int, ...]) -> Callable[[np.ndarray], float]:
-    return lambda levels: float(np.polyfit(np.log(places), np.log(levels).mean(0), 1)[0])
+def _slope(counts: tuple[int, ...]) -> Callable[[np.ndarray], float]:
+    return lambda levels: float(np.polyfit(np.log(counts), np.log(levels).mean(0), 1)[0])
+
+
+EXPERIMENT = Experiment(TITLES["isometry"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -8,22 +8,28 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from holdfast.completion.jumps import SITTING, memory, ranks, waiting
-from holdfast.completion.training import AlgorithmName, CompletionBuilder, starts, train
+from holdfast.completion.jumps import ranks
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, proportion
-from holdfast.core.survival import event_rate
+from holdfast.experiments import TITLES
+from holdfast.experiments.jumps import DEPTH, EPSILON, RIDGE, STEP_SIZE, WIDTH, jump_rate, network_starts, waiting_times
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems import two_by_two
-from holdfast.reproduction import quick
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
-TITLE = "the rate of jumps against step size, ridge, depth and width"
+LEFT_OPEN = (
+    "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
+    "said otherwise; eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
+    "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
+    "the simulation, or that diverge, count as what they are. The share that left is one of the runs that did not "
+    "diverge first; at the settings here none does.",
+    "A quick look (--quick) takes 4 seeds and a fifth of the steps, without widths 2 and 3 and depth 5.",
+)
 SEEDS = 64
-QUICK_SEEDS = quick.SEEDS
 QUICK_PART = 5  # of the steps: one in so many
-EPSILON, STEPS, EVERY, INIT_SCALE = 0.25, 30_000, 200, 1.0
-STEP_SIZE, RIDGE, DEPTH, WIDTH = 0.4, 0.0245, 3, 6
+STEPS, EVERY = 30_000, 200
 STEP_SIZES = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
 WIDTHS = (2, 3, 4, 6, 10)
 # Around the ridge at which gradient descent leaves rank 2, which depends on the depth; deep networks diverge at the
@@ -37,18 +43,10 @@ RIDGES = {
 # Each shape of network is a program to compile; a quick look does without these.
 LEFT_OUT_WIDTHS, LEFT_OUT_DEPTHS = (2, 3), (5,)
 STEP_SIZE_OF_DEPTH = {2: 0.4, 3: 0.4, 4: 0.3, 5: 0.3}
-OPEN = (
-    "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
-    "said otherwise; eta=0.3 for L=4 and 5. Rank and sitting are defined as for the experiment `jumps`.",
-    "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
-    "the simulation, or that diverge, count as what they are. The share that left is one of the runs that did not "
-    "diverge first; at the settings here none does.",
-    "A quick look (--quick) takes 4 seeds and a fifth of the steps, without widths 2 and 3 and depth 5.",
-)
 SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
 
 
-class Cell(NamedTuple):
+class NetworkSettings(NamedTuple):
     """One choice of settings."""
 
     panel: str
@@ -59,68 +57,62 @@ class Cell(NamedTuple):
     ridge: float
 
 
-def _cells(seeds: int) -> list[Cell]:
-    by_step = [Cell("step_size", "sgd", DEPTH, WIDTH, value, RIDGE) for value in STEP_SIZES]
-    by_width = [Cell("width", "sgd", DEPTH, value, STEP_SIZE, RIDGE) for value in WIDTHS]
+def _cells(quick: bool) -> list[NetworkSettings]:
+    by_step = [NetworkSettings("step_size", "sgd", DEPTH, WIDTH, value, RIDGE) for value in STEP_SIZES]
+    by_width = [NetworkSettings("width", "sgd", DEPTH, value, STEP_SIZE, RIDGE) for value in WIDTHS]
     algorithms: tuple[AlgorithmName, ...] = ("sgd", "gradient-descent")
     by_ridge = [
-        Cell("ridge", algorithm, depth, WIDTH, STEP_SIZE_OF_DEPTH[depth], ridge)
+        NetworkSettings("ridge", algorithm, depth, WIDTH, STEP_SIZE_OF_DEPTH[depth], ridge)
         for depth, ridges in RIDGES.items()
         for ridge in ridges
         for algorithm in algorithms
     ]
     cells = by_step + by_width + by_ridge
-    if not quick.is_meant(seeds):
-        return cells
-    return [cell for cell in cells if cell.width not in LEFT_OUT_WIDTHS and cell.depth not in LEFT_OUT_DEPTHS]
+    if quick:
+        return [cell for cell in cells if cell.width not in LEFT_OUT_WIDTHS and cell.depth not in LEFT_OUT_DEPTHS]
+    return cells
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All cells; those with networks of one shape and one algorithm run together."""
-    cells = _cells(seeds)
+    cells = _cells(effort.quick)
     shapes = list(dict.fromkeys((cell.algorithm, cell.depth, cell.width) for cell in cells))
     groups = [[number for number, cell in enumerate(cells) if cell[1:4] == shape] for shape in shapes]
-    reports = stages(progress, [len(group) * seeds * quick.steps(STEPS, seeds, QUICK_PART) for group in groups])
+    reports = stages(progress, [len(group) * effort.seeds * effort.steps(STEPS, QUICK_PART) for group in groups])
     found: dict[int, dict[str, np.ndarray]] = {}
     for group, report in zip(groups, reports, strict=True):
-        found |= _run([cells[number] for number in group], group, seeds, report)
+        found |= _run([cells[number] for number in group], group, effort, report)
     names = ("sat", "jumped", "waited", "rose", "jump_step", "diverged_at", "diverged")
     variables = {
         name: (("cell", "seed"), np.stack([found[number][name] for number in range(len(cells))])) for name in names
     }
-    columns = {name: ("cell", [getattr(cell, name) for cell in cells]) for name in Cell._fields}
-    return xr.Dataset(variables, {**columns, "seed": np.arange(seeds)})
+    columns = {name: ("cell", [getattr(cell, name) for cell in cells]) for name in NetworkSettings._fields}
+    return xr.Dataset(variables, {**columns, "seed": np.arange(effort.seeds)})
 
 
-def _run(cells: list[Cell], numbers: list[int], seeds: int, progress: Progress) -> dict[int, dict]:
-    problem = two_by_two(EPSILON)
-    first = cells[0]
+def _run(cells: list[NetworkSettings], numbers: list[int], effort: Effort, progress: Progress) -> dict[int, dict]:
+    """Cells that differ in step size and ridge only, by their numbers."""
+    problem, seeds, first = two_by_two(EPSILON), effort.seeds, cells[0]
     each = np.tile(np.arange(seeds), len(cells))
-    layers = starts((2, *(first.width,) * (first.depth - 1), 2), INIT_SCALE, np.arange(seeds))
+    layers = network_starts(seeds, first.depth, first.width)
     paths = train(
         problem, tuple(np.tile(layer, (len(cells), 1, 1)) for layer in layers), each,
         step_size=np.repeat([cell.step_size for cell in cells], seeds),
         ridge=np.repeat([cell.ridge for cell in cells], seeds),
-        steps=quick.steps(STEPS, seeds, QUICK_PART), every=EVERY, build=CompletionBuilder(first.algorithm),
-        slab=quick.slab(seeds), progress=progress,
+        steps=effort.steps(STEPS, QUICK_PART), every=EVERY, build=CompletionBuilder(first.algorithm),
+        slab=effort.slab, progress=progress,
     )  # fmt: skip
     path = ranks(np.linalg.svd(paths.fitted, compute_uv=False), problem.scale)
     found = {}
-    for place, (number, cell) in enumerate(zip(numbers, cells, strict=True)):
-        rows = slice(place * seeds, (place + 1) * seeds)
+    for index, (number, cell) in enumerate(zip(numbers, cells, strict=True)):
+        rows = slice(index * seeds, (index + 1) * seeds)
         diverged_at = paths.diverged_at[rows]
-        waited = waiting(paths.steps, path[rows], 2, SITTING * memory(cell.step_size, cell.ridge), diverged_at)
-        found[number] = {**waited._asdict(), "diverged_at": diverged_at, "diverged": diverged_at >= 0}
+        found[number] = waiting_times(paths.steps, path[rows], 2, cell.step_size, cell.ridge, diverged_at)
     return found
 
 
-def _rate(cell: xr.Dataset) -> Estimate:
-    sat = cell["sat"].values.astype(bool)
-    return event_rate(cell["waited"].values[sat], cell["jumped"].values[sat])
-
-
 def _share(cell: xr.Dataset) -> Estimate:
-    """Those that left rank 2, after sitting there or before they could, of all but the runs that diverged first."""
+    """Those that left rank 2, after sitting at it or before they could, of all but the runs that diverged first."""
     sat, jumped, diverged = (cell[name].values.astype(bool) for name in ("sat", "jumped", "diverged"))
     watched = jumped | ~diverged
     if not watched.any():
@@ -140,7 +132,7 @@ def draw(data: xr.Dataset) -> Figure:
     )
     for axes, panel, title in ((left, "step_size", "L=3, λ=0.0245"), (right, "width", "L=3, η=0.4, λ=0.0245")):
         cells = data.sel(cell=data["panel"] == panel)
-        rates = [_rate(cells.isel(cell=number)) for number in range(cells.sizes["cell"])]
+        rates = [jump_rate(cells.isel(cell=number)) for number in range(cells.sizes["cell"])]
         _curve(axes, cells[panel].values.tolist(), rates, "SGD", marker="o", color="C0")
         label = {"step_size": "step size η", "width": "width of the hidden layers"}[panel]
         axes.set(xlabel=label, ylabel="jumps per step at rank 2", yscale="log", title=title)
@@ -148,7 +140,7 @@ def draw(data: xr.Dataset) -> Figure:
         for algorithm, style in (("sgd", "-"), ("gradient-descent", ":")):
             chosen = (data["panel"] == "ridge") & (data["depth"] == depth) & (data["algorithm"] == algorithm)
             cells = data.sel(cell=chosen)
-            shares = [_share(cells.isel(cell=place)) for place in range(cells.sizes["cell"])]
+            shares = [_share(cells.isel(cell=each)) for each in range(cells.sizes["cell"])]
             name = "SGD" if algorithm == "sgd" else "gradient descent"
             x, look = cells["ridge"].values.tolist(), {"color": f"C{number}", "linestyle": style, "marker": "o"}
             if algorithm == "sgd":
@@ -167,9 +159,9 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     rows = []
     for number in range(data.sizes["cell"]):
         cell = data.isel(cell=number)
-        rate, share = _rate(cell), _share(cell)
+        rate, share = jump_rate(cell), _share(cell)
         rows.append(
-            {name: cell[name].item() for name in Cell._fields}
+            {name: cell[name].item() for name in NetworkSettings._fields}
             | {name: int(cell[name].sum()) for name in ("sat", "jumped", "rose", "diverged")}
             | {"jumps_per_step": rate.value, "low": rate.low, "high": min(rate.high, 1.0), "share_left": share.value}
         )
@@ -206,7 +198,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "Wang and Jacot, theorem",
             "Jumps come from the finite step size: they are more frequent at a larger one.",
             f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
-            _ratio(_rate(fast), _rate(slow)),
+            _ratio(jump_rate(fast), jump_rate(slow)),
             (2, np.inf),
             choice,
             "ratio of the rates, with the widest interval",
@@ -216,7 +208,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "this project",
             "The rate does not depend on the width of a wide enough network.",
             f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
-            _ratio(_rate(wide), _rate(narrow)),
+            _ratio(jump_rate(wide), jump_rate(narrow)),
             (1 / 3, 3),
             choice,
             "ratio of the rates, with the widest interval",
@@ -255,3 +247,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "second direction alive: jumps that gradient descent cannot make need depth 3",
         ),
     ]
+
+
+EXPERIMENT = Experiment(TITLES["jump_rates"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -11,35 +11,43 @@ from matplotlib.figure import Figure
 
 from holdfast.completion.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.completion.settings import CompletionSettings
-from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion
+from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, median, proportion
 from holdfast.core.survival import event_rate
+from holdfast.experiments import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_survival
-from holdfast.reproduction import quick
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
-TITLE = "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts"
-SEEDS = 200
-QUICK_SEEDS = quick.SEEDS
-QUICK_PART = 4  # of the steps: one in so many
-OPEN = (
+LEFT_OPEN = (
     "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
     "rotations, 100,000 steps; offshoots with eta=0.2, lambda=2e-4, 20,000 steps. The regime is narrow: at "
     "lambda=0.0265 gradient descent leaves rank 2 as well, at lambda=0.022 SGD rarely does.",
     "What rank means: a singular value counts as gone below 0.01 of the largest singular value of the observed "
     "entries, and as back above 0.1 of it.",
     "What sitting means: 20 memory times 1 / (2 eta lambda) of the penalty at rank 2 without a break, 1020 steps "
-    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump. Runs that "
-    "diverge are watched until then.",
+    "here. Runs that reach rank 1 before have never been at rank 2 and count as no jump. Runs that diverge are "
+    "watched until then.",
     "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
     "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
     "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
-EPSILON, DEPTH, WIDTH, STEP_SIZE, RIDGE = 0.25, 3, 6, 0.4, 0.0245
+SEEDS = 200
+QUICK_PART = 4  # of the steps: one in so many
+# Of the 2 x 2 example in all experiments on jumps.
+EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
+STEP_SIZE, RIDGE = 0.4, 0.0245
 RUN = CompletionSettings(
-    epsilon=EPSILON, depth=DEPTH, width=WIDTH, step_size=STEP_SIZE, ridge=RIDGE, steps=100_000, every=200
+    epsilon=EPSILON,
+    depth=DEPTH,
+    width=WIDTH,
+    init_scale=INIT_SCALE,
+    step_size=STEP_SIZE,
+    ridge=RIDGE,
+    steps=100_000,
+    every=200,
 )
 VARIANTS: dict[str, dict[str, Any]] = {
     "SGD": {},
@@ -49,46 +57,68 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "SDE, 1 substep": {"algorithm": "sde", "steps": 40_000},
     "SDE, 8 substeps": {"algorithm": "sde", "substeps": 8, "steps": 10_000},
 }
-# Offshoots of every run: so many in the time before its jump, and as many after it.
+# Offshoots of every run: this many before its jump, and as many after it.
 BRANCHES = 4
 OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All variants from the same starts, and offshoots of SGD before and after its jumps."""
     # The stochastic differential equation takes a step for each substep; the bar counts those.
-    steps = {
-        name: quick.steps(options.get("steps", RUN.steps), seeds, QUICK_PART) for name, options in VARIANTS.items()
-    }
-    lengths = [seeds * steps[name] * options.get("substeps", 1) for name, options in VARIANTS.items()]
-    lengths.append(seeds * 2 * BRANCHES * quick.steps(OFFSHOOT["steps"], seeds, QUICK_PART))
+    steps = {name: effort.steps(options.get("steps", RUN.steps), QUICK_PART) for name, options in VARIANTS.items()}
+    lengths = [effort.seeds * steps[name] * options.get("substeps", 1) for name, options in VARIANTS.items()]
+    lengths.append(effort.seeds * 2 * BRANCHES * effort.steps(OFFSHOOT["steps"], QUICK_PART))
     reports = stages(progress, lengths)
     parts = []
     for (name, options), report in zip(VARIANTS.items(), reports, strict=False):
-        done = simulate_completion(replace(RUN, seeds=seeds, **options | {"steps": steps[name]}), progress=report)
+        settings = replace(RUN, seeds=effort.seeds, **options | {"steps": steps[name]})
+        done = simulate_completion(settings, progress=report)
         parts.append(_observed(done).expand_dims(variant=[name]))
         if name == "SGD":
-            kept = done
-    return xr.merge([xr.concat(parts, "variant", join="outer"), _branches(kept, reports[-1])], join="exact")
+            sgd = done
+    return xr.merge([xr.concat(parts, "variant", join="outer"), _branches(sgd, effort, reports[-1])], join="exact")
+
+
+def network_starts(seeds: int, depth: int = DEPTH, width: int = WIDTH) -> tuple[np.ndarray, ...]:
+    """The starts of networks for a 2 x 2 matrix, one for each seed."""
+    return starts((2, *(width,) * (depth - 1), 2), INIT_SCALE, np.arange(seeds))
+
+
+def waiting_times(
+    steps: np.ndarray, path: np.ndarray, rank: int, step_size: float, ridge: float, diverged_at: np.ndarray
+) -> dict[str, np.ndarray]:
+    """When runs that sat at a rank left it, as `waiting` says, and when they diverged; one value for each run."""
+    found = waiting(steps, path, rank, SITTING * memory(step_size, ridge), diverged_at)
+    return {**found._asdict(), "diverged_at": diverged_at, "diverged": diverged_at >= 0}
+
+
+def waited_and_left(runs: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """How long each run that sat waited, and whether it left."""
+    sat = runs["sat"].values.astype(bool)
+    return runs["waited"].values[sat], runs["jumped"].values[sat].astype(bool)
+
+
+def jump_rate(runs: xr.Dataset) -> Estimate:
+    """Jumps per step spent sitting."""
+    return event_rate(*waited_and_left(runs))
 
 
 def _observed(done: Simulation) -> xr.Dataset:
     """Ratio, rank and test error of every run at every record.
 
-    There is none after a run diverged, as there is none after the end of a shorter run when variants meet.
+    NaN after a run diverged, as after the end of a shorter run when variants are joined.
     """
     fitted = done.paths.fitted
     values = np.linalg.svd(fitted, compute_uv=False)
     path = ranks(values, done.problem.scale)
-    found = waiting(done.paths.steps, path, 2, SITTING * memory(STEP_SIZE, RIDGE), done.paths.diverged_at)
     moving = before_divergence(done.paths.steps, done.paths.diverged_at)
     per_record = {
         "ratio": values[..., 1] / np.maximum(values[..., 0], 1e-30),
         "rank": path.astype(float),
         "test_error": done.problem.test_error(fitted),
     }
-    per_seed = {**found._asdict(), "diverged_at": done.paths.diverged_at, "diverged": done.paths.diverged_at >= 0}
+    per_seed = waiting_times(done.paths.steps, path, 2, STEP_SIZE, RIDGE, done.paths.diverged_at)
     return xr.Dataset(
         {name: (("seed", "step"), np.where(moving, part, np.nan)) for name, part in per_record.items()}
         | {name: ("seed", part) for name, part in per_seed.items()},
@@ -96,8 +126,8 @@ def _observed(done: Simulation) -> xr.Dataset:
     )
 
 
-def _branches(done: Simulation, progress: Progress) -> xr.Dataset:
-    """Offshoots of every run, evenly spaced up to its jump and from there to the end, or until it diverged."""
+def _branches(done: Simulation, effort: Effort, progress: Progress) -> xr.Dataset:
+    """Offshoots of every run, evenly spaced up to its jump and from the jump to the end, or until it diverged."""
     runs = _observed(done)
     last = before_divergence(done.paths.steps, done.paths.diverged_at).sum(1) - 1
     jump = np.where(runs["jumped"], np.searchsorted(done.paths.steps, runs["jump_step"]), last // 2)
@@ -107,10 +137,10 @@ def _branches(done: Simulation, progress: Progress) -> xr.Dataset:
     before = np.minimum(settled, jump[:, None] - 1) + shares * np.maximum(jump[:, None] - 1 - settled, 0)
     after = jump[:, None] + 1 + shares * (last - jump - 1)[:, None]
     records = np.clip(np.concatenate([before, after], 1).round().astype(int), 0, last[:, None])
-    options = OFFSHOOT | {"steps": quick.steps(OFFSHOOT["steps"], len(records), QUICK_PART)}
+    options = OFFSHOOT | {"steps": effort.steps(OFFSHOOT["steps"], QUICK_PART)}
     ends = offshoots(
         done.problem, done.paths, records, runs["seed"].values, build=CompletionBuilder(),
-        slab=quick.slab(len(records)), progress=progress, **options,
+        slab=effort.slab, progress=progress, **options,
     )  # fmt: skip
     names = ("seed", "branch")
     return xr.Dataset(
@@ -129,9 +159,9 @@ def draw(data: xr.Dataset) -> Figure:
     _draw_run(left, data)
     for number, name in enumerate(VARIANTS):
         runs = data.sel(variant=name)
-        sat = runs["sat"].values.astype(bool)
-        look = {"linestyle": "--" if "SDE" in name else "-", "color": f"C{number % 5}"}
-        draw_survival(middle, runs["waited"].values[sat], runs["jumped"].values[sat], name, **look)
+        waited, left_rank = waited_and_left(runs)
+        line = "--" if "SDE" in name else "-"
+        draw_survival(middle, waited, left_rank, name, linestyle=line, color=f"C{number % 5}")
     middle.set(xlabel="steps since sitting at rank 2", ylabel="share still at rank 2", ylim=(-0.03, 1.05))
     middle.set(xscale="log", xlim=(RUN.every, RUN.steps))
     middle.set_title("Kaplan-Meier, bands of 95 %")
@@ -148,7 +178,7 @@ def draw(data: xr.Dataset) -> Figure:
     return figure
 
 
-def _shown(data: xr.Dataset) -> int:
+def _example(data: xr.Dataset) -> int:
     """The run whose jump comes nearest to a third of the way, so that both sides of it can be seen."""
     sgd = data.sel(variant="SGD")
     distance = abs(sgd["jump_step"].where(sgd["jumped"].astype(bool), -RUN.steps) - RUN.steps / 3)
@@ -156,7 +186,7 @@ def _shown(data: xr.Dataset) -> int:
 
 
 def _draw_run(axes: Axes, data: xr.Dataset) -> None:
-    seed = _shown(data)
+    seed = _example(data)
     run = data.sel(variant="SGD").isel(seed=seed)
     steps = run["step"].values
     axes.plot(steps, run["test_error"], color="#9ec9e8", linewidth=0.7, label="test error")
@@ -175,24 +205,18 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     rows = []
     for name in VARIANTS:
         runs = data.sel(variant=name)
-        sat = runs["sat"].values.astype(bool)
-        rate = _rate(runs)
+        rate = jump_rate(runs)
         rows.append(
-            {"variant": name, "seeds": len(sat), "sat": sat.sum(), "jumped": int(runs["jumped"].sum()),
-             "rose": int(runs["rose"].sum()), "diverged": int(runs["diverged"].sum()),
-             "jumps_per_step": rate.value, "low": rate.low, "high": rate.high,
-             "median_ratio_sitting": float(runs["ratio"].where(runs["rank"] == 2).median())}
-        )  # fmt: skip
+            {"variant": name, "seeds": runs.sizes["seed"]}
+            | {count: int(runs[count].sum()) for count in ("sat", "jumped", "rose", "diverged")}
+            | {"jumps_per_step": rate.value, "low": rate.low, "high": rate.high}
+            | {"median_ratio_sitting": float(runs["ratio"].where(runs["rank"] == 2).median())}
+        )
     return pd.DataFrame(rows)
 
 
-def _rate(runs: xr.Dataset) -> Estimate:
-    sat = runs["sat"].values.astype(bool)
-    return event_rate(runs["waited"].values[sat], runs["jumped"].values[sat])
-
-
 def _mean_wait(runs: xr.Dataset) -> Estimate:
-    value, low, high = _rate(runs)
+    value, low, high = jump_rate(runs)
     return Estimate(1 / value if value else np.inf, 1 / high, 1 / low if low else np.inf)
 
 
@@ -215,7 +239,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     factors = offshoot_factors(data)
     # An interval for a median needs six values; with fewer jumps nothing is decided.
     factor = median(factors) if len(factors) >= 6 else Estimate(1.0, 0.0, np.inf)
-    relative = _rate(fine).value / max(_rate(sgd).value, np.finfo(float).tiny)
+    relative = jump_rate(fine).value / max(jump_rate(sgd).value, np.finfo(float).tiny)
     choice = Verdict.HOLDS_WITH_OUR_CHOICE
     return [
         Claim(
@@ -292,3 +316,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "share of the runs that jump: it is the noise that carries a run over the barrier",
         ),
     ]
+
+
+EXPERIMENT = Experiment(TITLES["jumps"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,35 +11,41 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
+from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.environments import two_point
+from holdfast.environments import Environments, two_point
+from holdfast.experiments import TITLES
 from holdfast.plots import draw_plane, legend_below, new_figure
-from holdfast.reproduction import quick
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 from holdfast.sensing.outcome import Code
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.advice import learning_time
-from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
+from holdfast.theory.lyapunov import exponents, two_point_threshold
 from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify, predicted_region
 from holdfast.theory.sampling import residual_floor
-from holdfast.theory.window import bounded_step_size
+from holdfast.theory.window import stability_limits
 
-TITLE = "phase diagram over step size and heterogeneity, with the analytic curves"
-OPEN = (
+LEFT_OPEN = (
     "The whole diagram: the paper varies one quantity at a time.",
     "What counts as learned (median share above 0.5) and as washed out (median share below 0.05).",
 )
-SEEDS, QUICK_SEEDS = 32, quick.SEEDS
+SEEDS = 32
 # Cells of a side: in the reproduction, and in the full diagrams.
 CELLS_IN_REPORT, CELLS = 24, 40
 
-# A heterogeneity below the threshold of 6.4, where a spurious signal comes late, and one above it.
+# Below the threshold of 6.4 of two-point environments, where a spurious signal comes late, and above it.
 WEAK, STRONG = 5.0, 8.0
 BIAS, INIT_SCALE, STEP_SIZE = 1.0, 1e-3, 0.05
+STEP_SIZES, HETEROGENEITIES, OVERLAPS = (0.01, 0.5), (0.0, 12.0), (0.0, 0.95)
+INIT_SCALES, BATCH_SIZES, DIMENSIONS = (1e-6, 1e-1), (30, 1e6), (4, 100)
 BASE = Settings(dimension=30, batch_size=8000, bias=BIAS, steps=200, init_scale=INIT_SCALE, every=200)
+OVERLAP = replace(BASE, step_size=STEP_SIZE, steps=600, every=600)
+TIME = replace(BASE, heterogeneity=WEAK, step_size=STEP_SIZE, steps=600)
+SAMPLING = replace(BASE, heterogeneity=STRONG, step_size=STEP_SIZE)
 SUMMARY = "d=30, r1=r2=1, m=8000, s=1, T=200, alpha=1e-3, symmetric measurements, exact law"
+Law = Callable[..., Environments]
 
 
 @dataclass(frozen=True)
@@ -45,28 +53,75 @@ class Plane:
     """Two settings that are varied together.
 
     Attributes:
-        title: what is shown.
-        x: name of the setting along the horizontal axis.
-        y: name of the setting along the vertical axis.
-        simulate: (cells of a side, seeds, progress) -> median signals over (y, x).
-        curves: draws what the theory says over the map.
-        measured: the signal shown beside the regions.
-        limit: the regions that the theory expects for T -> infinity, over (y, x); none if it is left out.
+        title: what is drawn.
+        simulate: (law, cells of a side, seeds, progress) -> median signals over (y, x).
+        curves: (axes, law), draws what the theory says over the map.
+        measured: the signal drawn next to the regions.
+        limit: (data, law) -> the regions that the theory expects for T -> infinity, over (y, x); None to leave it out.
     """
 
     title: str
-    x: str
-    y: str
-    simulate: Callable[[int, int, Progress | None], xr.Dataset]
-    curves: Callable[[Axes], None]
+    simulate: Callable[[Law, int, int, Progress | None], xr.Dataset]
+    curves: Callable[[Axes, Law], None]
     measured: str = "spurious"
-    limit: Callable[[xr.Dataset], np.ndarray] | None = None
+    limit: Callable[[xr.Dataset, Law], np.ndarray] | None = None
+
+
+def phase_diagram(
+    plane: str = "step_size",
+    law: Law = two_point,
+    *,
+    cells: int = CELLS,
+    seeds: int = 64,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Median signals and the region that a setting ends in, over two settings.
+
+    Args:
+        plane: one of `PLANES`.
+        law: (bias, heterogeneity) -> environments, see `holdfast.environments`.
+        cells: of a side.
+        seeds: runs in each cell.
+        progress: called with (done, total).
+
+    Example:
+        >>> data = phase_diagram("time", cells=4, seeds=3)
+        >>> dict(data["region"].sizes)
+        {'step': 4, 'init_scale': 4}
+    """
+    if plane not in PLANES:
+        raise ValueError(f"planes must be among {', '.join(PLANES)}, got {plane!r}")
+    for name, value in (("cells", cells), ("seeds", seeds)):
+        if value < 2:
+            raise ValueError(f"{name} must be a whole number of at least 2, got {value}")
+    return PLANES[plane].simulate(law, cells, seeds, progress).assign_attrs(plane=plane, seeds=seeds)
+
+
+def draw_phase_diagram(data: xr.Dataset, law: Law = two_point) -> Figure:
+    """The measured signal and the regions of a `phase_diagram`, with the curves of the theory on top."""
+    plane = PLANES[data.attrs["plane"]]
+    title = f"Phase diagram over {plane.title}: medians over {data.attrs['seeds']} seeds"
+    figure, axes = new_figure(2 if plane.limit is None else 3, title)
+    names = {int(region): region.label for region in Region}
+    draw_plane(axes[0], data[plane.measured], f"median {plane.measured} share")
+    draw_plane(axes[1], data["region"], "regions, simulated", names)
+    if plane.limit is not None:
+        draw_plane(axes[2], data["region"].copy(data=plane.limit(data, law)), "regions for T → ∞, by theory", names)
+    for panel in axes:
+        plane.curves(panel, law)
+    legend_below(axes[0])
+    return figure
+
+
+def _run(settings: Settings, law: Law, progress: Progress | None) -> xr.Dataset:
+    own: dict[str, Any] = {} if law is two_point else {"environments": law}  # two-point environments are the default
+    return run_simulation(settings, progress=progress, **own).data
 
 
 def medians(runs: xr.Dataset) -> xr.Dataset:
     """Median signals over the runs of each cell that did not diverge, the share that did, and the region."""
     diverged = runs["outcome"] == Code.DIVERGED
-    lost = diverged.all("seed")  # no median: the cell is unstable, and NaN is shown
+    lost = diverged.all("seed")  # no median: the cell is unstable, and its signals are NaN
     signals = runs[["invariant", "spurious", "residual", "distance"]]
     data = signals.where(~diverged | lost).median("seed").where(~lost)
     data["diverged"] = diverged.mean("seed")
@@ -74,27 +129,53 @@ def medians(runs: xr.Dataset) -> xr.Dataset:
     return data.assign(region=(data["invariant"].dims, region.astype(np.int8)))
 
 
-def _step_size(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0) -> np.ndarray:
+    """The least heterogeneity at which a spurious direction grows by at most an exponent; NaN if none that is drawn."""
+    if law is two_point:
+        return two_point_threshold(step_size, BIAS, exponent)
+    strengths, surface = _top_exponents(law, tuple(step_size.tolist()))
+    found = []
+    for excess in surface.T - exponent:
+        after = int(np.argmax(excess <= 0))
+        if excess[after] > 0:
+            found.append(np.nan)
+        elif after == 0:
+            found.append(strengths[0])
+        else:
+            found.append(np.interp(0.0, excess[[after, after - 1]], strengths[[after, after - 1]]))
+    return np.array(found)
+
+
+@lru_cache(maxsize=4)  # the panels of a figure have the same curves
+def _top_exponents(law: Law, step_sizes: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Heterogeneities, and the largest exponent over (heterogeneity, step size)."""
+    strengths = np.linspace(*HETEROGENEITIES, 121)
+    return strengths, np.stack([exponents(law(BIAS, float(m)), np.array(step_sizes)).max(-1) for m in strengths])
+
+
+def _step_size(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     settings = replace(
         BASE,
         seeds=seeds,
-        step_size=tuple(np.geomspace(0.01, 0.5, cells).tolist()),
-        heterogeneity=tuple(np.linspace(0.0, 12.0, cells).tolist()),
+        step_size=tuple(np.geomspace(*STEP_SIZES, cells).tolist()),
+        heterogeneity=tuple(np.linspace(*HETEROGENEITIES, cells).tolist()),
     )
-    return medians(run_simulation(settings, progress=progress).final).transpose("heterogeneity", "step_size")
+    return medians(_run(settings, law, progress).isel(step=-1)).transpose("heterogeneity", "step_size")
 
 
-def _step_size_curves(axes: Axes) -> None:
-    step_size = np.geomspace(0.01, 0.5, 400)
+def _step_size_curves(axes: Axes, law: Law) -> None:
+    step_size = np.geomspace(*STEP_SIZES, 200)
     needed = (0.5 * np.log(WASHED_OUT) - np.log(INIT_SCALE)) / BASE.steps
-    axes.plot(step_size, two_point_threshold(step_size, BIAS), "k-", label="exponent zero (T → ∞)")
-    axes.plot(step_size, two_point_threshold(step_size, BIAS, needed), "k--", label=f"median {WASHED_OUT} at T=200")
-    strengths = np.linspace(0, 12, 200)
-    bounds = [bounded_step_size(BIAS - m, BIAS + m) for m in strengths]
-    axes.plot(bounds, strengths, "k:", label="iteration loses its bound")
+    axes.plot(step_size, least_heterogeneity(law, step_size), "k-", label="exponent zero (T → ∞)")
+    within = f"median {WASHED_OUT} at T={BASE.steps}"
+    axes.plot(step_size, least_heterogeneity(law, step_size, needed), "k--", label=within)
+    strengths = np.linspace(*HETEROGENEITIES, 200)
+    bounds = np.array([stability_limits(law(BIAS, float(m)))[1] for m in strengths])
+    if np.isfinite(bounds).all():
+        axes.plot(bounds, strengths, "k:", label="iteration loses its bound")
     slowest = least_step_size(BASE.steps, INIT_SCALE)
-    axes.axvline(slowest, color="k", linestyle="-.", label="invariant learned by T=200")
-    axes.set(xscale="log", ylim=(0, 12), xlim=(0.01, 0.5))
+    axes.axvline(slowest, color="k", linestyle="-.", label=f"invariant learned by T={BASE.steps}")
+    axes.set(xscale="log", ylim=HETEROGENEITIES, xlim=STEP_SIZES)
     ticks = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
@@ -107,81 +188,67 @@ def least_step_size(steps: int, init_scale: float) -> float:
     return float(candidates[np.argmax(times <= steps)])
 
 
-TIME = replace(BASE, heterogeneity=WEAK, step_size=STEP_SIZE, steps=600)
-
-
-def _time(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
-    settings = replace(
-        TIME, seeds=seeds, init_scale=tuple(np.geomspace(1e-6, 1e-1, cells).tolist()), every=TIME.steps // cells
-    )
-    data = run_simulation(settings, progress=progress).data
+def _time(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+    scales = tuple(np.geomspace(*INIT_SCALES, cells).tolist())
+    data = _run(replace(TIME, seeds=seeds, init_scale=scales, every=TIME.steps // cells), law, progress)
     return medians(data.isel(step=slice(1, None))).transpose("step", "init_scale")
 
 
-def _time_curves(axes: Axes) -> None:
-    alpha = np.geomspace(1e-6, 1e-1, 200)
+def _time_curves(axes: Axes, law: Law) -> None:
+    alpha = np.geomspace(*INIT_SCALES, 200)
     learned = [learning_time(STEP_SIZE, float(a), level=LEARNED) for a in alpha]
-    exponent = float(two_point_exponent(STEP_SIZE, BIAS, WEAK))
     axes.plot(alpha, learned, "k-.", label="invariant learned")
-    spurious = (0.5 * np.log(WASHED_OUT) - np.log(alpha)) / exponent
-    axes.plot(alpha, spurious, "k--", label=f"median spurious {WASHED_OUT}")
-    axes.set(xscale="log", xlim=(1e-6, 1e-1), ylim=(0, TIME.steps))
+    exponent = float(exponents(law(BIAS, WEAK), STEP_SIZE).max())
+    if exponent > 0:
+        spurious = (0.5 * np.log(WASHED_OUT) - np.log(alpha)) / exponent
+        axes.plot(alpha, spurious, "k--", label=f"median spurious {WASHED_OUT}")
+    axes.set(xscale="log", xlim=INIT_SCALES, ylim=(0, TIME.steps))
 
 
-SAMPLING = replace(BASE, heterogeneity=STRONG, step_size=STEP_SIZE)
-
-
-def _sampling(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
-    batch_sizes = tuple(np.unique(np.geomspace(30, 1e6, cells).astype(int)).tolist())
-    dimensions = np.unique(np.geomspace(4, 100, max(4, cells // 4)).astype(int))
-    work = np.cumsum(np.append(0, dimensions**3))
-    parts = []
-    for place, dimension in enumerate(dimensions):  # the dimension shapes the program: one after the other
-
-        def report(done: int, total: int, begin: int = work[place], end: int = work[place + 1]) -> None:
-            if progress:
-                progress(int(begin + (end - begin) * done / total), int(work[-1]))
-
-        settings = replace(SAMPLING, seeds=seeds, dimension=int(dimension), batch_size=batch_sizes)
-        parts.append(medians(run_simulation(settings, progress=report).final))
+def _sampling(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+    batch_sizes = tuple(np.unique(np.geomspace(*BATCH_SIZES, cells).astype(int)).tolist())
+    dimensions = np.unique(np.geomspace(*DIMENSIONS, max(4, cells // 4)).astype(int)).tolist()
+    settings = replace(SAMPLING, seeds=seeds, batch_size=batch_sizes)
+    reports = stages(progress, [dimension**3 for dimension in dimensions])
+    parts = [  # the dimension shapes the program: one after the other
+        medians(_run(replace(settings, dimension=dimension), law, report).isel(step=-1))
+        for dimension, report in zip(dimensions, reports, strict=True)
+    ]
     return xr.concat(parts, pd.Index(dimensions, name="dimension")).transpose("dimension", "batch_size")
 
 
-def _sampling_curves(axes: Axes) -> None:
-    dimension = np.linspace(4, 100, 50)
-    law = two_point(BIAS, STRONG)
+def _sampling_curves(axes: Axes, law: Law) -> None:
+    dimension = np.linspace(*DIMENSIONS, 50)
     for level, line in ((WASHED_OUT, "k--"), (1.0, "k-")):
-        batch = [residual_floor(law, STEP_SIZE, int(d), 1) / level for d in dimension]
+        batch = [residual_floor(law(BIAS, STRONG), STEP_SIZE, int(d), 1) / level for d in dimension]
         axes.plot(batch, dimension, line, label=f"residual {level:g} by sampling error")
-    axes.set(xscale="log", xlim=(30, 1e6), ylim=(4, 100))
+    axes.set(xscale="log", xlim=BATCH_SIZES, ylim=DIMENSIONS)
 
 
-OVERLAP = replace(BASE, step_size=STEP_SIZE, steps=600, every=600)
-
-
-def _overlap(cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+def _overlap(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     settings = replace(
         OVERLAP,
         seeds=seeds,
-        overlap=tuple(np.linspace(0, 0.95, cells).tolist()),
-        heterogeneity=tuple(np.linspace(0.0, 12.0, cells).tolist()),
+        overlap=tuple(np.linspace(*OVERLAPS, cells).tolist()),
+        heterogeneity=tuple(np.linspace(*HETEROGENEITIES, cells).tolist()),
     )
-    return medians(run_simulation(settings, progress=progress).final).transpose("heterogeneity", "overlap")
+    return medians(_run(settings, law, progress).isel(step=-1)).transpose("heterogeneity", "overlap")
 
 
-def _overlap_curves(axes: Axes) -> None:
-    overlap = np.linspace(0, 0.95, 200)
-    weaker = 1 - overlap**2  # what the invariant signal leaves of the strengths, see theory.strengths.after_invariant
-    axes.plot(overlap, two_point_threshold(STEP_SIZE, weaker) / weaker, "k-", label="exponent zero (T → ∞)")
+def _overlap_curves(axes: Axes, law: Law) -> None:
+    overlap = np.linspace(*OVERLAPS, 200)
+    # What the invariant signal leaves of the strengths, see theory.strengths.after_invariant, is like a smaller step.
+    weaker = 1 - overlap**2
+    axes.plot(overlap, least_heterogeneity(law, STEP_SIZE * weaker), "k-", label="exponent zero (T → ∞)")
     axes.axvline(np.sqrt(WASHED_OUT), color="k", linestyle=":", label="A* itself has this spurious share")
-    axes.set(xlim=(0, 0.95), ylim=(0, 12))
+    axes.set(xlim=OVERLAPS, ylim=HETEROGENEITIES)
 
 
-def predicted(data: xr.Dataset, steps: float) -> np.ndarray:
-    """The region that the theory expects in each cell of the first plane."""
+def predicted(data: xr.Dataset, steps: float, law: Law = two_point) -> np.ndarray:
+    """The region that the theory expects in each cell of the plane of step size and heterogeneity."""
 
     def region(heterogeneity: float, step_size: float) -> Region:
-        return predicted_region(two_point(BIAS, heterogeneity), step_size, steps, INIT_SCALE)
+        return predicted_region(law(BIAS, heterogeneity), step_size, steps, INIT_SCALE)
 
     return np.vectorize(region)(data["heterogeneity"].values[:, None], data["step_size"].values[None, :])
 
@@ -189,46 +256,24 @@ def predicted(data: xr.Dataset, steps: float) -> np.ndarray:
 PLANES: dict[str, Plane] = {
     "step_size": Plane(
         "step size and heterogeneity",
-        "step_size",
-        "heterogeneity",
         _step_size,
         _step_size_curves,
-        limit=lambda data: predicted(data, np.inf),
+        limit=lambda data, law: predicted(data, np.inf, law),
     ),
-    "time": Plane("starting point and time", "init_scale", "step", _time, _time_curves),
-    "sampling": Plane("batch size and dimension", "batch_size", "dimension", _sampling, _sampling_curves, "residual"),
-    "overlap": Plane("overlap and heterogeneity", "overlap", "heterogeneity", _overlap, _overlap_curves),
+    "time": Plane("starting point and time", _time, _time_curves),
+    "sampling": Plane("batch size and dimension", _sampling, _sampling_curves, "residual"),
+    "overlap": Plane("overlap and heterogeneity", _overlap, _overlap_curves),
 }
 
 
-def draw_diagram(plane: Plane, data: xr.Dataset, seeds: int) -> Figure:
-    """The measured signal and the regions of a plane, with the analytic curves on top."""
-    panels = 2 if plane.limit is None else 3
-    figure, axes = new_figure(panels, f"Phase diagram over {plane.title}: medians over {seeds} seeds")
-    names = {int(region): region.label for region in Region}
-    draw_plane(axes[0], data[plane.measured], f"median {plane.measured} share")
-    draw_plane(axes[1], data["region"], "regions, simulated", names)
-    if plane.limit is not None:
-        draw_plane(axes[2], data["region"].copy(data=plane.limit(data)), "regions for T → ∞, by theory", names)
-    for panel in axes:
-        plane.curves(panel)
-    legend_below(axes[0])
-    return figure
-
-
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
-    """The first plane; in a quick look with larger cells."""
-    cells = CELLS_IN_REPORT // 2 if quick.is_meant(seeds) else CELLS_IN_REPORT
-    return _step_size(cells, seeds, progress).assign_attrs(seeds=seeds)
-
-
-def draw(data: xr.Dataset) -> Figure:
-    """The first plane."""
-    return draw_diagram(PLANES["step_size"], data, data.attrs["seeds"])
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
+    """The plane of step size and heterogeneity; in a quick look with larger cells."""
+    cells = CELLS_IN_REPORT // 2 if effort.quick else CELLS_IN_REPORT
+    return phase_diagram("step_size", cells=cells, seeds=effort.seeds, progress=progress)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What is shown, one row a cell."""
+    """What is drawn, one row for each cell."""
     return data.to_dataframe().reset_index()
 
 
@@ -251,3 +296,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
             f"({len(washed)} cells are expected to keep the invariant signal only)",
         ),
     ]
+
+
+EXPERIMENT = Experiment(
+    TITLES["phase"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw_phase_diagram, numbers, claims
+)

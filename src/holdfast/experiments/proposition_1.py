@@ -7,16 +7,16 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, bootstrap
+from holdfast.experiments import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 
-TITLE = "overlap of two random subspaces against their dimension"
-OPEN = (
+LEFT_OPEN = (
     "The constant C1 is not given; we measure the one that would be needed.",
     "The lower end 0.25 of proposition-1-lower was 0.33 at first, which fewer seeds left undecided.",
 )
-SEEDS = 512
-QUICK_SEEDS = 128
+SEEDS, QUICK_SEEDS = 512, 128
 DIMENSIONS = (100, 200, 400, 800)
 RANKS = (1, 2, 4, 8, 16)
 # Below the limit sqrt(2) of the normalised overlap, where the printed bound fails, and above it.
@@ -24,17 +24,17 @@ SMALL, LARGE = 1.0, 2.0
 SUMMARY = "r1=r2=1 to 16, d=100 to 800, Gaussian matrices and their QR decompositions"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """The norm of U1^T U2 for independent random subspaces of equal rank, on a grid of dimensions and ranks."""
     random = np.random.default_rng(0)
-    overlaps = np.empty((seeds, len(DIMENSIONS), len(RANKS)))
+    overlaps = np.empty((effort.seeds, len(DIMENSIONS), len(RANKS)))
     for row, dimension in enumerate(DIMENSIONS):
         for column, rank in enumerate(RANKS):
-            for group in np.array_split(np.arange(seeds), -(-seeds // 64)):
+            for group in np.array_split(np.arange(effort.seeds), -(-effort.seeds // 64)):
                 overlaps[group, row, column] = subspace_overlaps(random, len(group), dimension, rank)
         if progress is not None:
             progress(row + 1, len(DIMENSIONS))
-    coordinates = {"seed": np.arange(seeds), "dimension": list(DIMENSIONS), "rank": list(RANKS)}
+    coordinates = {"seed": np.arange(effort.seeds), "dimension": list(DIMENSIONS), "rank": list(RANKS)}
     data = xr.Dataset({"overlap": (("seed", "dimension", "rank"), overlaps)}, coordinates)
     return data.assign(normalised=data["overlap"] * np.sqrt(data["dimension"] / (2 * data["rank"])))
 
@@ -164,3 +164,8 @@ def _upper_share(exceeds: np.ndarray) -> Estimate:
     chosen = exceeds[:, :, np.array(RANKS) >= 4]
     estimate = bootstrap(chosen, lambda rows: float(rows.mean()), samples=400)
     return Estimate(estimate.value, estimate.low, max(estimate.high, 3.7 / chosen.size))
+
+
+EXPERIMENT = Experiment(
+    TITLES["proposition_1"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims
+)

@@ -8,9 +8,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
-from holdfast.core.statistics import Estimate, bootstrap
+from holdfast.core.statistics import Estimate, bootstrap, proportion
+from holdfast.experiments import TITLES
 from holdfast.plots import BAND, COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.sequences import (
     calibration_line,
     controller,
@@ -22,14 +24,12 @@ from holdfast.theory.sequences import (
     supermartingale_threshold,
 )
 
-TITLE = "envelopes of the invariant signal, the controller of the spurious one, and its supermartingale"
-OPEN = (
+LEFT_OPEN = (
     "The constants c_v and C of the proof are not given; c_v = 1 here.",
     "No settings inside the window (24/M2, 1/(64 M1)) are given; a two-point law with s=0 needs M > 1536; ours: 2000.",
     "Eq. 40 prints L_t for t <= k and the matrix below it L_k; only the latter is a supermartingale.",
 )
-SEEDS = 1024
-QUICK_SEEDS = 128
+SEEDS, QUICK_SEEDS = 1024, 128
 STAGES = np.linspace(0, 1, 21)
 # Step sizes relative to the lower end 24 / M2 of the paper's window.
 RELATIVE_STEP_SIZES = np.linspace(0.05, 1.0, 20)
@@ -45,16 +45,16 @@ DRAWN = "eta in (0.005, 0.1), alpha in (1e-8, 1e-2), one draw a seed, log-unifor
 LAWS = "s in (0, 2), M2 = w 1536 M1 with w in (1.05, 10), eta in the window (24/M2, 1/(64 M1)), one draw a seed"
 
 
-def simulate(seeds: int, progress: Progress | None = None) -> xr.Dataset:
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All sequences; a seed is a draw of the parameters (Lemmas 5 and 7) or of the environments (Lemma 6)."""
     random = np.random.default_rng(0)
     parts = (_lemma_5, _lemma_7, _lemma_6_paper, _lemma_6_inside)
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for number, part in enumerate(parts):
-        variables |= part(random, seeds)
+        variables |= part(random, effort.seeds)
         if progress is not None:
             progress(number + 1, len(parts))
-    coordinates = {"seed": np.arange(seeds), "stage": STAGES, "relative_step_size": RELATIVE_STEP_SIZES}
+    coordinates = {"seed": np.arange(effort.seeds), "stage": STAGES, "relative_step_size": RELATIVE_STEP_SIZES}
     return xr.Dataset(variables, coordinates)
 
 
@@ -188,8 +188,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
         along = next((str(dimension) for dimension in values.dims if dimension != "seed"), "")
         for quantile in BAND:
             levels = np.atleast_1d(values.quantile(quantile, "seed").values)
-            places = values[along].values if along else [np.nan]
-            rows += [(name, along, place, quantile, level) for place, level in zip(places, levels, strict=True)]
+            positions = values[along].values if along else [np.nan]
+            rows += [(name, along, at, quantile, level) for at, level in zip(positions, levels, strict=True)]
     return pd.DataFrame(rows, columns=["quantity", "along", "place", "quantile", "value"])
 
 
@@ -232,7 +232,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "lemma 6, eq. 39",
             "The controller stays below its absorbing barrier with probability over 0.995.",
             INSIDE_SUMMARY,
-            _share(data["stays_inside"].values),
+            _share(data["stays_inside"]),
             (0.995, 1),
             Verdict.HOLDS_WITH_OUR_CHOICE,
             f"share of seeds; the median of log(q/L) ends at {float(data['excess_inside'][:, -1].median()):.2f} of "
@@ -243,7 +243,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "lemma 6, eq. 39",
             "The same at the settings of the paper's figures.",
             PAPER_SUMMARY,
-            _share(data["stays_paper"].values),
+            _share(data["stays_paper"]),
             (0.995, 1),
             Verdict.OUTSIDE_CONSTANTS,
             "eta is not in the window, which is empty: (1.33, 0.0022); the margin 2 eta alone makes q grow",
@@ -251,7 +251,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         Claim(
             "calibration-line-paper",
             "definition 3, eq. 38",
-            "The calibration line, below which the spurious signal is kept, is small against the invariant signal.",
+            "The calibration line, below which the spurious signal stays, is small against the invariant signal.",
             PAPER_SUMMARY,
             bootstrap(data["line_paper"].values, np.median),
             (-np.inf, 1),
@@ -298,9 +298,8 @@ def _worst(values: np.ndarray, extreme: Callable) -> Estimate:
     return bootstrap(values, lambda rows: float(extreme(rows)), samples=200)
 
 
-def _share(flags: np.ndarray) -> Estimate:
-    """A share of seeds with its Wilson interval, which is open to one side only where all seeds agree."""
-    count, share, square = len(flags), float(np.mean(flags)), 1.96**2
-    centre = (share + square / (2 * count)) / (1 + square / count)
-    half = np.sqrt(square * (share * (1 - share) / count + square / (4 * count**2))) / (1 + square / count)
-    return Estimate(share, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+def _share(flags: xr.DataArray) -> Estimate:
+    return proportion(int(flags.sum()), flags.size)
+
+
+EXPERIMENT = Experiment(TITLES["sequences"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -65,6 +65,11 @@ class Claim:
         """Recorded as holding, and does not."""
         return self.recorded in HOLDING and self.verdict is Verdict.DOES_NOT_HOLD
 
+    @property
+    def undecided(self) -> bool:
+        """Recorded as holding, and undecided."""
+        return self.recorded in HOLDING and self.verdict is Verdict.UNDECIDED
+
     def asdict(self) -> dict[str, Any]:
         """As plain values; an open end of the allowed range is null."""
         return {

@@ -1,56 +1,62 @@
-"""What experiments and phase diagrams do alike: compute or reuse, draw, and write, saying so in the terminal."""
+"""What experiments and phase diagrams do alike: load or compute a data set, and write a figure with its numbers."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
-from rich.markup import escape
 
-from holdfast.cli import terminal
 from holdfast.execution.store import DamagedError, Key, Store
 from holdfast.plots import save, style
 
+# The packages that compute.
+PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 
-def computed(
-    store: Store[xr.Dataset], key: Key, compute: Callable[[], xr.Dataset], say: Callable[[str], None] = terminal.say
-) -> xr.Dataset:
-    """A data set that was kept, or that is computed now and kept for the next call.
 
-    Args:
-        store: where data sets are kept.
-        key: what decides the data set.
-        compute: the data set.
-        say: called with lines, in the markup of rich, on where the data set comes from.
-    """
+class Loaded(NamedTuple):
+    """A data set, and lines that say where it comes from."""
+
+    data: xr.Dataset
+    notes: list[str]
+
+
+def load_or_compute(store: Store[xr.Dataset], key: Key, compute: Callable[[], xr.Dataset]) -> Loaded:
+    """A data set that was saved before, or that is computed now and saved for the next call."""
+    notes, found = [], None
     try:
-        kept = store.load(key)
+        found = store.load(key)
     except DamagedError as error:
-        say(f"  [yellow]computed again:[/yellow] {escape(str(error))}")
-        kept = None
-    if kept is not None:
-        say(f"  reused {escape(str(store.find(key)))}")
-        return kept
+        notes.append(f"computed again: {error}")
+    except ValueError:
+        pass  # code without a source file has no fingerprint; saving says so below
+    if found is not None:
+        return Loaded(found, [f"reused {store.find(key)}"])
     begin = time.monotonic()
     data = compute()
-    say(f"  computed in {time.monotonic() - begin:.1f} s")
+    notes.append(f"computed in {time.monotonic() - begin:.1f} s")
     try:
-        return store.save(key, data)
+        return Loaded(store.save(key, data), notes)
     except (OSError, NotImplementedError, TypeError, ValueError) as error:
-        # A full disk, or data that xarray and zarr have no form for: they raise any of the others. What cannot be kept
-        # can still be shown; only the next call has to compute it again.
-        say(f"  [yellow]not kept for the next call:[/yellow] {escape(str(error))}")
-        return data
+        # A full disk, or data that xarray and zarr have no form for: they raise any of the others. What cannot be saved
+        # can still be drawn; only the next call has to compute it again.
+        return Loaded(data, [*notes, f"not saved for the next call: {error}"])
 
 
-def written(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, name: str) -> list[Path]:
+def write_figure(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, name: str) -> list[Path]:
     """Write a figure as PNG and SVG and its numbers as CSV; returns the paths."""
     with style():
         paths = save(draw(), out, name)
     paths.append(out / f"{name}.csv")
     numbers.to_csv(paths[-1], index=False)
-    for path in paths:
-        terminal.say(f"  wrote {escape(str(path))}")
     return paths
+
+
+def checked_folder(out: Path) -> Path:
+    """A folder for results, made if it does not exist."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, got the file {str(out)!r}")
+    out.mkdir(parents=True, exist_ok=True)
+    return out

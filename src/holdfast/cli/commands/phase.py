@@ -11,7 +11,7 @@ class Arguments:
     """Map where HeteroSGD learns both signals, the invariant one only, nothing, or is unstable.
 
     Planes: step_size (and heterogeneity), time (init scale and steps), sampling (batch size and dimension), overlap
-    (and heterogeneity). What was already computed with the same cells, seeds and version is reused.
+    (and heterogeneity). What was already computed with the same cells, seeds and code is reused.
     """
 
     planes: tyro.conf.Positional[tuple[str, ...]] = ()
@@ -26,7 +26,31 @@ class Arguments:
 
 def execute(arguments: Arguments) -> int:
     """Map the planes."""
-    from holdfast.reproduction.diagrams import map_planes
+    from functools import partial
 
-    map_planes(arguments.planes, arguments.out, cells=arguments.cells, seeds=arguments.seeds)
+    from holdfast.cli import terminal
+    from holdfast.cli.terminal.reproduction import note, show_regions
+    from holdfast.execution.store import DATASETS, FOLDER, Key, Store
+    from holdfast.experiments.phase import PLANES, draw_phase_diagram, numbers, phase_diagram
+    from holdfast.reproduction.results import PACKAGES, checked_folder, load_or_compute, write_figure
+    from holdfast.sensing.trajectory import versions
+
+    names = tuple(dict.fromkeys(arguments.planes or PLANES))
+    unknown = [name for name in names if name not in PLANES]
+    if unknown:
+        raise ValueError(f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}")
+    settings = {"cells": arguments.cells, "seeds": arguments.seeds, "platform": versions()["platform"]}
+    store = Store(checked_folder(arguments.out) / FOLDER, DATASETS)
+    diagrams = {}
+    for name in names:
+        terminal.say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
+        key = Key(f"phase_{name}", settings, ("holdfast.experiments.phase:phase_diagram",), PACKAGES)
+        with terminal.progress(name) as progress:
+            compute = partial(phase_diagram, name, cells=arguments.cells, seeds=arguments.seeds, progress=progress)
+            data, notes = load_or_compute(store, key, compute)
+        paths = write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, f"phase_{name}")
+        for line in (*notes, *(f"wrote {path}" for path in paths)):
+            note(line)
+        diagrams[name] = data
+    show_regions(diagrams)
     return 0

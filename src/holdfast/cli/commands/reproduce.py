@@ -10,8 +10,8 @@ import tyro
 class Arguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
-    What was already computed with the same seeds and version is reused. Exit code 1 if a claim that is recorded as
-    holding does not, or an experiment fails.
+    What was already computed with the same seeds and code is reused. Exit code 1 if an experiment fails, or if a claim
+    that is recorded as holding does not hold or, with all seeds, is undecided.
     """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
@@ -28,10 +28,14 @@ class Arguments:
 
 def execute(arguments: Arguments) -> int:
     """Run the experiments, or name them."""
-    from holdfast.reproduction.runner import EXPERIMENTS, reproduce_all
+    from holdfast.experiments import TITLES, load
 
     if arguments.list:
-        for name, experiment in EXPERIMENTS.items():
-            print(f"{name:12} {experiment.TITLE}")
+        for name, title in TITLES.items():
+            print(f"{name:12} {title}")
         return 0
-    return reproduce_all(arguments.names, arguments.out, quick=arguments.quick, seeds=arguments.seeds)
+    from holdfast.cli.terminal.reproduction import REPORTER
+    from holdfast.reproduction.runner import reproduce
+
+    experiments = {name: load(name) for name in arguments.names or TITLES}
+    return reproduce(experiments, arguments.out, quick=arguments.quick, seeds=arguments.seeds, reporter=REPORTER)

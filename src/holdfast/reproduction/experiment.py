@@ -1,0 +1,83 @@
+"""What an experiment is: a simulation, a figure, numbers and claims that follow from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.core.progress import Progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from holdfast.reproduction.claims import Claim
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to compute.
+
+    Attributes:
+        seeds: of each curve or cell.
+        quick: a quick look: few seeds, and in long experiments a part of the steps or cells.
+
+    Example:
+        >>> Effort(64).steps(1000, part=5), Effort(4, quick=True).steps(1000, part=5)
+        (1000, 200)
+    """
+
+    seeds: int
+    quick: bool = False
+
+    def steps(self, full: int, part: int) -> int:
+        """All steps, or in a quick look one in so many of them."""
+        return full // part if self.quick else full
+
+    @property
+    def slab(self) -> int | None:
+        """How many runs a compiled program holds: in a quick look those of one cell, so that all cells share it."""
+        return self.seeds if self.quick else None
+
+
+# Runs of equal shape share their compiled programs, which take most of the time of a quick look at long experiments:
+# so these use one number of seeds.
+QUICK_SEEDS = 4
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure, theorem or question, with all that it takes to answer it.
+
+    Attributes:
+        title: in a few words.
+        source: one sentence that says what is tested, and where it comes from.
+        left_open: what the source leaves open, and what was chosen instead.
+        seeds: in a full run.
+        quick_seeds: in a quick look.
+        simulate: (effort, progress) -> the data, with a dimension "seed".
+        draw: the figure, from the data.
+        numbers: what the figure shows, as a table.
+        claims: what the source says, measured on the data.
+
+    Example:
+        >>> from holdfast.experiments import load
+        >>> experiment = load("figure_2")
+        >>> data = experiment.simulate(Effort(seeds=1000), None)
+        >>> [claim.verdict.value for claim in experiment.claims(data)]
+        ['holds with our choice', 'holds with our choice']
+    """
+
+    title: str
+    source: str
+    left_open: tuple[str, ...]
+    seeds: int
+    quick_seeds: int
+    simulate: "Callable[[Effort, Progress | None], xr.Dataset]"
+    draw: "Callable[[xr.Dataset], Figure]"
+    numbers: "Callable[[xr.Dataset], pd.DataFrame]"
+    claims: "Callable[[xr.Dataset], list[Claim]]"
+
+    def effort(self, *, quick: bool = False, seeds: int | None = None) -> Effort:
+        """Of a full run or a quick look, with so many seeds if they are given."""
+        return Effort(seeds or (self.quick_seeds if quick else self.seeds), quick)

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+from holdfast.environments import two_point, uniform
+from holdfast.experiments import phase
+from holdfast.plots import style
+from holdfast.theory.lyapunov import two_point_threshold
+from holdfast.theory.window import threshold_heterogeneity
+
+
+def own_two_point(bias, heterogeneity):
+    """The same law, but not known by its closed form."""
+    return two_point(bias, heterogeneity)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.01])
+def test_the_threshold_of_any_law_is_found_by_its_exponent(exponent):
+    step_size = np.array([0.05, 0.1, 0.2])
+    closed = two_point_threshold(step_size, phase.BIAS, exponent)
+    assert phase.least_heterogeneity(own_two_point, step_size, exponent) == pytest.approx(closed, abs=0.02)
+
+
+def test_the_threshold_of_a_continuum_is_that_of_the_theory():
+    found = phase.least_heterogeneity(uniform, np.array([0.1]))
+    assert found == pytest.approx([threshold_heterogeneity(uniform, phase.BIAS, 0.1)], abs=0.05)
+    assert np.isnan(phase.least_heterogeneity(uniform, np.array([0.001]))).all()  # above the range that is drawn
+
+
+DIMENSIONS = {
+    "step_size": {"heterogeneity": [2.0, 8.0], "step_size": [0.05, 0.1]},
+    "time": {"step": [10, 20], "init_scale": [1e-3, 1e-2]},
+    "sampling": {"dimension": [10, 20], "batch_size": [100, 1000]},
+    "overlap": {"heterogeneity": [2.0, 8.0], "overlap": [0.0, 0.5]},
+}
+
+
+@pytest.mark.parametrize("plane", phase.PLANES)
+def test_curves_are_drawn_for_any_law(plane):
+    values = {name: (tuple(DIMENSIONS[plane]), np.ones((2, 2), int)) for name in ("spurious", "residual", "region")}
+    data = xr.Dataset(values, DIMENSIONS[plane], {"plane": plane, "seeds": 2})
+    for law in (two_point, own_two_point, uniform):
+        with style():
+            figure = phase.draw_phase_diagram(data, law)
+        assert all(axes.get_lines() for axes in figure.axes if axes.get_label() != "<colorbar>")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"plane": "nowhere"}, "planes must be among step_size, time, sampling, overlap, got 'nowhere'"),
+        ({"cells": 1}, "cells must be a whole number of at least 2, got 1"),
+        ({"seeds": 1}, "seeds must be a whole number of at least 2, got 1"),
+    ],
+)
+def test_odd_arguments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        phase.phase_diagram(**options)

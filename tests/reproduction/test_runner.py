@@ -1,0 +1,255 @@
+import json
+import shutil
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from holdfast.cli.terminal.reproduction import REPORTER
+from holdfast.core.statistics import median
+from holdfast.execution import store
+from holdfast.experiments import figure_3
+from holdfast.plots import new_figure
+from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.experiment import Effort, Experiment
+from holdfast.reproduction.runner import reproduce
+
+
+class Counter:
+    """Counts how often the simulation of a toy is called, and what value it returns."""
+
+    def __init__(self, value=1.0):
+        self.value, self.computed = value, 0
+
+
+def toy(name, counter, **changed):
+    """An experiment that takes no time."""
+
+    def simulate(effort, progress):
+        counter.computed += 1
+        progress(1, 1)
+        values = counter.value + np.zeros((2, effort.seeds), np.float32)
+        coordinates = {"batching": ["hetero", "pooled"], "seed": np.arange(effort.seeds)}
+        return xr.Dataset({"share": (("batching", "seed"), values)}, coordinates, {"threshold": 0.5})
+
+    def draw(data):
+        figure, (axes,) = new_figure(1, "toy")
+        axes.plot(data["seed"], data["share"].sel(batching="pooled"))
+        return figure
+
+    def claims(data):
+        allowed = (data.attrs["threshold"], np.inf)
+        measured = median(data["share"].sel(batching="hetero"))
+        return [Claim(f"{name}-holds", name, "It holds.", "d=1", measured, allowed, Verdict.HOLDS, "[why]")]
+
+    parts = {
+        "title": f"title of {name}",
+        "source": f"About {name}.",
+        "left_open": ("The number of seeds.",),
+        "seeds": 20,
+        "quick_seeds": 7,
+        "simulate": simulate,
+        "draw": draw,
+        "numbers": lambda data: data["share"].to_dataframe().reset_index(),
+        "claims": claims,
+    }
+    return Experiment(**parts | changed)
+
+
+@pytest.fixture
+def counter():
+    return Counter()
+
+
+@pytest.fixture
+def toys(counter):
+    return {name: toy(name, counter) for name in ("first", "second", "third")}
+
+
+def run(experiments, out, **options):
+    return reproduce(experiments, out, reporter=REPORTER, **options)
+
+
+def written_claims(folder):
+    return json.loads((folder / "claims.json").read_text())
+
+
+def test_figures_numbers_claims_and_report_are_written(tmp_path, monkeypatch, capsys):
+    small = {"figure_3": figure_3.EXPERIMENT}
+    monkeypatch.setattr(figure_3, "GIVEN", replace(figure_3.GIVEN, dimension=12, every=50))
+    assert run(small, tmp_path, seeds=48) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "figure_3.png", "figure_3.svg", "figure_3.csv", "claims.json", "report.html", ".computed",
+    }  # fmt: skip
+    assert (tmp_path / "figure_3.png").stat().st_size > 20_000
+    numbers = pd.read_csv(tmp_path / "figure_3.csv")
+    assert set(numbers["signal"]) == {"invariant", "spurious", "residual"}
+    claims = written_claims(tmp_path)["claims"]
+    assert len({claim["id"] for claim in claims}) == len(claims) == 4
+    report = (tmp_path / "report.html").read_text()
+    for claim in claims:
+        assert claim["verdict"] in list(Verdict)
+        assert claim["measured"]["low"] <= claim["measured"]["value"] <= claim["measured"]["high"]
+        assert report.count(f'id="claim-{claim["id"]}"') == 1
+    output = capsys.readouterr().out
+    assert "wrote" in output
+    assert "verdict" in output
+    # The second time nothing is simulated, and all is as before.
+    monkeypatch.setattr(figure_3, "run_simulation", None)
+    (tmp_path / "figure_3.csv").unlink()
+    assert run(small, tmp_path, seeds=48) == 0
+    assert "reused" in capsys.readouterr().out
+    assert (tmp_path / "report.html").read_text() == report
+    assert written_claims(tmp_path)["claims"] == claims
+    assert pd.read_csv(tmp_path / "figure_3.csv").equals(numbers)
+
+
+def test_what_is_computed_is_reused_until_something_changes(counter, toys, tmp_path, monkeypatch, capsys):
+    first = {"first": toys["first"]}
+    counts = []
+    for options in ({}, {}, {"seeds": 8}, {"seeds": 8}, {}, {"quick": True, "seeds": 8}):
+        assert run(first, tmp_path, **options) == 0
+        counts.append(counter.computed)
+    assert counts == [1, 1, 2, 2, 2, 3]
+    output = capsys.readouterr().out
+    assert output.count("computed in") == 3
+    assert output.count("  reused") == 3
+    monkeypatch.setattr(store, "fingerprint", lambda modules: "other code")
+    assert run(first, tmp_path) == 0
+    assert counter.computed == 4
+
+
+def test_a_damaged_result_is_computed_again(counter, toys, tmp_path, capsys):
+    first = {"first": toys["first"]}
+    assert run(first, tmp_path) == 0
+    (entry,) = (tmp_path / ".computed" / "first").iterdir()
+    shutil.rmtree(entry / "share")
+    capsys.readouterr()
+    assert run(first, tmp_path) == 0
+    assert capsys.readouterr().out.count("computed again:") == 1
+    assert counter.computed == 2
+    assert run(first, tmp_path) == 0
+    assert counter.computed == 2
+
+
+def test_a_run_that_is_killed_leaves_no_result(counter, toys, tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    first = {"first": toys["first"]}
+    with monkeypatch.context() as patch:
+        patch.setattr(store.os, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(first, tmp_path)
+    assert not [path for path in (tmp_path / ".computed").rglob("*") if path.is_file()]
+    assert run(first, tmp_path) == 0
+    assert counter.computed == 2
+
+
+def test_an_interrupt_ends_what_is_computed_at_the_same_time(counter, tmp_path):
+    began, finished = threading.Event(), []
+
+    def interrupted(effort, progress):
+        assert began.wait(30)  # the second is computed at the same time
+        raise KeyboardInterrupt
+
+    def long(effort, progress):
+        began.set()
+        for step in range(1000):
+            progress(step, 1000)
+            time.sleep(0.01)
+        finished.append(effort)
+
+    both = {"first": toy("first", counter, simulate=interrupted), "second": toy("second", counter, simulate=long)}
+    with pytest.raises(KeyboardInterrupt):
+        run(both, tmp_path)
+    assert not finished
+
+
+def test_what_cannot_be_saved_is_still_drawn(counter, toys, tmp_path, capsys):
+    simulate = toys["first"].simulate
+    odd = toy("first", counter, simulate=lambda *given: _with_pairs(simulate(*given)))
+    assert run({"first": odd}, tmp_path) == 0
+    assert "not saved for the next call" in capsys.readouterr().out
+    assert (tmp_path / "first.png").exists()
+
+
+def test_an_object_with_values_of_its_own_is_not_saved(counter, toys, tmp_path, capsys):
+    changed = toy("first", counter, simulate=partial(toys["first"].simulate))
+    assert run({"first": changed}, tmp_path) == run({"first": changed}, tmp_path) == 0
+    assert counter.computed == 2
+    assert capsys.readouterr().out.count("not saved for the next call") == 2
+
+
+def _with_pairs(data):
+    """With a coordinate that zarr does not know."""
+    pairs = pd.MultiIndex.from_product([[1, 2], [3, 4]], names=["one", "two"])
+    return data.assign_coords(xr.Coordinates.from_pandas_multiindex(pairs, "pair"))
+
+
+def test_an_experiment_that_fails_does_not_lose_the_others(counter, toys, tmp_path, capsys):
+    def fail(data):
+        raise RuntimeError("no [ink] left")
+
+    assert run(toys | {"second": toy("second", counter, draw=fail)}, tmp_path) == 1
+    for name in ("first", "third"):
+        assert all((tmp_path / f"{name}.{ending}").exists() for ending in ("png", "svg", "csv"))
+    written = written_claims(tmp_path)
+    assert [claim["id"] for claim in written["claims"]] == ["first-holds", "third-holds"]
+    assert written["failed"] == {"second": "RuntimeError: no [ink] left"}
+    assert "no [ink] left" in (tmp_path / "report.html").read_text()
+    output = capsys.readouterr()
+    assert "2 of 3 second" in output.out
+    assert output.err.endswith("second failed: RuntimeError: no [ink] left\n")
+    assert "Traceback" in output.err
+
+
+def test_an_id_that_is_taken_counts_as_a_failure(counter, toys, tmp_path):
+    assert run(toys | {"second": toy("first", counter)}, tmp_path) == 1
+    assert "second" in written_claims(tmp_path)["failed"]
+
+
+def test_a_broken_claim_changes_the_exit_code_but_not_in_a_quick_look(counter, toys, tmp_path, capsys):
+    first = {"first": toys["first"]}
+    counter.value = 0.1
+    assert run(first, tmp_path) == 1
+    assert "not this time: first-holds" in capsys.readouterr().out
+    assert written_claims(tmp_path)["quick"] is False
+    assert run(first, tmp_path, quick=True) == 0
+    assert "not this time: first-holds" in capsys.readouterr().out
+    assert written_claims(tmp_path)["quick"] is True
+    assert written_claims(tmp_path)["seeds"] == {"first": 7}
+    assert "quick look" in (tmp_path / "report.html").read_text()
+
+
+def test_an_undecided_claim_fails_a_full_run_only(counter, tmp_path, capsys):
+    def claims(data):
+        values = np.linspace(-1, 1, data.sizes["seed"])
+        return [Claim("first-holds", "first", "It holds.", "d=1", median(values), (0, np.inf), Verdict.HOLDS, "why")]
+
+    first = {"first": toy("first", counter, claims=claims)}
+    assert run(first, tmp_path) == 1
+    assert "undecided this time: first-holds" in capsys.readouterr().out
+    assert written_claims(tmp_path)["undecided"] == ["first-holds"]
+    for options in ({"quick": True}, {"seeds": 8}):  # fewer seeds than the experiment asks for
+        assert run(first, tmp_path, **options) == 0
+        assert written_claims(tmp_path)["undecided"] == []
+    assert "undecided this time" not in capsys.readouterr().out
+
+
+def test_a_run_without_a_reporter_says_nothing(toys, tmp_path, capsys):
+    assert reproduce(toys, tmp_path) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_effort():
+    experiment = toy("first", Counter())
+    assert experiment.effort() == Effort(20)
+    assert experiment.effort(quick=True) == Effort(7, quick=True)
+    assert experiment.effort(quick=True, seeds=9) == Effort(9, quick=True)
+    assert (Effort(9).slab, Effort(9, quick=True).slab) == (None, 9)

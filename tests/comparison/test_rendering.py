@@ -1,41 +1,16 @@
 import json
 import re
-from html.parser import HTMLParser
 
 from holdfast.cli.terminal.comparison import show_comparison
 from holdfast.comparison import summarize, to_html, to_json, to_markdown
 from holdfast.comparison.summary import number
 
 
-class Reader(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.ids, self.links, self.text = [], [], [], ""
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        assert tag not in ("script", "link")
-        attributes = dict(attributes)
-        self.ids += [attributes["id"]] if "id" in attributes else []
-        self.links += [attributes["href"]] if "href" in attributes else []
-        self.open += [tag] if tag not in ("meta", "br") else []
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, self.getpos()
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def test_the_page_stands_alone(small):
-    comparison, _ = small
-    read = Reader(to_html(summarize(comparison), quick=True))
-    assert len(read.ids) == len(set(read.ids))
-    assert set(read.links) - {f"#{name}" for name in read.ids} == {"report.html"}
+def test_the_page_stands_alone(small, parse_page):
+    page = parse_page(to_html(summarize(small[0]), quick=True))
+    page.assert_stands_alone("report.html")
     for words in ("quick look", "IRMv1, published", "toy_1_1", "least squares", "scikit-learn"):
-        assert words in read.text
+        assert words in page.text
 
 
 def test_tables_show_published_results_and_recorded_ones(small):

@@ -24,8 +24,8 @@ def to_markdown(summary: ComparisonSummary) -> str:
 
 def _markdown_table(table: ScoreTable) -> str:
     rows = [("method", *table.columns)]
-    for title, scores in table.rows.items():
-        rows.append((title, *(_markdown_cell(scores[test]) if test in scores else "" for test in table.columns)))
+    for method, scores in table.rows:
+        rows.append((method.title, *(_markdown_cell(scores[test]) if test in scores else "" for test in table.columns)))
     for title, means in table.published.items():
         rows.append((f"*{title}*", *(number(means[test]) if test in means else "" for test in table.columns)))
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
@@ -75,7 +75,8 @@ def to_html(summary: ComparisonSummary, *, quick: bool = False) -> str:
         summary: what the page says.
         quick: whether this was a quick look with few seeds; the page then says so.
     """
-    contents = {each.group.name.replace(" ", "-"): each.group.name.capitalize() for each in summary.groups}
+    groups = {each.group.name.replace(" ", "-"): each for each in summary.groups}
+    contents = {anchor: each.group.name.capitalize() for anchor, each in groups.items()}
     contents["methods"] = "Methods and how they are tuned"
     if summary.failures:
         contents["failures"] = "Cells that failed"
@@ -85,6 +86,7 @@ def to_html(summary: ComparisonSummary, *, quick: bool = False) -> str:
         quick=quick,
         contents=contents,
         summary=summary,
+        groups=groups,
         legend=LEGEND,
         origin={
             "Tests": str(len(summary.tests)),

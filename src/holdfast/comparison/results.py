@@ -34,7 +34,7 @@ class Ranking:
 
     @property
     def leaders(self) -> list[str]:
-        """The method with the lowest mean, and those that cannot be told from it; empty if there are no methods."""
+        """The method with the lowest mean, and those whose difference to it may be 0; empty if there are no methods."""
         best = [name for name in self.values if name not in self.behind]
         return best + [name for name, difference in self.behind.items() if difference.low <= 0]
 

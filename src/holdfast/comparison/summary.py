@@ -46,8 +46,9 @@ class Score:
 
     @property
     def marks(self) -> str:
-        """What stands behind the number in a table."""
-        return ("*" if self.leads else "") + (" r" if self.recorded else "") + (f" n={self.seeds}" * self.unfinished)
+        """Written after the number in a table, see `LEGEND`."""
+        seeds = f" n={self.seeds}" if self.unfinished else ""
+        return ("*" if self.leads else "") + (" r" if self.recorded else "") + seeds
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,13 @@ class ScoreTable:
     Attributes:
         title: what the numbers are.
         tests: the columns.
-        rows: title of the method -> test -> score; tests that do not apply are missing.
+        rows: method and test -> score; tests that do not apply are missing.
         published: title of the row -> test -> mean that others published.
     """
 
     title: str
     tests: tuple[RankedTest, ...]
-    rows: dict[str, dict[str, Score]]
+    rows: tuple[tuple[ComparedMethod, dict[str, Score]], ...]
     published: dict[str, dict[str, float]]
 
     @property
@@ -195,22 +196,20 @@ def _findings(test: str, ranking: Ranking, methods: dict[str, ComparedMethod]) -
 
 
 def _table(comparison: Comparison, group: Group, tests: tuple[RankedTest, ...], measure: Measure) -> ScoreTable:
-    rows = {
-        method.title: {
-            each.test.name: each.scores[measure][method.name] for each in tests if method.name in each.scores[measure]
-        }
+    scores = {each.test.name: each.scores[measure] for each in tests}
+    rows = (
+        (method, {test: by_method[method.name] for test, by_method in scores.items() if method.name in by_method})
         for method in comparison.methods
-    }
-    names = [each.test.name for each in tests]
+    )
     published = {
-        f"{name}, published": {test: means[test] for test in names if test in means}
+        f"{name}, published": {test: means[test] for test in scores if test in means}
         for name, means in PUBLISHED.items()
         if measure == "error"
     }
     return ScoreTable(
         f"{group.name.capitalize()}: {TITLES[measure]}",
         tests,
-        {title: row for title, row in rows.items() if row},
+        tuple((method, row) for method, row in rows if row),
         {title: row for title, row in published.items() if row},
     )
 

@@ -20,8 +20,8 @@ def _table(scores: ScoreTable) -> Table:
     table.add_column("method")
     for test in scores.columns:
         table.add_column(test, justify="right")
-    for title, row in scores.rows.items():
-        table.add_row(title, *(_cell(row[test]) if test in row else "" for test in scores.columns))
+    for method, row in scores.rows:
+        table.add_row(method.title, *(_cell(row[test]) if test in row else "" for test in scores.columns))
     for title, means in scores.published.items():
         cells = (number(means[test]) if test in means else "" for test in scores.columns)
         table.add_row(f"[dim]{title}[/dim]", *cells)

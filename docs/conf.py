@@ -53,10 +53,23 @@ def write_reference(folder: Path) -> None:
         for module in modules(f"holdfast.{name}"):
             heading = [] if module == f"holdfast.{name}" else [f"## {module.removeprefix('holdfast.')}"]
             sections += [*heading, f"```{{eval-rst}}\n.. automodule:: {module}\n```"]
-        text = "\n\n".join(sections) + "\n"
-        page = folder / f"{name}.md"
-        if not page.exists() or page.read_text() != text:  # pages that did not change are not built again
-            page.write_text(text)
+        write(folder / f"{name}.md", "\n\n".join(sections) + "\n")
+
+
+def write_names(path: Path) -> None:
+    """Write a table of the names that settings accept, which vocabulary.md includes."""
+    rows = ["| kind | name | meaning |", "|---|---|---|"]
+    for module in ("holdfast.sensing.names", "holdfast.completion.names"):
+        for kind, names in vars(importlib.import_module(module)).items():
+            if isinstance(names, dict) and kind.isupper():
+                rows += [f"| {kind.lower()} | {name} | {part.words} |" for name, part in names.items()]
+    write(path, "\n".join(rows) + "\n")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file unless it has this text already, so that pages that did not change are not built again."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
 
 
 def as_restructured_text(app, what, name, obj, options, lines) -> None:
@@ -104,3 +117,4 @@ def setup(app) -> None:
 
 
 write_reference(Path(__file__).parent / "api")
+write_names(Path(__file__).parent / "api" / "names.txt")

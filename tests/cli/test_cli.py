@@ -142,7 +142,7 @@ def test_the_core_imports_with_jax_and_numpy_alone():
     """On an accelerator machine nothing else may be installed."""
     script = (
         "import sys\n"
-        "absent = ('xarray', 'zarr', 'pandas', 'matplotlib', 'rich', 'tyro', 'lazy_loader')\n"
+        "absent = 'xarray zarr pandas matplotlib sklearn rich tyro lazy_loader typing_extensions jinja2'.split()\n"
         "sys.modules.update(dict.fromkeys(absent))\n"
         "from holdfast.sensing.settings import Settings\n"
         "from holdfast.sensing.simulation import execute\n"

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple
 
-from typing_extensions import Doc
+try:
+    from typing_extensions import Doc
+except ModuleNotFoundError:  # it comes with the command line, whose help texts are the only readers
+    Doc = str  # type: ignore[misc, assignment]
 
 
 class Named(NamedTuple):

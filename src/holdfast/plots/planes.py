@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
 from matplotlib.patches import Patch
 
-# Shares below this are shown as this: the scale is logarithmic.
+# Smaller shares have the colour of this one: the scale is logarithmic.
 LEAST = 1e-6
 REGION_COLOURS = ("#d9d9d9", "#8fbbda", "#e8a798", "#5b5b5b")
 
@@ -17,9 +17,9 @@ def draw_plane(axes: Axes, values: xr.DataArray, title: str, names: Mapping[int,
     """Draw values over the (y, x) dimensions of an array; with names, as regions with a key."""
     y, x = (values[name].values.astype(float) for name in values.dims)
     if names is None:
-        shown = np.clip(values.values, LEAST, 1.0)
+        clipped = np.clip(values.values, LEAST, 1.0)
         image = axes.pcolormesh(
-            x, y, shown, norm=LogNorm(LEAST, 1.0), cmap="viridis", shading="nearest", rasterized=True
+            x, y, clipped, norm=LogNorm(LEAST, 1.0), cmap="viridis", shading="nearest", rasterized=True
         )
         axes.figure.colorbar(image, ax=axes, pad=0.02).set_label("white: all runs diverged")
     else:

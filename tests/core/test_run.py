@@ -115,7 +115,7 @@ def test_global_precision_and_generator_do_not_matter():
         np.testing.assert_array_equal(execute(SMALL).values["distance"], plain.values["distance"])
 
 
-def test_a_failure_in_one_slab_stops_the_others_and_is_told():
+def test_a_failure_in_one_slab_stops_the_others_and_is_raised():
     seen = []
 
     def progress(done, total):

@@ -88,7 +88,7 @@ def test_entries_are_uniform(count):
     assert np.abs(shares - 1 / count).max() < 5 * np.sqrt(1 / count / 60_000)
 
 
-def test_without_observed_entries_there_is_no_gradient():
+def test_without_observed_entries_the_gradient_vanishes():
     empty = matrix_completion(np.ones((3, 4)), np.zeros((3, 4)))
     for gradient in (
         one_entry(empty),

@@ -60,13 +60,13 @@ def test_noise_has_the_given_variance(sensing, ensemble):
     assert noise.var() == pytest.approx(3.0, abs=5 * 3 * np.sqrt(2 / 8000))
 
 
-def test_a_continuum_cannot_be_kept(ensemble):
+def test_a_continuum_has_no_fixed_data_set(ensemble):
     problem = matrix_sensing(orthonormal_frame(4, 2), 1, gaussian(1.0, 2.0))
     with pytest.raises(ValueError, match="finitely many environments"):
         collect(problem, ensemble, 10)
 
 
-def test_unequal_probabilities_cannot_be_kept_in_equal_numbers(ensemble):
+def test_unequal_probabilities_have_no_fixed_data_set_of_equal_numbers(ensemble):
     problem = matrix_sensing(orthonormal_frame(4, 2), 1, table([0.0, 2.0], [0.9, 0.1]))
     with pytest.raises(ValueError, match=r"probabilities must be equal.*\[0.9, 0.1\]"):
         collect(problem, ensemble, 10)

@@ -68,7 +68,7 @@ def test_scaled_measurements_are_brought_to_scale_one():
 
 
 @pytest.mark.parametrize("case", ["one", "identical", "noise", "no invariant"])
-def test_data_that_cannot_say_are_told_so(case):
+def test_data_that_cannot_answer_say_so(case):
     problem, x, y, labels = measured(4, ranks=(1, 1), noise=0.5)
     if case == "one":
         x, y, labels = x[labels == 0], y[labels == 0], labels[labels == 0]

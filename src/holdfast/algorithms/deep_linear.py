@@ -11,7 +11,7 @@ from holdfast.problems.deep_linear_network import LayerGradient, Layers
 
 
 def deep_linear(gradient: LayerGradient, start: Layers, step_size: ArrayLike, ridge: ArrayLike) -> Algorithm:
-    """Gradient descent on the layers, with whatever gradient of the data it is given.
+    """Gradient descent on the layers, with any gradient of the data.
 
         W_l <- (1 - 2 eta lambda) W_l - eta G_l,    G = gradient of (1 / 2N) sum_{(i,j) in I} (A_ij - A*_ij)^2
 
@@ -46,10 +46,10 @@ def repeated(algorithm: Algorithm, times: int) -> Algorithm:
     def step(key: jax.Array, state: State, number: ArrayLike) -> State:
         keys = jax.random.split(key, times)
 
-        def substep(place: ArrayLike, state: State) -> State:
-            return algorithm.step(keys[place], state, times * number + place)
+        def substep(index: ArrayLike, state: State) -> State:
+            return algorithm.step(keys[index], state, times * number + index)
 
-        # The last one stands outside of the loop, where XLA fuses it with what comes after.
+        # The last one is outside of the loop, so that XLA can fuse it with what follows.
         return substep(times - 1, jax.lax.fori_loop(0, times - 1, substep, state))
 
     return Algorithm(algorithm.init, step, algorithm.parameters)

@@ -71,7 +71,7 @@ def factored(
     signed: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Algorithm:
-    """Gradient descent on the factors, with whatever gradient it is given.
+    """Gradient descent on the factors, with any gradient.
 
         U <- (I - eta G) U,    V <- (I + eta G) V,    U_0 = V_0 = alpha I
 

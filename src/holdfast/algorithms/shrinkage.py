@@ -14,22 +14,22 @@ Trace = Callable[[RankOneGradient, jax.Array], jax.Array]
 
 
 def known_trace(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
-    """Tau = tr(A* + A(e)), if the truth is known."""
+    """The exact tau = tr(A* + A(e)), for which the truth must be known."""
     return jnp.trace(seen.signal)
 
 
 def estimated_trace(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
-    """Tau = mean of the responses, its moment estimate."""
+    """The moment estimate of tau = tr(A* + A(e)): the mean of the responses."""
     return seen.trace
 
 
 def operator_norm(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
-    """Tau = ||A* + A(e)||, as printed in the paper: not what cancels the trace."""
+    """The tau = ||A* + A(e)|| that is printed in the paper, which does not cancel the trace."""
     return jnp.max(jnp.abs(jnp.linalg.eigvalsh(seen.signal)))
 
 
 def no_shrinkage(seen: RankOneGradient, fitted: jax.Array) -> jax.Array:
-    """Tau = tr P, which makes the shrinkage the identity."""
+    """The choice tau = tr P, with which the shrinkage is the identity."""
     return jnp.trace(fitted)
 
 
@@ -41,7 +41,7 @@ def shrinkage(
     trace: Trace = estimated_trace,
     dtype=None,
 ) -> Algorithm:
-    """Algorithm 4 of Xu, Gu and Fang (NeurIPS 2024), with the trace in the place of their operator norm.
+    """Algorithm 4 of Xu, Gu and Fang (NeurIPS 2024), with the trace instead of their operator norm.
 
         U <- (I - eta G) U / (1 - eta (||U||_F^2 - tau))
 
@@ -53,7 +53,7 @@ def shrinkage(
         dimension: d.
         step_size: eta.
         init_scale: alpha.
-        trace: how tau is found.
+        trace: how tau is computed.
         dtype: of the factor.
     """
 

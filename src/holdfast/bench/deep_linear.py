@@ -1,8 +1,8 @@
-"""Deep linear networks: SGD steps a second in the loop of the library, against two programs in PyTorch.
+"""Deep linear networks: SGD steps a second in this library, against two programs in PyTorch.
 
 The first is what one would write for a single run: a network of parameters, a loss at one entry, backward, a step.
 The second does the same for all seeds at once, with batched products. Both draw their entries before the clock
-starts, which the loop of the library does not.
+starts, which this library does not.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ WIDTHS = (2, 6)
 
 def against_torch(quick: bool) -> dict[str, dict[str, float]]:
     """Steps a second, summed over 64 seeds, of the 2 x 2 case with narrow and wider layers; PyTorch where installed."""
-    table = {}
+    results = {}
     for width in WIDTHS:
         steps = 5_000 if quick else 100_000
         ours = _ours(width, steps)
@@ -33,8 +33,8 @@ def against_torch(quick: bool) -> dict[str, dict[str, float]]:
             row["holdfast_over_batched_torch"] = row["holdfast"] / row["torch_batched"]
             row["holdfast_over_batched_torch_by_hand"] = row["holdfast"] / row["torch_batched_by_hand"]
         row["seconds_for_64_million_steps"] = 64e6 / row["holdfast"]
-        table[f"width {width}"] = row
-    return table
+        results[f"width {width}"] = row
+    return results
 
 
 def _widths(width: int) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ def batched_torch(layers: tuple[np.ndarray, ...], entries: np.ndarray) -> list[n
 
 
 def batched_torch_by_hand(layers: tuple[np.ndarray, ...], entries: np.ndarray) -> list[np.ndarray]:
-    """All runs in one program, with the rank-one gradients of this library written in PyTorch: the hardest opponent.
+    """All runs in one program, with the rank-one gradients of this library written in PyTorch: the strongest baseline.
 
     Args:
         layers: the starts, with a leading axis of runs.

@@ -35,7 +35,7 @@ def law_against_data(quick: bool) -> dict:
     """Seconds per trajectory of both oracles, for both ensembles, at d=100, m=8000.
 
     The explicit oracle is timed over a few steps and scaled to the whole run: each of its steps costs the same. Two
-    numbers are given for it: one trajectory alone, and as many as there are cores side by side. The third is a plain
+    numbers are given for it: one trajectory alone, and one on each core. The third is a plain
     NumPy program: draw the batch, multiply it by the residual and by the errors. Over the product limit the
     ratio is the largest that the law could reach against one explicit trajectory.
     """
@@ -79,7 +79,7 @@ def numpy_step_seconds(ensemble: str) -> float:
 
 
 def cost_against_batch_size(quick: bool) -> dict[str, float]:
-    """Seconds per trajectory of the law for growing m: it must not matter."""
+    """Seconds per trajectory of the law for growing m: they should not depend on it."""
     seeds = 64 if quick else 256
     sizes = (80, 8_000, 800_000, 8_000_000)
     # Rounds over all sizes, so that a slow moment of the machine does not fall on one of them.
@@ -93,14 +93,14 @@ def _law_run(settings: Settings) -> Callable[[], object]:
 
 
 def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
-    """Seconds per trajectory of the law for growing d, beside the matrix-product limit."""
-    table = {}
+    """Seconds per trajectory of the law for growing d, with the matrix-product limit."""
+    results = {}
     for dimension in (25, 50, 100) if quick else (25, 50, 100, 200, 400):
         seeds = max(32, 256 * 100**2 // dimension**2 // (4 if quick else 1) // 32 * 32)
         seconds = seconds_per_trajectory(replace(PAPER, dimension=dimension, seeds=seeds), 2)
         limit = 4 * dimension**3 * PAPER.steps / product_rate(dimension, slab_size(replace(PAPER, dimension=dimension)))
-        table[str(dimension)] = {"law_seconds": seconds, "share_of_product_limit": limit / seconds}
-    return table
+        results[str(dimension)] = {"law_seconds": seconds, "share_of_product_limit": limit / seconds}
+    return results
 
 
 def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
@@ -110,7 +110,7 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
     smaller d is. The second share is that of the time that products at the full rate and the draw alone would take.
     """
     count = 20_000
-    table = {}
+    results = {}
     for dimension in (30, 100) if quick else (30, 100, 200, 400):
         frame = orthonormal_frame(dimension, 2).astype(np.float32)
         problem = matrix_sensing(frame, 1, two_point(1.0, 6.0))
@@ -118,13 +118,13 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
         seconds = _quadratic_seconds(problem, batch, count)
         products = 4 * count * dimension**2 / product_rate(dimension, 8)
         draw = _draw_seconds(dimension, count)
-        table[str(dimension)] = {
+        results[str(dimension)] = {
             "seconds": seconds,
             "share_of_product_rate": products / seconds,
             "draw_seconds": draw,
             "share_of_products_and_draw": (products + draw) / seconds,
         }
-    return table
+    return results
 
 
 def _draw_seconds(dimension: int, count: int) -> float:

@@ -1,4 +1,4 @@
-"""Timing on a shared machine, and the limits that times are held against."""
+"""Timing on a shared machine, and the limits of the machine that times are compared with."""
 
 import time
 from collections.abc import Callable

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 # A singular value is gone when it falls below the first share of the scale, and back when it rises above the second.
-# In between the rank stays what it was, so that a value that wanders about one mark makes no jumps.
+# In between the rank does not change, so that a value that fluctuates around one threshold makes no jumps.
 GONE, BACK = 0.01, 0.1
 # A run has sat at a rank, and not only passed through it on its way from the start, after this many memory times of
 # the ridge.
@@ -38,7 +38,7 @@ def ranks(singular_values: np.ndarray, scale: float, gone: float = GONE, back: f
 
     Args:
         singular_values: (..., records, values) of the fitted matrix.
-        scale: to which they are compared, a number that belongs to the problem, so that the rank can become 0.
+        scale: to which they are compared; a number of the problem, not of the fit, so that the rank can become 0.
         gone: a value is lost below this share of the scale.
         back: a value is found again above this share.
 
@@ -61,7 +61,7 @@ def jumps(steps: np.ndarray, path: np.ndarray) -> list[Jump]:
 
     Args:
         steps: (records,), the number of steps done at each record.
-        path: (records,), the rank there.
+        path: (records,), the rank at each record.
 
     Example:
         >>> jumps(np.array([0, 10, 20, 30]), np.array([2, 2, 1, 1]))
@@ -76,7 +76,7 @@ def jumps(steps: np.ndarray, path: np.ndarray) -> list[Jump]:
 
 
 def before_divergence(steps: np.ndarray, diverged_at: np.ndarray) -> np.ndarray:
-    """Which records show a run that still moves, (runs, records): a diverged one stays frozen at its last state.
+    """Which records are from before a run diverged, (runs, records): afterwards it stays frozen at its last state.
 
     Args:
         steps: (records,), the number of steps done at each record.
@@ -95,10 +95,10 @@ class Waiting(NamedTuple):
     """How long each run waited for a jump down from a rank at which it sat.
 
     Attributes:
-        sat: (runs,), whether it sat at the rank at all, before it diverged if it did.
-        jumped: (runs,), whether it left the rank downwards after sitting there.
-        waited: (runs,), steps from the moment it had sat until the jump, or until the last record, of the run or
-            before it diverged.
+        sat: (runs,), whether it sat at the rank before it diverged, if it did.
+        jumped: (runs,), whether it left the rank downwards after sitting at it.
+        waited: (runs,), steps from the moment it had sat until the jump, or else until the last record before the
+            end or the divergence.
         jump_step: (runs,), the step of the jump, or -1.
         rose: (runs,), whether the rank ever rose after a run had sat.
     """
@@ -113,14 +113,13 @@ class Waiting(NamedTuple):
 def waiting(steps: np.ndarray, paths: np.ndarray, rank: int, sitting: float, diverged_at: np.ndarray) -> Waiting:
     """When runs leave a rank downwards, counted from the moment they have sat at it.
 
-    What happens before belongs to the start: a run that reaches a lower rank without a stay of `sitting` steps at
-    this one has not jumped, it has never been there. What a run shows after it diverged is not looked at: its frozen
-    state would seem to sit for ever.
+    A run that reaches a lower rank without a stay of `sitting` steps at this one has not jumped: it only passed through
+    on its way from the start. Records after a run diverged are left out: its frozen state would seem to sit for ever.
 
     Args:
         steps: (records,), the number of steps done at each record.
-        paths: (runs, records), the rank there.
-        rank: the one to be left.
+        paths: (runs, records), the rank at each record.
+        rank: the rank that they leave.
         sitting: steps at the rank, without a break, that count as sitting.
         diverged_at: (runs,), the step at which a run diverged, -1 where it did not.
 

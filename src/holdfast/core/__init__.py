@@ -1,1 +1,1 @@
-"""What every other part is built on, and no science: the loop, random numbers, linear algebra, statistics."""
+"""What everything else is built on, without science: the loop, random numbers, linear algebra, statistics."""

@@ -22,8 +22,8 @@ class Algorithm(NamedTuple):
         step: (key, state, number) -> state. The key is fresh in every step; `number` counts the steps done so far, so
             that a schedule or an order of environments can depend on it.
         parameters: state -> the part of the state that is being fitted; by default all of it. A run has diverged when
-            the squared norm of its parameters passes a limit, whatever momenta or moments stand beside them in the
-            state, and what is recorded is computed from them.
+            the squared norm of its parameters passes a limit, whatever else is in the state (momenta, moments), and
+            what is recorded is computed from them.
 
     Example, gradient descent on x^2 / 2 with momentum:
         >>> import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Linear algebra that several parts share: coordinates of symmetric matrices, random frames, joint diagonalisation."""
+"""Linear algebra used in several modules: coordinates of symmetric matrices, random frames, joint diagonalisation."""
 
 from itertools import combinations
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 Arrays = Any
 """Arrays of NumPy or of jax: each function below works in the library of what it is given."""
 
-# Over all pairs of axes. Matrices that nearly commute need about five; others get slowly better.
+# Sweeps over all pairs of axes. Matrices that nearly commute need about five; others improve slowly.
 SWEEPS = 100
-# Smaller angles are rounding errors: they are not turned by, and a sweep of none but those is the last.
+# Smaller angles are rounding errors: they are skipped, and a sweep that finds no others is the last.
 SMALLEST_ANGLE = 1e-10
-# Axes whose entries differ by less than this share of the largest entry are not told apart by any matrix.
+# Axes whose entries differ by less than this share of the largest entry are the same for every matrix.
 ROUNDING = 1e-13
 
 
@@ -21,7 +21,7 @@ def joint_diagonalisation(matrices: np.ndarray) -> np.ndarray:
 
         V = argmin over rotations of sum over M and i != j of (V^T M V)_ij^2
 
-    Each pair of axes is turned by the angle that is best for all matrices at once, until none turns.
+    Each pair of axes is turned by the angle that is best for all matrices at once, until no pair turns any more.
 
     Args:
         matrices: M, (count, size, size), symmetric.
@@ -64,17 +64,22 @@ def joint_diagonalisation(matrices: np.ndarray) -> np.ndarray:
 
 
 def symmetrised(matrices: Arrays) -> Arrays:
-    """The symmetric parts (M + M^T) / 2 of a stack of matrices."""
+    """The symmetric parts (M + M^T) / 2 of a stack of matrices.
+
+    Example:
+        >>> symmetrised(np.array([[1.0, 2.0], [0.0, 3.0]])).tolist()
+        [[1.0, 1.0], [1.0, 3.0]]
+    """
     return (matrices + matrices.swapaxes(-1, -2)) / 2
 
 
 def symmetric_size(dimension: int) -> int:
-    """D (d + 1) / 2, the number of coordinates of a symmetric d x d matrix."""
+    """The number d (d + 1) / 2 of coordinates of a symmetric d x d matrix."""
     return dimension * (dimension + 1) // 2
 
 
 def symmetric_dimension(size: int) -> int:
-    """The d with d (d + 1) / 2 coordinates."""
+    """The dimension d of a symmetric matrix with `size` = d (d + 1) / 2 coordinates."""
     return int((np.sqrt(8 * size + 1) - 1) / 2)
 
 
@@ -92,9 +97,9 @@ def pack_symmetric(matrices: Arrays) -> Arrays:
     dimension, lead = matrices.shape[-1], matrices.shape[:-2]
     upper, lower = _fold(dimension)
     scaled = xp.where(np.eye(dimension, dtype=bool), matrices, matrices * np.sqrt(2).astype(matrices.dtype))
-    beside = ((0, 0),) * len(lead)
-    left = xp.pad(scaled[..., :upper, :upper], (*beside, (0, 0), (0, lower + 1 - upper)))
-    right = xp.pad(scaled[..., upper:, upper:], (*beside, (0, upper - lower), (1, 0)))
+    unpadded = ((0, 0),) * len(lead)
+    left = xp.pad(scaled[..., :upper, :upper], (*unpadded, (0, 0), (0, lower + 1 - upper)))
+    right = xp.pad(scaled[..., upper:, upper:], (*unpadded, (0, upper - lower), (1, 0)))
     rectangle = xp.where(np.tri(upper, lower + 1, dtype=bool), left, right)
     parts = (scaled[..., :upper, upper:].reshape(*lead, upper * lower), rectangle.reshape(*lead, upper * (lower + 1)))
     return xp.concatenate(parts, axis=-1)
@@ -103,8 +108,8 @@ def pack_symmetric(matrices: Arrays) -> Arrays:
 def unpack_symmetric(coordinates: Arrays) -> Arrays:
     """(..., d (d + 1) / 2) -> (..., d, d), the inverse of `pack_symmetric`.
 
-    The triangles of the two diagonal blocks share one rectangle, so slices and transposes do the whole work: a gather
-    by index is three times slower on the CPU.
+    The triangles of the two diagonal blocks share one rectangle, so slices and transposes do all the work: a gather by
+    index is three times slower on the CPU.
     """
     xp = coordinates.__array_namespace__()
     lead = coordinates.shape[:-1]

@@ -1,4 +1,4 @@
-"""Progress of long work, reported by whoever does it and shown by whoever asked for it."""
+"""Progress of long work: how the code that does the work reports it to the code that displays it."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ def stages(progress: Progress | None, lengths: Sequence[int]) -> list[Progress]:
     """One report for each stage of some work, which together fill one progress bar.
 
     Args:
-        progress: called with (done, total); None: nobody asks.
+        progress: called with (done, total); None: progress is not reported.
         lengths: of the stages, in the unit of the bar.
 
     Example:

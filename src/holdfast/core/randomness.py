@@ -1,9 +1,9 @@
 """Standard normal numbers, the raw material of every oracle.
 
-Three things set them apart from `jax.random.normal`. They do not depend on the precision: a float64 run sees the
-random numbers of the float32 run, rounded less. They do not depend on the version of jax. And they cost half as much
-on a CPU, because both words of a Threefry block are used, the rounds are unrolled into one loop and done once, and
-the transform needs one logarithm for two numbers.
+They differ from those of `jax.random.normal` in three ways. They do not depend on the precision: a float64 run sees the
+random numbers of the float32 run, rounded less. They do not depend on the version of jax. And they take half the time
+on a CPU, because both words of a Threefry block are used, the unrolled rounds are computed only once, and the transform
+needs one logarithm for two numbers.
 """
 
 import math
@@ -41,7 +41,7 @@ def threefry(key: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.A
 
 
 def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
-    """The same key as `jax.random.fold_in`, to the bit, with the rounds unrolled: a loop of short steps feels it."""
+    """The same key as `jax.random.fold_in`, to the bit, with the rounds unrolled: faster in a loop of short steps."""
     words = threefry(key, jnp.zeros((), jnp.uint32), number.astype(jnp.uint32))
     return jax.random.wrap_key_data(jnp.stack(words), impl="threefry2x32")
 
@@ -57,7 +57,7 @@ def standard_normals(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -
 
 
 def several_normals(key: jax.Array, shapes: Sequence[tuple[int, ...]], dtype: jnp.dtype) -> list[jax.Array]:
-    """Arrays of independent N(0, 1) numbers from one key: one draw takes less time, also to compile, than several."""
+    """Arrays of independent N(0, 1) numbers from one key: faster to run and to compile than one draw for each array."""
     sizes = [math.prod(shape) for shape in shapes]
     ends = list(accumulate(((size + 1) // 2 for size in sizes), initial=0))
     first, second = _words(key, ends[-1])
@@ -67,11 +67,11 @@ def several_normals(key: jax.Array, shapes: Sequence[tuple[int, ...]], dtype: jn
     x, y = radius * cosine, radius * sine
 
     def array(size: int, shape: tuple[int, ...], part: slice) -> jax.Array:
-        # On the CPU XLA computes a random draw again in each of its consumers. A concatenation behind a barrier is
-        # computed once, which makes a step of the exact law up to four times faster.
+        # On the CPU XLA recomputes a random draw in each of its consumers. A concatenation behind a barrier is computed
+        # once, which makes a step of the exact law up to four times faster.
         return jax.lax.optimization_barrier(jnp.concatenate([x[part], y[part]]))[:size].reshape(shape)
 
-    return [array(*given) for given in zip(sizes, shapes, starmap(slice, pairwise(ends)), strict=True)]
+    return [array(*each) for each in zip(sizes, shapes, starmap(slice, pairwise(ends)), strict=True)]
 
 
 # Normal numbers that one chi-square number is made from: three for each of twelve proposals.
@@ -85,9 +85,8 @@ def chi_squares(normals: jax.Array, freedom: jax.Array) -> jax.Array:
         a = k/2 - 1/3,    2 a (1 + t)^3  with  t = x / (3 sqrt(a)),    k >= 2
 
     accepted if log u < 3 a (log(1 + t) - t + t^2/2 - t^3/3), and x^2 for k = 1. Minus log u is half the squared length
-    of two more normals. A proposal is refused with probability 0.05 at k = 2 and less above, so all twelve are with
-    probability 1e-15 at most. A loop until one is accepted would be half of what there is to compile in a step of the
-    exact law.
+    of two more normals. A proposal is rejected with probability 0.05 at k = 2 and less above, so all twelve are with
+    probability 1e-15 at most. A loop until one is accepted would take half of the compile time of the exact law.
 
     Args:
         normals: (..., CHI_SQUARE_NORMALS), independent.
@@ -96,7 +95,7 @@ def chi_squares(normals: jax.Array, freedom: jax.Array) -> jax.Array:
     x, first, second = jnp.split(normals, 3, -1)
     scale = (jnp.maximum(freedom, 2) / 2 - 1 / 3)[..., None]
     t = x / (3 * jnp.sqrt(scale))
-    bound = 3 * scale * (jnp.log1p(t) - t * (1 - t / 2 + t * t / 3))  # nan where 1 + t is negative: refused
+    bound = 3 * scale * (jnp.log1p(t) - t * (1 - t / 2 + t * t / 3))  # nan where 1 + t is negative: rejected
     accepted = bound > -(first * first + second * second) / 2
     values = 2 * scale * (1 + t) ** 3
     chosen = values[..., 0]
@@ -110,9 +109,9 @@ def _words(key: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
     counters = jnp.arange(count, dtype=jnp.uint32)
     if count < 2:
         return threefry(key, counters, jnp.zeros_like(counters))
-    # The same again: XLA would run the cipher three times, for the radius, the cosine and the sine. Here both words
-    # travel as the bits of one complex number, and the concatenation of two halves is what keeps them from being
-    # computed anew. Only moved, never calculated with, the bits stay what they are.
+    # As above, XLA would run the cipher three times, for the radius, the cosine and the sine. A concatenation of two
+    # halves behind a barrier makes it run once. Both words are packed into the bits of one complex number, which are
+    # only copied, so that no arithmetic changes them.
     as_float = partial(jax.lax.bitcast_convert_type, new_dtype=jnp.float32)
     halves = (threefry(key, half, jnp.zeros_like(half)) for half in jnp.split(counters, [count // 2]))
     pairs = jax.lax.optimization_barrier(

@@ -1,8 +1,8 @@
 """The one loop of the library: any algorithm, over many runs at once, recorded every few steps.
 
-Runs are cut into slabs of equal shape. A slab is one compiled program, vectorised over its runs; the slabs are
-dealt to workers (threads, one per core, or one per accelerator), so memory is bounded by the slabs in work. Within a
-slab the host advances in short stretches, after each of which progress is reported and a stop is heeded.
+Runs are divided into slabs of equal shape. A slab is one compiled program, vectorised over its runs. Workers (threads,
+one per core, or one per accelerator) take one slab after the other, which bounds the memory. Within a slab the host
+advances by short chunks of steps; after each it reports progress and stops if it has been asked to.
 """
 
 import itertools
@@ -23,13 +23,13 @@ from holdfast.core.algorithm import Algorithm
 from holdfast.core.progress import Progress
 from holdfast.core.randomness import fold_in
 
-# A run whose squared state norm passes this has left every region the theory speaks of; float32 still holds the
-# square of what the next step makes of it.
+# A run whose squared norm passes this has left every region that the theory is about; the next step and its square
+# still fit into float32.
 DIVERGENCE_LIMIT = 1e8
-# float32 products are float32: the default of an accelerator rounds their factors to 10 bits.
+# Products of float32 numbers in full precision: by default an accelerator rounds the factors to 10 bits.
 PRECISION = "highest"
-# Stretches grow until one takes about this many seconds: progress and a stop wait no longer.
-STRETCH_SECONDS = 0.25
+# Chunks grow until one takes about this many seconds: progress and an interrupt wait no longer than that.
+CHUNK_SECONDS = 0.25
 
 
 class Run(NamedTuple):
@@ -50,8 +50,8 @@ class Records(NamedTuple):
     Attributes:
         steps: (records,), the number of steps done at each record; the first is 0, the last the end of the run.
         values: name -> (runs, records, ...).
-        diverged_at: (runs,), the step that would have left the finite region, -1 where there was none. The state
-            stays at the last finite one from there on.
+        diverged_at: (runs,), the step at which the run diverged, -1 where it did not. From then on its state stays
+            at the last finite one.
     """
 
     steps: np.ndarray
@@ -78,12 +78,12 @@ def run(
 ) -> Records:
     """Run `build(shared, parameters[i])` from seed `seeds[i]`, for all i.
 
-    The random numbers of a run depend on its seed and nothing else: not on the runs beside it, the slab, the
-    number of workers or of devices. Results are equal to the bit for slabs of equal size, and up to rounding otherwise.
+    The random numbers of a run depend on its seed and nothing else: not on the other runs, the slab, the number of
+    workers or of devices. Results are equal to the bit for slabs of equal size, and up to rounding otherwise.
 
     Args:
         build: (shared, parameters of one run) -> Run; pure, hashable, and the key of the compile cache, so
-            equal builds and equal shapes compile once.
+            equal builders and equal shapes compile once.
         shared: pytree of arrays that all runs see.
         parameters: pytree of arrays with a leading axis of runs.
         seeds: one for each run.
@@ -104,21 +104,21 @@ def run(
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
     stop = threading.Event()
-    pace = _Pace()
+    chunk = _ChunkSize()
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.
         rows = np.minimum(np.arange(number * slab, (number + 1) * slab), count - 1)
-        kept = min(slab, count - number * slab)
+        real = min(slab, count - number * slab)
         chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
         seed = numbers[rows] if slab > 1 else numbers[rows[0]]
         device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
         with jax.enable_x64(double), precision, jax.default_device(device):
-            advance = _Slab(pace, build, slab > 1, shared, chosen, seed)
+            advance = _Slab(chunk, build, slab > 1, shared, chosen, seed)
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
-                    tally.add(kept * steps_done)
+                    tally.add(real * steps_done)
                     if stop.is_set():
                         raise _StoppedError
                 history.append(advance.record)
@@ -126,7 +126,7 @@ def run(
             diverged = np.atleast_1d(np.asarray(advance.carry.diverged_at))
         if slab == 1:
             values = jax.tree.map(lambda leaf: leaf[None], values)
-        return jax.tree.map(lambda leaf: np.moveaxis(leaf, -1, 1)[:kept], values), diverged[:kept]
+        return jax.tree.map(lambda leaf: np.moveaxis(leaf, -1, 1)[:real], values), diverged[:real]
 
     with ThreadPoolExecutor(min(workers or available_workers(), len(slabs))) as pool:
         futures = [pool.submit(work, number) for number in slabs]
@@ -134,7 +134,7 @@ def run(
             for future in as_completed(futures):
                 future.result()
         except BaseException:
-            stop.set()  # a failure or an interrupt ends the other slabs after their stretch
+            stop.set()  # a failure or an interrupt ends the other slabs after their chunk
             pool.shutdown(cancel_futures=True)
             raise
     finished = [future.result() for future in futures]
@@ -163,7 +163,7 @@ _finding_a_lock = threading.Lock()
 
 
 def _compiling(build: RunBuilder) -> threading.Lock:
-    """To look up or compile the programs of a build, one thread at a time: otherwise two would compile the same twice.
+    """The lock for looking up or compiling the programs of a builder: no two threads should compile the same one.
 
     Execution is asynchronous and takes place outside of the lock.
     """
@@ -171,41 +171,41 @@ def _compiling(build: RunBuilder) -> threading.Lock:
         return _locks.setdefault(build, threading.Lock())
 
 
-class _Pace:
-    """How many steps a stretch takes; all slabs of a run share what the first ones found out."""
+class _ChunkSize:
+    """The number of steps in a chunk, adapted to the time they take and shared by all slabs."""
 
     def __init__(self) -> None:
-        self.stretch = 1
+        self.steps = 1
 
-    def heed(self, steps: int, seconds: float) -> None:
-        """Lengthen what was too short, shorten what was too long. Workers may race: the numbers do not depend on it."""
-        if seconds < STRETCH_SECONDS / 2 and steps == self.stretch:
-            self.stretch *= 2
-        elif seconds > 2 * STRETCH_SECONDS:
-            self.stretch = max(1, self.stretch // 2)
+    def adapt(self, steps: int, seconds: float) -> None:
+        """Double chunks that were too short, halve those too long. Workers may race: results do not depend on it."""
+        if seconds < CHUNK_SECONDS / 2 and steps == self.steps:
+            self.steps *= 2
+        elif seconds > 2 * CHUNK_SECONDS:
+            self.steps = max(1, self.steps // 2)
 
 
 class _Slab:
-    """The runs of one slab on their way through the steps."""
+    """The runs of one slab as they advance."""
 
-    def __init__(self, pace: "_Pace", *program: Any):
-        self._pace, self._program, self._compiling = pace, program, _compiling(program[0])
+    def __init__(self, chunk: _ChunkSize, *program: Any):
+        self._chunk, self._program, self._compiling = chunk, program, _compiling(program[0])
         with self._compiling:
-            # No step at all, from a state that only has the shape of one: the start and the first record come from the
-            # program of all others, not from one more to compile.
+            # The start and the first record come from zero steps of the program that makes all other steps, so that no
+            # second program has to be compiled. The state it is given only has the right shape.
             shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), _start.eval_shape(*program))
             self.carry, record = _advance(*program, shape, np.int32(0), np.int32(0))
         self.record = jax.tree.map(np.asarray, record)
 
     def to(self, begin: int, end: int) -> Iterator[int]:
-        """Advance from one record to the next, a stretch at a time; yields the steps done in each."""
+        """Advance from one record to the next by chunks; yields the steps of each."""
         while begin < end:
-            steps = min(self._pace.stretch, end - begin)
+            steps = min(self._chunk.steps, end - begin)
             clock = time.monotonic()
             with self._compiling:
                 self.carry, record = _advance(*self._program, self.carry, np.int32(begin), np.int32(begin + steps))
             self.record = jax.tree.map(np.asarray, record)
-            self._pace.heed(steps, time.monotonic() - clock)
+            self._chunk.adapt(steps, time.monotonic() - clock)
             yield steps
             begin += steps
 
@@ -230,7 +230,7 @@ def _start(build: RunBuilder, vectorised: bool, shared: Any, parameters: Any, se
 def _advance(
     build: RunBuilder, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array, carry: _Carry, begin, end
 ):
-    # begin and end are traced, so every stretch of every run, whatever its length, is the same program.
+    # begin and end are traced, so chunks of all lengths are the same program.
     def advance(parameters: Any, seed: jax.Array, carry: _Carry):
         algorithm, observe = build(shared, parameters)
         key = jax.random.key(seed, impl="threefry2x32")

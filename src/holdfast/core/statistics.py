@@ -1,4 +1,4 @@
-"""Intervals for what is measured over seeds."""
+"""Estimates with intervals, for numbers measured over seeds."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Estimate(NamedTuple):
 CONFIDENCE = 0.95
 # The half width of such an interval in standard errors, for a normal law.
 NORMAL_QUANTILE = 1.959964
-# Resampling fewer values than this knows too few different means: from 4 normal values an interval of 95 % covers 77 %.
+# Fewer values than this have too few different resamples: from 4 normal values an interval of 95 % covers 77 %.
 FEW_VALUES = 10
 
 
@@ -34,7 +34,7 @@ def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     """
     ordered = np.sort(np.asarray(values, float).ravel())
     count = len(ordered)
-    # log of the binomial probabilities, summed from the left until the tail is used up
+    # Logarithms of the binomial probabilities, which are summed from the left up to half of 1 - confidence.
     terms = np.arange(count + 1)
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
     probabilities = np.exp(log_factorial[-1] - log_factorial[terms] - log_factorial[count - terms] - count * np.log(2))
@@ -54,7 +54,7 @@ def bootstrap(values: np.ndarray, statistic, *, samples: int = 1000, confidence:
 
 
 def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
-    """The mean with its bootstrap interval, or with Student's t interval if there are less than `FEW_VALUES`.
+    """The mean with its bootstrap interval, or with Student's t interval for fewer than `FEW_VALUES` values.
 
     One value says nothing about its error: the interval is then the whole line.
 

@@ -1,4 +1,4 @@
-"""Waiting times of which some are cut off by the end of the run."""
+"""Waiting times, some of them censored by the end of the run."""
 
 from typing import NamedTuple
 
@@ -14,11 +14,11 @@ def event_rate(times: ArrayLike, happened: ArrayLike, confidence: float = CONFID
 
         rate = events / total time,    bounds = quantiles of chi^2 / (2 total time)
 
-    For events that come at a constant rate this uses cut-off times as well as whole ones. Its reciprocal is the mean
-    waiting time.
+    For events at a constant rate, censored times count as well as complete ones. The reciprocal is the mean waiting
+    time.
 
     Args:
-        times: waited, until the event or until the end of the run.
+        times: time waited, until the event or the end of the run.
         happened: whether the event ended the waiting.
         confidence: of the interval.
 
@@ -57,7 +57,7 @@ def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> Survival:
         S(t) = prod_{t_i <= t} (1 - d_i / n_i)
 
     Args:
-        times: waited, until the event or until the end of the run.
+        times: time waited, until the event or the end of the run.
         happened: whether the event ended the waiting.
 
     Example:
@@ -65,9 +65,9 @@ def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> Survival:
         [1.0, 0.667, 0.0]
     """
     waited, events = np.asarray(times, float), np.asarray(happened, bool)
-    places = np.unique(waited[events])
-    at_risk = (waited >= places[:, None]).sum(1)
-    ended = ((waited == places[:, None]) & events).sum(1)
+    event_times = np.unique(waited[events])
+    at_risk = (waited >= event_times[:, None]).sum(1)
+    ended = ((waited == event_times[:, None]) & events).sum(1)
     share = np.cumprod(1 - ended / np.maximum(at_risk, 1))
     variance = np.cumsum(ended / np.maximum(at_risk * (at_risk - ended), 1))
     # On the log(-log) scale the interval stays within 0 and 1; at 0 and 1 themselves it has no width.
@@ -76,4 +76,5 @@ def kaplan_meier(times: ArrayLike, happened: ArrayLike) -> Survival:
     half = NORMAL_QUANTILE * np.sqrt(variance) / np.abs(log_share)
     low, high = (np.where(inner, np.exp(log_share * np.exp(sign * half)), share) for sign in (1, -1))
     start = np.ones(1)
-    return Survival(np.concatenate([[0.0], places]), *(np.concatenate([start, part]) for part in (share, low, high)))
+    curves = (np.concatenate([start, part]) for part in (share, low, high))
+    return Survival(np.concatenate([[0.0], event_times]), *curves)

@@ -2,7 +2,7 @@
 
 The data loss is a mean over the N observed entries, so every stochastic gradient of it is the gradient of a weighted
 sum whose random weights have mean 1/N. SGD puts the whole weight on one entry, a mini-batch shares it among several,
-gradient descent gives every entry its 1/N, and the stochastic differential equation has Gaussian weights.
+gradient descent gives every entry 1/N, and the stochastic differential equation has Gaussian weights.
 """
 
 import math
@@ -51,7 +51,7 @@ def one_entry(problem: MatrixCompletion, labels: Labels = exact_labels) -> Layer
 
     Args:
         problem: what is observed. With no observed entry the gradient is zero.
-        labels: what is seen of the value.
+        labels: how the value is seen.
     """
     if problem.count == 0:
         return lambda key, layers: jax.tree.map(jnp.zeros_like, layers)
@@ -70,7 +70,7 @@ def weighted_entries(problem: MatrixCompletion, weights: Weights, labels: Labels
     Args:
         problem: what is observed.
         weights: of the entries, drawn anew in each step; see `equal_weights`, `batch_weights`, `gaussian_weights`.
-        labels: what is seen of the values.
+        labels: how the values are seen.
     """
 
     def gradient(key: jax.Array, layers: Layers) -> Layers:
@@ -106,7 +106,7 @@ def equal_weights(problem: MatrixCompletion) -> Weights:
 
 
 def batch_weights(problem: MatrixCompletion, batch_size: int) -> Weights:
-    """M observed entries, drawn uniformly with replacement, with weight 1/m each time: mini-batch SGD.
+    """Weights of m observed entries, drawn uniformly with replacement, with weight 1/m each time: mini-batch SGD.
 
     Args:
         problem: what is observed. With no observed entry all weights are zero.
@@ -131,7 +131,7 @@ def gaussian_weights(problem: MatrixCompletion, temperature: ArrayLike) -> Weigh
         w_k = 1/N + sqrt(temperature / N) (xi_k - mean of xi),    xi_k ~ N(0, 1) independent
 
     SGD draws e_K with K uniform, whose covariance is (I - 1 1^T / N) / N, that of the second term. The gradient noise
-    is linear in the weights, so this noise has the covariance of the gradient of SGD at whatever state it meets.
+    is linear in the weights, so this noise has the covariance of the gradient of SGD at every state.
 
     One step of length h of the Euler-Maruyama method for the stochastic differential equation
         d theta = - gradient dt + sqrt(eta) Sigma(theta)^(1/2) dB

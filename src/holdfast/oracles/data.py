@@ -13,7 +13,7 @@ from holdfast.measurements import FixedDataSet
 from holdfast.oracles.base import Oracle
 from holdfast.problems import MatrixSensing
 
-# Fresh measurements are made, used twice and forgotten: a block of them should stay in the cache of one core.
+# Fresh measurements are drawn, used twice and discarded: a block of them should stay in the cache of one core.
 BLOCK_BYTES = 2**20
 
 
@@ -22,12 +22,12 @@ def online(
 ) -> Oracle:
     """The gradient over `batch_size` fresh measurements, each of them drawn: O(m d^2) random numbers.
 
-    This is the slow, obvious oracle that `law` is proven against.
+    This is the slow, obvious oracle that `law` is tested against.
 
     Args:
         problem: A*, the spurious subspace and the law of S(e).
         ensemble: the measurement ensemble.
-        batch_size: m, the sum of the counts of the batches that will come.
+        batch_size: m, the sum of the counts of every batch.
         noise_variance: variance of the label noise; None: no noise.
     """
     coordinates = ensemble.size(problem.dimension)

@@ -11,15 +11,15 @@ from holdfast.batching import Batch
 from holdfast.core.randomness import standard_normals
 from holdfast.problems import MatrixSensing
 
-# Samples are made, used twice and forgotten: a block of them should stay in the cache of one core. Counted in numbers,
-# not bytes, because the samples drawn depend on the blocks, and float64 is to see those of float32.
+# Samples are drawn, used twice and discarded: a block of them should stay in the cache of one core. Counted in numbers,
+# not bytes, because the samples depend on the blocks, and float64 should see those of float32.
 BLOCK_NUMBERS = 2**18
 # Columns start on a cache line.
 ROW_MULTIPLE = 64
 
 
 class RankOneGradient(NamedTuple):
-    """What a batch of rank-one measurements tells.
+    """What is computed from a batch of rank-one measurements.
 
     Attributes:
         gradient: G = (1/m) sum_i (yhat_i - y_i) x_i x_i^T over the samples that pass the truncation. Its mean over
@@ -44,7 +44,7 @@ def rank_one(
 
     Args:
         problem: A*, the spurious subspace and the law of S(e).
-        batch_size: m, the sum of the counts of the batches that will come.
+        batch_size: m, the sum of the counts of every batch.
         truncation: samples with ||U^T x||^2 = x^T P x above this are left out (Algorithm 4).
     """
     dimension = problem.dimension
@@ -64,8 +64,8 @@ def rank_one(
 
         def add_block(block: jax.Array, total: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             # Samples are columns: sums over their coordinates are then sums of long rows. A key for each coordinate.
-            place = jax.random.fold_in(key, block)
-            keys = jax.vmap(lambda coordinate: jax.random.fold_in(place, coordinate))(jnp.arange(dimension))
+            block_key = jax.random.fold_in(key, block)
+            keys = jax.vmap(lambda coordinate: jax.random.fold_in(block_key, coordinate))(jnp.arange(dimension))
             x = jax.vmap(lambda key: standard_normals(key, (size,), dtype))(keys)
             seen = jnp.concatenate([upper, signals]) @ x
             predicted = jnp.sum(seen[:half] * x[:half], 0) + jnp.sum((fitted[half:, half:] @ x[half:]) * x[half:], 0)
@@ -89,7 +89,7 @@ def rank_one(
 
 
 def _responses(problem: MatrixSensing, seen: jax.Array, strengths: jax.Array, member: jax.Array) -> jax.Array:
-    """Y = x^T A* x + x^T V* S(e) V*^T x of each sample, from seen = (U*, V*)^T x.
+    """The response y = x^T A* x + x^T V* S(e) V*^T x of each sample, from seen = (U*, V*)^T x.
 
     The environment is that of the group that the sample is a member of.
     """

@@ -1,4 +1,4 @@
-"""A deep linear network A = W_L ... W_1: what it fits, and how that depends on its layers."""
+"""A deep linear network A = W_L ... W_1: the matrix it fits, and its gradients with respect to the layers."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ LayerGradient = Callable[[jax.Array, Layers], Layers]
 
 
 def fitted_matrix(layers: Layers) -> jax.Array:
-    """A = W_L ... W_1."""
+    """The matrix A = W_L ... W_1 that the network fits."""
     return _prefixes(layers)[-1]
 
 
@@ -30,7 +30,7 @@ def entry_gradient(layers: Layers, row: ArrayLike, column: ArrayLike, value: Arr
         layers: W_1, ..., W_L.
         row: i.
         column: j.
-        value: what was observed there.
+        value: the observed value of the entry.
 
     Example, d/dW of (A_01 - 1)^2 / 2 for one layer:
         >>> residual, (gradient,) = entry_gradient((jnp.array([[1.0, 3.0]]),), 0, 1, 1.0)
@@ -56,7 +56,7 @@ def matrix_gradient(layers: Layers, direction: jax.Array) -> Layers:
 
     Args:
         layers: W_1, ..., W_L.
-        direction: of the shape of A; for a loss of A its gradient there.
+        direction: of the shape of A; for a loss of A, its gradient with respect to A.
 
     Example:
         >>> layers = (jnp.array([[2.0]]), jnp.array([[3.0]]), jnp.array([[5.0]]))

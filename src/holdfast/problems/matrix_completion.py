@@ -1,4 +1,4 @@
-"""Matrix completion: some entries of a matrix are seen, the others are to be guessed."""
+"""Matrix completion: some entries of a matrix are observed, the others are to be predicted."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike
 class MatrixCompletion:
     """A matrix A*, and what is observed of it.
 
-    The observed entries are kept twice, as a list for an algorithm that sees one at a time and as a mask for one that
-    sees all of them.
+    The observed entries are represented twice: as a list for algorithms that see one at a time, and as a mask for those
+    that see all of them.
 
     Attributes:
         rows: (N,), row i of each observed entry.
         columns: (N,), its column j.
-        values: (N,), what was observed there, A*_ij and perhaps noise.
+        values: (N,), its observed value, A*_ij and perhaps noise.
         observed: (height, width), 1 where an entry was observed and 0 elsewhere.
         targets: (height, width), the observed values, 0 elsewhere.
         truth: A*, (height, width).
@@ -41,7 +41,7 @@ class MatrixCompletion:
 
     @property
     def count(self) -> int:
-        """N."""
+        """The number N of observed entries."""
         return self.rows.shape[0]
 
     @property
@@ -55,7 +55,7 @@ class MatrixCompletion:
         return _mean_square(np.asarray(fitted, float) - np.asarray(self.targets), np.asarray(self.observed, float))
 
     def test_error(self, fitted: ArrayLike) -> np.ndarray:
-        """The mean square over the entries that were not observed of fitted - A*; 0 if there is none."""
+        """The mean square over the entries that were not observed of fitted - A*; 0 if all were observed."""
         return _mean_square(np.asarray(fitted, float) - np.asarray(self.truth), 1 - np.asarray(self.observed, float))
 
     @property
@@ -177,9 +177,9 @@ def hidden_block(
         for _ in range(2)
     )
     seen = np.zeros((2 * half, 2 * half), bool)
-    place = np.add.outer(np.arange(half), np.arange(half)) % half
+    offset = np.add.outer(np.arange(half), np.arange(half)) % half
     for (row, column), number in zip(((0, 0), (0, half), (half, 0)), per_row, strict=True):
-        block = (place < number)[random.permutation(half)][:, random.permutation(half)]
+        block = (offset < number)[random.permutation(half)][:, random.permutation(half)]
         seen[row : row + half, column : column + half] = block
     return matrix_completion(left @ right.T * half / np.sqrt(rank), seen)
 
@@ -194,5 +194,5 @@ def _flat_frame(size: int, rank: int, random: np.random.Generator) -> np.ndarray
 
 
 def _mean_square(errors: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Over the entries in the mask; 0 if there is none."""
+    """The mean square over the entries in the mask; 0 for an empty mask."""
     return (mask * np.square(errors)).sum((-2, -1)) / max(mask.sum(), 1)

@@ -18,7 +18,7 @@ from holdfast.environments import Environments
 )
 @dataclass(frozen=True)
 class MatrixSensing:
-    """The signal A* that all environments share and the law of the signal A(e) that each has of its own.
+    """The signal A* that all environments share and the law of the signal A(e) that is different in each.
 
     A* = U* diag(invariant_spectrum) U*^T,   A(e) = V* S(e) V*^T,   S(e) ~ environments
 
@@ -43,22 +43,22 @@ class MatrixSensing:
 
     @property
     def invariant_rank(self) -> int:
-        """r1."""
+        """The rank r1 of A*."""
         return self.invariant_basis.shape[1]
 
     @property
     def spurious_rank(self) -> int:
-        """r2."""
+        """The rank r2 of A(e)."""
         return self.spurious_basis.shape[1]
 
     @property
     def invariant_matrix(self) -> jax.Array:
-        """A*."""
+        """The invariant signal A*."""
         return (self.invariant_basis * self.invariant_spectrum) @ self.invariant_basis.T
 
     @property
     def mean_spurious_matrix(self) -> jax.Array:
-        """E A(e)."""
+        """The mean E A(e) of the spurious signal."""
         return self.spurious_matrix(self.environments.mean)
 
     def spurious_matrix(self, strength: jax.Array) -> jax.Array:
@@ -77,8 +77,8 @@ def matrix_sensing(
     """Matrix sensing on the directions of `frame`, with a chosen overlap of the two subspaces.
 
     The first `invariant_rank` vectors of the frame span U*. Spurious vector number a is
-    overlap * u_a + sqrt(1 - overlap^2) * n_a with n_a the a-th remaining vector of the frame, as long as there
-    is a u_a, so ||U*^T V*|| = overlap exactly and V* stays orthonormal.
+    overlap * u_a + sqrt(1 - overlap^2) * n_a with n_a the a-th remaining vector of the frame, for as many a
+    as U* has vectors, so ||U*^T V*|| = overlap exactly and V* stays orthonormal.
 
     Args:
         frame: (dimension, invariant_rank + spurious_rank), orthonormal columns; see `orthonormal_frame`.

@@ -15,7 +15,7 @@ from holdfast.theory.window import Window, sharp_window
 
 # An invariant signal counts as learned for good when its share has reached this.
 LEARNED = 0.95
-# alpha = 10^-16 is the least that is considered: its square is what float32 can still hold.
+# The smallest alpha that is considered is 10^-16: its square still fits into float32.
 SMALLEST_EXPONENT = 16.0
 
 
@@ -25,7 +25,7 @@ class Advice(NamedTuple):
     Attributes:
         step_size: eta.
         init_scale: alpha.
-        steps: T, the time that the invariant signal needs from there.
+        steps: T, the time that the invariant signal needs from this starting point.
         failure: at most the probability that a spurious share is above the tolerance at T, summed over directions.
     """
 
@@ -120,7 +120,7 @@ def _for_step_size(
         return Advice(step_size, init_scale, steps, min(1.0, sum(law.above(tolerance) for law in laws)))
 
     start = np.ceil(-np.log10(tolerance / dimension)) / 2
-    # Smaller starting points take longer but fail less, so the first that does is found by halving.
+    # Smaller starting points take longer but fail less, so the first that is good enough is found by bisection.
     choices = np.arange(start, max(start, SMALLEST_EXPONENT) + 0.5, 0.5)
     first = bisect_left(choices, True, key=lambda exponent: attempt(exponent).failure <= 1 - confidence)
     return attempt(choices[first]) if first < len(choices) else None

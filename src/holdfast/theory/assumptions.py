@@ -45,7 +45,7 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
 
     Args:
         problem: with at least one invariant and one spurious direction.
-        measurements: X of one environment, (m, d, d), for Assumption 3; left out, so is the check.
+        measurements: X of one environment, (m, d, d), for Assumption 3, which is not checked without them.
         seed: of the search for the isometry constant.
 
     Example:
@@ -71,7 +71,7 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
             "A* has equal eigenvalues: condition number 1, up to 5 %",
             float(sizes.max() / sizes.min()),
             1.05,
-            "a larger one is the business of Theorem 8",
+            "Theorem 8 is about larger ones",
         ),
         Check(
             "1 (b)",
@@ -125,7 +125,7 @@ def dominance(environments: Environments) -> float:
         return float((np.abs(np.asarray(environments.strengths, float)) * other).sum(-1).max())
     widest = float(np.abs(deviation_bounds(environments.deviation)).max())
     scale = np.asarray(environments.scale, float) * other
-    reach = np.multiply(scale, widest, where=scale > 0, out=np.zeros_like(scale))  # nothing times infinity is nothing
+    reach = np.multiply(scale, widest, where=scale > 0, out=np.zeros_like(scale))  # zero times infinity is zero here
     return float((np.abs(np.asarray(environments.location, float)) * other + reach).sum(-1).max())
 
 

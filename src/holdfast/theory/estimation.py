@@ -100,7 +100,7 @@ def noise_level(rows: int, blocks: int, errors: np.ndarray) -> float:
 
 
 def _checked(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLike):
-    """Packed coordinates, responses, labels and their numbers; refuses what cannot be used."""
+    """Packed coordinates, responses, labels and their codes; raises an error for data that cannot be used."""
     x, y, labels = measurements, np.asarray(responses), np.asarray(environment)
     shape, kind = np.shape(x), getattr(x, "dtype", np.asarray(x).dtype)
     if len(shape) != 3 or shape[1] != shape[2] or 0 in shape or not np.issubdtype(kind, np.number):
@@ -133,7 +133,7 @@ def _blocks(measurements: Any, shape: tuple[int, ...]) -> Iterator[Any]:
 
 
 def _isotropic_scale(coordinates: np.ndarray) -> float:
-    """Root mean square of the coordinates; refuses measurements that are not centred and isotropic."""
+    """Root mean square of the coordinates; raises an error for measurements that are not centred and isotropic."""
     count = len(coordinates)
     scale = float(np.sqrt(np.mean(coordinates**2)))
     if scale == 0:
@@ -179,7 +179,7 @@ def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tu
 def _decomposed(matrices: np.ndarray, errors: np.ndarray) -> tuple[MatrixSensing, bool]:
     """Invariant and spurious parts of the matrices A_e, with entries known up to `errors`."""
     count, dimension = matrices.shape[:2]
-    errors = np.maximum(errors, 1e-9 * np.abs(matrices).max())  # rounding is noise, too
+    errors = np.maximum(errors, 1e-9 * np.abs(matrices).max())  # rounding counts as noise
     # Signals live in few dimensions. There, noise reaches less, and weak differences are seen.
     vectors, values, _ = np.linalg.svd(np.concatenate(list(matrices / errors[:, None, None]), 1), full_matrices=False)
     space = vectors[:, values > noise_level(dimension, count, np.ones(1))]
@@ -220,7 +220,7 @@ def _low_rank(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _environments(strengths: np.ndarray, errors: np.ndarray) -> FiniteEnvironments:
     """Equally likely environments with these strengths.
 
-    Entries off the diagonal that noise alone explains are zero: strengths commute unless the data speak against it.
+    Entries off the diagonal that noise alone explains are set to zero: strengths commute unless the data contradict it.
     """
     # An entry errs by what A_e errs, and A* about as much.
     noise = np.abs(strengths) <= SAFETY * np.sqrt(2) * errors[:, None, None]

@@ -1,4 +1,4 @@
-"""What measurements tell: the problem behind them, its assumptions, and what HeteroSGD would do on it."""
+"""What measurements say: the problem behind them, its assumptions, and what HeteroSGD would do on it."""
 
 from typing import Any, NamedTuple
 
@@ -112,7 +112,7 @@ def _about_signals(estimated: Estimated) -> list[str]:
         f"{problem.spurious_rank} in {len(estimated.labels)} environment{'s' * (len(estimated.labels) > 1)}."
     ]
     if problem.invariant_rank == 0:
-        sentences.append("Nothing is invariant: what HeteroSGD keeps is not a signal.")
+        sentences.append("Nothing is invariant: what survives HeteroSGD is not a signal.")
     if estimated.signed:
         sentences.append("The invariant signal has negative eigenvalues: fit U U^T - V V^T, not U U^T.")
     if estimated.scale != 1:
@@ -126,7 +126,7 @@ def _about_signals(estimated: Estimated) -> list[str]:
 def _why_nothing_varies(estimated: Estimated) -> str:
     if len(estimated.labels) == 1:
         return (
-            "There is only one environment: a signal that varies cannot be told from one that stays, and nothing can "
-            "be washed out."
+            "There is only one environment: a signal that varies looks like one that does not, and nothing can be "
+            "washed out."
         )
     return "The environments do not differ beyond the noise: nothing varies, so nothing can be washed out."

@@ -97,7 +97,7 @@ def controller(factors: np.ndarray, line: np.ndarray, init_scale: float, barrier
     levels[..., 0] = np.log(init_scale)
     values = np.exp(walk + np.maximum.accumulate(levels, -1))
     absorbed = np.maximum.accumulate(values >= barrier * line, -1)
-    # From the first hit on, every step shows the value of that hit.
+    # From the first hit on, every step has the value of that hit.
     hit = np.where(absorbed.any(-1), absorbed.argmax(-1), factors.shape[-1])[..., None]
     return np.where(absorbed, np.take_along_axis(values, hit, -1), values)
 
@@ -147,7 +147,7 @@ def step_size_window(bias: ArrayLike, heterogeneity: ArrayLike) -> tuple[np.ndar
 def supermartingale_threshold(bias: ArrayLike, heterogeneity: ArrayLike, power: float = 2 / 3) -> np.ndarray:
     """The least step size at which the supermartingale factor is at most one, by bisection.
 
-    It is sought below 24 / M2, the lower end of the window, and is that end where the factor exceeds one there.
+    The search ends at 24 / M2, the lower end of the window; that is the result where the factor still exceeds one.
     """
     high = step_size_window(bias, heterogeneity)[0]
     low = np.zeros_like(high)

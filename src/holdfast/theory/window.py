@@ -12,9 +12,9 @@ from holdfast.theory.assumptions import regularity
 from holdfast.theory.lyapunov import draw_strengths, exponents, largest_product_exponents
 from holdfast.theory.strengths import diagonalised, extremes, strength_atoms
 
-# Step sizes among which the ends of the window are looked for before they are refined, times the largest strength.
+# Step sizes, times the largest strength, among which the ends of the window are bracketed before they are refined.
 RELATIVE_RANGE, SCANNED = (1e-6, 1e3), 1800
-# Fewer where the exponent has to be sampled; all step sizes then see the same draws, so the curve is smooth.
+# Fewer where the exponent has to be sampled.
 SAMPLED_RANGE, SCANNED_BY_SAMPLING, SAMPLED_STEPS, SAMPLED_CHAINS = (1e-3, 1e1), 40, 300, 64
 BISECTIONS, SAMPLED_BISECTIONS = 50, 10
 
@@ -108,7 +108,7 @@ def window_within(found: Limits, environments: Environments) -> Window:
 def paper_window(environments: Environments) -> Window:
     """The sufficient window (24 / M2, 1 / (64 M1)) of Theorem 2 of Xu, Gu and Fang (NeurIPS 2024).
 
-    M1 = sup |S_ii(e)| and M2 = min_i Var S_ii(e) / (1 + |E S_ii(e)|). It needs M2 > 1536 M1 and so, since M2 is at most
+    M1 = sup |S_ii(e)|, M2 = min_i Var S_ii(e) / (1 + |E S_ii(e)|). It needs M2 > 1536 M1 and so, since M2 is at most
     M1^2, strengths above 1536.
     """
     bound, heterogeneity = regularity(environments)
@@ -168,7 +168,7 @@ def threshold_heterogeneity(law: Callable[[float, float], Environments], bias: f
         return 0.0
     # To second order the threshold is where M^2 eta = 2 s, and it is never below the bias by much.
     scanned = np.geomspace(1e-2, 1e2, SCANNED // 4) * (abs(bias) + np.sqrt(2 * abs(bias) / step_size))
-    first = next((place for place, heterogeneity in enumerate(scanned) if washed_out(heterogeneity)), None)
+    first = next((index for index, heterogeneity in enumerate(scanned) if washed_out(heterogeneity)), None)
     if first is None:
         return np.nan
     return _bisect(washed_out, scanned[first - 1] if first else 0.0, scanned[first])
@@ -182,7 +182,7 @@ def why_never(environments: Environments) -> str:
     )
     if (isinstance(environments, FiniteEnvironments) and environments.count == 1) or same or least == largest:
         return (
-            "there is only one environment, or all are identical: a signal that never changes cannot be told from an "
+            "there is only one environment, or all are identical: a signal that never changes looks like an "
             "invariant one, and nothing can be washed out"
         )
     if least >= 0:

@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.estimators.files import TableModel, advise_table, fit_table, predict_table
+from holdfast.estimators.files import advise_table, fit_table, predict_table
+from holdfast.io.models import TableModel
 
 
 @pytest.fixture(scope="module")
 def plants(tmp_path_factory):
-    """The yield depends on light and soil everywhere; weeds follow the yield, more closely in some places."""
+    """The yield depends on light and soil everywhere; weeds follow the yield, more closely in some regions."""
     random = np.random.default_rng(0)
     rows = 3000
     place = random.choice(["hill", "shore", "wood"], rows)
@@ -33,10 +34,10 @@ def test_fit_then_predict(plants, tmp_path, capsys):
     model, out = tmp_path / "model.json", tmp_path / "predictions.csv"
     fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
     assert main([*fit, "--out", str(model), "--plots", str(tmp_path / "figures")]) == 0
-    shown = capsys.readouterr().out
-    assert "Regression of yield: 2995 rows, 3 environments" in shown
-    assert "washed out" in shown
-    assert "5 of 3000 rows were left out" in " ".join(shown.split())
+    output = capsys.readouterr().out
+    assert "Regression of yield: 2995 rows, 3 environments" in output
+    assert "washed out" in output
+    assert "5 of 3000 rows were left out" in " ".join(output.split())
     assert {path.name for path in (tmp_path / "figures").iterdir()} >= {"effects.png", "survival.png"}
     loaded = TableModel.load(model)
     coefficients = dict(zip(loaded.features, loaded.coefficients, strict=True))
@@ -53,8 +54,8 @@ def test_fit_then_predict(plants, tmp_path, capsys):
 def test_errors_where_it_was_not_fitted(plants, tmp_path, capsys):
     fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good", "--held-out"]
     assert main([*fit, "--plots", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert "Mean squared error in an environment that was not fitted" in shown
+    output = capsys.readouterr().out
+    assert "Mean squared error in an environment that was not fitted" in output
     assert (tmp_path / "held_out.png").exists()
     assert main([*fit, "--format", "json"]) == 0
     errors = pd.DataFrame(json.loads(capsys.readouterr().out)["held_out"]).set_index("environment")
@@ -66,16 +67,16 @@ def test_errors_where_it_was_not_fitted(plants, tmp_path, capsys):
 
 
 def test_prediction_asks_only_for_what_it_uses(plants, tmp_path, capsys):
-    """Weeds are washed out: rows without them, or with a soil that was not in the fit, are told apart."""
+    """Weeds are washed out: rows without them, or with a soil that was not in the fit, are handled."""
     model, new = tmp_path / "model.json", tmp_path / "new.csv"
     fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
     assert main([*fit, "--out", str(model)]) == 0
     pd.DataFrame({"light": [0.0, 1.0, 2.0], "soil": ["loam", "peat", "sand"]}).to_csv(new, index=False)
     capsys.readouterr()
     assert main(["predict", str(model), str(new)]) == 0
-    shown = capsys.readouterr()
-    assert "1 of 3 rows have no prediction" in shown.err
-    assert len(shown.out.splitlines()) == 4
+    output = capsys.readouterr()
+    assert "1 of 3 rows have no prediction" in output.err
+    assert len(output.out.splitlines()) == 4
 
 
 def test_a_constant_target_is_refused(plants, tmp_path, capsys):
@@ -124,7 +125,7 @@ def test_advice_of_a_table(plants):
     assert any("Washed out, because the effect varies: weeds" in sentence for sentence in sentences)
 
 
-def test_one_environment_only_is_told(plants, capsys):
+def test_one_environment_only_is_reported(plants, capsys):
     assert main(["fit", str(plants), "--target", "yield", "--exclude", "good"]) == 0
     assert "nothing can be washed out" in " ".join(capsys.readouterr().out.split())
 

@@ -259,7 +259,7 @@ def test_draws_are_those_of_the_published_code():
 def test_the_fingerprint_covers_what_is_imported_and_not_how_it_looks():
     explicit = source_fingerprint(("holdfast.comparison.methods.explicit",))
     assert explicit != source_fingerprint(("holdfast.comparison.methods.pooled",))
-    assert explicit == source_fingerprint(("holdfast.comparison.methods.explicit", "holdfast.algorithms.risks"))
+    assert explicit == source_fingerprint(("holdfast.comparison.methods.explicit", "holdfast.algorithms.invariance"))
 
 
 def test_folds_are_written_down_right():

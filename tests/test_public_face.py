@@ -31,6 +31,7 @@ SUBPACKAGES = {
     "estimators",
     "experiments",
     "io",
+    "losses",
     "measurements",
     "oracles",
     "plots",

@@ -10,6 +10,7 @@ from . import environments as environments
 from . import estimators as estimators
 from . import experiments as experiments
 from . import io as io
+from . import losses as losses
 from . import measurements as measurements
 from . import oracles as oracles
 from . import plots as plots

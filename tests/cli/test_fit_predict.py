@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.estimators.files import TableModel, advise_table, fit_table, predict_table
+from holdfast.estimators.files import advise_table, fit_table, predict_table
+from holdfast.io.models import TableModel
 
 
 @pytest.fixture(scope="module")

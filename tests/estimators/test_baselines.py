@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast.algorithms.explicit import AgreementMask, AverageRisk, Fish, RiskExtrapolation
+from holdfast.algorithms.invariance import AgreementMask, AverageRisk, Fish, RiskExtrapolation
 from holdfast.datasets import linear_unit_test, structural_dataset, toy_dataset
 from holdfast.estimators.baselines import (
     AnchorRegressor,
@@ -33,6 +33,7 @@ pytest.importorskip("ivmodels")
     InvariantCausalRegressor(candidates=4),
     InvariantLeastSquares(),
 ])  # fmt: skip
+@pytest.mark.slow
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -109,11 +110,11 @@ def test_invariant_causal_prediction_is_that_of_causalicp():
         fitted = InvariantCausalRegressor().fit(chosen, data.targets, environments=data.environments)
         assert fitted.accepted_ == (estimate is not None)
         assert set(np.flatnonzero(fitted.invariant_)) == (estimate or set())
-        kept = chosen[:, fitted.invariant_]
-        if kept.size:
+        selected = chosen[:, fitted.invariant_]
+        if selected.size:
             found += 1
-            expected = LinearRegression().fit(kept, data.targets)
-            assert np.allclose(fitted.predict(chosen), expected.predict(kept))
+            expected = LinearRegression().fit(selected, data.targets)
+            assert np.allclose(fitted.predict(chosen), expected.predict(selected))
     assert found
 
 

@@ -54,7 +54,7 @@ def test_labels_probabilities_and_log_odds_agree():
 
 
 def test_levels_are_compared_in_standard_deviations():
-    """30 % here, 70 % there: with half of all rows in a class the deviation is 0.5, and 0.4 is 0.8 of it."""
+    """30 % and 70 %: with half of all rows in a class the deviation is 0.5, and the difference of 0.4 is 0.8 of it."""
     random = np.random.default_rng(0)
     codes, y = np.repeat([0, 1], 1000), np.tile(np.arange(1000) < 300, 2)
     y[1000:] = ~y[1000:]

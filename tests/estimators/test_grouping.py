@@ -27,7 +27,7 @@ def test_labels_of_any_kind_become_the_same_codes(environments):
     assert [rows.tolist() for rows in grouping.rows()] == [[1], [0, 2], [3]]
 
 
-def test_labels_are_kept_as_they_were():
+def test_labels_stay_as_they_were():
     assert group_rows([3, 1, 3], 3).labels == [1, 3]
     assert group_rows(["1", 1], 2).count == 2
 

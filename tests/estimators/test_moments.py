@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from holdfast.estimators import group_rows
-from holdfast.estimators.moments import CHUNK_ROWS, add_moments, centred, collect_moments
+from holdfast.estimators.moments import CHUNK_ROWS, add_moments, collect_moments, standardized
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def table():
 
 def test_moments_are_those_of_the_standardised_rows(table):
     x, y, codes = table
-    found = centred(collect_moments(x, y, group_rows(codes, 300)))
+    found = standardized(collect_moments(x, y, group_rows(codes, 300)))
     z, t = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
     for number in range(3):
         rows = codes == number
@@ -27,9 +27,11 @@ def test_moments_are_those_of_the_standardised_rows(table):
 def test_within_centring_removes_the_level_of_each_environment(table):
     x, y, codes = table
     moved = x + 7 * codes[:, None], y - 30 * codes
-    here, there = (centred(collect_moments(*rows, group_rows(codes, 300)), within=True) for rows in ((x, y), moved))
-    np.testing.assert_allclose(here.second, there.second, atol=1e-8)
-    np.testing.assert_allclose(here.cross, there.cross, atol=1e-8)
+    plain, shifted = (
+        standardized(collect_moments(*rows, group_rows(codes, 300)), within=True) for rows in ((x, y), moved)
+    )
+    np.testing.assert_allclose(plain.second, shifted.second, atol=1e-8)
+    np.testing.assert_allclose(plain.cross, shifted.cross, atol=1e-8)
 
 
 def test_chunks_in_any_order_give_the_same_moments(table):
@@ -41,14 +43,14 @@ def test_chunks_in_any_order_give_the_same_moments(table):
     for part in np.array_split(order, 7):
         chunk = collect_moments(x[part], y[part], group_rows(labels[part], len(part)))
         total = chunk if total is None else add_moments(total, chunk)
-    places = [total.labels.index(label) for label in whole.labels]
-    np.testing.assert_allclose(centred(total).second[places], centred(whole).second, atol=1e-8)
+    positions = [total.labels.index(label) for label in whole.labels]
+    np.testing.assert_allclose(standardized(total).second[positions], standardized(whole).second, atol=1e-8)
 
 
 def test_more_rows_than_a_block():
     random = np.random.default_rng(2)
     x, y = random.standard_normal((2 * CHUNK_ROWS + 5, 2)), random.standard_normal(2 * CHUNK_ROWS + 5)
-    np.testing.assert_allclose(centred(collect_moments(x, y)).second[0], np.corrcoef(x.T), atol=1e-10)
+    np.testing.assert_allclose(standardized(collect_moments(x, y)).second[0], np.corrcoef(x.T), atol=1e-10)
 
 
 def test_a_weight_counts_rows(table):
@@ -57,13 +59,13 @@ def test_a_weight_counts_rows(table):
     weighted = collect_moments(x, y, group_rows(codes, 300), weights.astype(float))
     rows = np.repeat(np.arange(300), weights)
     repeated = collect_moments(x[rows], y[rows], group_rows(codes[rows], len(rows)))
-    np.testing.assert_allclose(centred(weighted).cross, centred(repeated).cross, atol=1e-8)
+    np.testing.assert_allclose(standardized(weighted).cross, standardized(repeated).cross, atol=1e-8)
     np.testing.assert_allclose(weighted.counts, repeated.counts)
 
 
 def test_constant_columns_are_found():
     x = np.column_stack([np.full(50, 0.1), np.arange(50.0)])
-    assert centred(collect_moments(x, np.arange(50.0))).constant.tolist() == [True, False]
+    assert standardized(collect_moments(x, np.arange(50.0))).constant.tolist() == [True, False]
 
 
 def test_chunks_of_another_width_are_refused(table):

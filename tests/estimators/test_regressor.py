@@ -76,7 +76,7 @@ def _small(seed=0, rows=600, effect=(1.0, 1.0, 1.0), follower=(0.2, 0.8, 1.4)):
     return x, y, codes
 
 
-def test_names_and_labels_are_kept():
+def test_names_and_labels_stay():
     x, y, codes = _small()
     labels = pd.Categorical.from_codes(codes, ["north", "south", "west"])
     model = HeteroRegressor().fit(pd.DataFrame(x, columns=["cause", "follower"]), y, environments=labels)
@@ -84,7 +84,7 @@ def test_names_and_labels_are_kept():
     assert model.stability_.index.tolist() == ["cause", "follower"]
     assert model.effects_.index.tolist() == ["north", "south", "west"]
     assert model.invariant_.tolist() == [True, False]
-    assert "Kept: cause." in model.advice_[0]
+    assert "Selected: cause." in model.advice_[0]
     assert "Washed out, because the effect varies: follower." in model.advice_[1]
     assert "washing strength" in model.choice_
 
@@ -138,7 +138,7 @@ def test_environments_that_do_not_differ_are_called_so():
 
 
 def test_no_invariant_signal_is_not_pretended():
-    """All effects change: nothing is kept, the prediction is the mean."""
+    """All effects change: nothing is selected, the prediction is the mean."""
     x, y, codes = _small(effect=(-1.0, 0.3, 1.5), rows=3000)
     model = HeteroRegressor().fit(x, y, environments=codes)
     assert not model.invariant_.any()
@@ -178,7 +178,7 @@ def test_differences_can_be_tolerated():
 
 
 def test_an_effect_that_cancels_in_the_mean_is_washed_out():
-    """The effect is 1 here and -1 there: its mean is exactly 0, so that no strength is needed to wash it out."""
+    """The effects are 1 and -1: their mean is exactly 0, so that no strength is needed to wash it out."""
     x, codes = np.tile([1.0, -1.0], 200), np.repeat([0, 1], 200)
     model = HeteroRegressor().fit(x[:, None], np.where(codes == 0, x, -x), environments=codes)
     assert model.coef_.tolist() == [0.0]

@@ -34,7 +34,7 @@ def test_all_formats_give_the_same_rows_in_chunks(frame, tmp_path, suffix):
     pd.testing.assert_frame_equal(pd.concat(chunks, ignore_index=True), frame, check_dtype=False)
 
 
-def test_columns_are_told_apart(frame, tmp_path):
+def test_columns_are_distinguished(frame, tmp_path):
     frame["code"] = [f"plant {number}" for number in range(len(frame))]
     frame["day"] = pd.date_range("2020-01-01", periods=len(frame))
     frame["nothing"] = None
@@ -80,9 +80,9 @@ def test_rows_with_missing_values_are_left_out_and_counted(frame, tmp_path):
     frame.loc[20, "site"] = None
     path = _write(frame, tmp_path / "plants.csv")
     found = survey(path, "yield", "site")
-    kept = sum(len(features) for features, _, _ in complete_rows(path, found, "yield", "site"))
-    assert kept == 400 - 15 - 1
-    assert check_loss(found, kept) == [
+    complete = sum(len(features) for features, _, _ in complete_rows(path, found, "yield", "site"))
+    assert complete == 400 - 15 - 1
+    assert check_loss(found, complete) == [
         "16 of 400 rows were left out because values are missing: height (10), colour (10), site (1)."
     ]
 
@@ -96,7 +96,7 @@ def test_a_table_that_is_mostly_missing_is_refused(frame, tmp_path):
         check_loss(found, 100)
 
 
-def _pieces(path, found, chunk_rows=100):
+def _chunks(path, found, chunk_rows=100):
     """All complete rows, put together."""
     parts = list(complete_rows(path, found, "yield", "site", chunk_rows=chunk_rows))
     return [pd.concat(column) for column in zip(*parts, strict=True)]
@@ -104,14 +104,14 @@ def _pieces(path, found, chunk_rows=100):
 
 @pytest.mark.parametrize("chunk_rows", [100, 400])
 def test_what_is_text_anywhere_is_text_everywhere(frame, tmp_path, chunk_rows):
-    """In pieces of 100 rows the first holds nothing but digits, in sites and in grades."""
+    """In chunks of 100 rows the first holds nothing but digits, in sites and in grades."""
     random = np.random.default_rng(1)
     digits = np.arange(400) < 100
     frame["site"] = np.where(digits, random.choice(["0", "1"], 400), random.choice(["0", "1", "north"], 400))
     frame["grade"] = np.where(digits, random.choice(["1", "02"], 400), random.choice(["1", "02", "other"], 400))
     path = _write(frame, tmp_path / "plants.csv")
     found = survey(path, "yield", "site", chunk_rows=chunk_rows)
-    features, _, labels = _pieces(path, found, chunk_rows)
+    features, _, labels = _chunks(path, found, chunk_rows)
     assert len(features) == 400
     assert check_loss(found, len(features)) == []
     assert set(labels) == {"0", "1", "north"}
@@ -119,18 +119,18 @@ def test_what_is_text_anywhere_is_text_everywhere(frame, tmp_path, chunk_rows):
     assert set(grade.categories) == {"1", "02", "other"}
     for value, feature in zip(grade.categories[1:], grade.features, strict=True):
         np.testing.assert_array_equal(features[feature], frame["grade"] == value)
-    noted = any("grade holds text beside numbers" in note for note in found.notes)
+    noted = any("grade holds text as well as numbers" in note for note in found.notes)
     assert noted == (chunk_rows == 100)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
 def test_numbered_environments_have_one_kind_of_label(frame, tmp_path, suffix):
-    """A missing number makes pandas read a piece as 1.0 and 2.0."""
+    """A missing number makes pandas read a chunk as 1.0 and 2.0."""
     frame["site"] = np.where(frame["site"] == "north", 1, 2)
     frame["site"] = frame["site"].astype("Int64").mask(frame.index == 7)
     path = _write(frame, tmp_path / f"plants{suffix}")
     found = survey(path, "yield", "site", chunk_rows=100)
-    features, _, labels = _pieces(path, found)
+    features, _, labels = _chunks(path, found)
     assert len(features) == 399
     assert set(labels) == {"1", "2"}
 
@@ -142,15 +142,15 @@ def test_yes_and_no_with_missing_values_are_categories(frame, tmp_path, suffix):
     found = survey(path, "yield", "site", chunk_rows=100)
     grown = next(column for column in found.columns if column.name == "grown")
     assert sorted(grown.categories) == ["False", "True"]
-    assert len(_pieces(path, found)[0]) == 399
+    assert len(_chunks(path, found)[0]) == 399
 
 
-def test_a_piece_without_any_target_does_not_make_it_text(frame, tmp_path):
+def test_a_chunk_without_any_target_does_not_make_it_text(frame, tmp_path):
     frame.loc[100:199, "yield"] = np.nan
     path = _write(frame, tmp_path / "plants.csv")
     found = survey(path, "yield", "site", chunk_rows=100)
     assert found.target_numeric
-    features, targets, _ = _pieces(path, found)
+    features, targets, _ = _chunks(path, found)
     assert len(features) == 300
     assert targets.dtype == float
     assert check_loss(found, 300) == ["100 of 400 rows were left out because values are missing: yield (100)."]
@@ -166,7 +166,7 @@ def test_missing_values_of_columns_that_are_not_used_are_no_reason(frame, tmp_pa
 def test_rows_are_never_left_out_without_a_reason(frame, tmp_path):
     found = survey(_write(frame, tmp_path / "plants.csv"), "yield", "site")
     (sentence,) = check_loss(found, 399)
-    assert sentence.endswith("missing: they are none that their column held before.")
+    assert sentence.endswith("missing: their categories are unknown.")
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,19 @@
 """SGD on a table: the Hadamard form u*u - v*v, one environment after the other, heterogeneity amplified."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from holdfast.core.algorithm import Algorithm
+from holdfast.losses.slopes import Arrays, Slopes
 
 # A factor at the floor is washed out: it would need 1/step_size times log(1e8) steps of unit gradient to come back.
 FLOOR = 1e-8
 # One step may at most remove or double a factor: heterogeneity that would make it overshoot is cut off.
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.0, 2.0
-
-
-# Of jax within runs, of numpy where decisions are taken in double precision: the functions of slopes serve both.
-AnyArray = Any
 
 
 class Hadamard(NamedTuple):
@@ -37,23 +34,7 @@ class Hadamard(NamedTuple):
         return self.positive**2 - self.negative**2
 
 
-class Slopes(NamedTuple):
-    """The gradients of a loss in every environment, at some coefficients.
-
-    Attributes:
-        gradient: (environments, features), g_ej = d loss_e / d w_j.
-        intercept: (environments,), d loss_e / d intercept.
-        curvature: (environments, features), h_ej = d g_ej / d w_j.
-        variance: (environments, features), squared standard error of g_ej.
-    """
-
-    gradient: AnyArray
-    intercept: AnyArray
-    curvature: AnyArray
-    variance: AnyArray
-
-
-def excess_share(slopes: Slopes, weights: AnyArray, scaling: ArrayLike, critical: ArrayLike) -> AnyArray:
+def excess_share(slopes: Slopes, weights: Arrays, scaling: ArrayLike, critical: ArrayLike) -> Arrays:
     """(features,): the share of the variation of each gradient that sampling error does not explain.
 
         rho_j = max(0, 1 - critical / T_j),    T_j = min over m of sum_e (g_ej - a_ej m)^2 / Var g_ej
@@ -62,7 +43,7 @@ def excess_share(slopes: Slopes, weights: AnyArray, scaling: ArrayLike, critical
     degrees of freedom. With `critical` one of its high quantiles the share is exactly zero for what does not vary, and
     close to one for what does.
     """
-    # An environment in which a feature is constant tells nothing about its effect: precision zero.
+    # An environment in which a feature is constant says nothing about its effect: precision zero.
     precision = jnp.where(slopes.variance > 0, 1 / jnp.maximum(slopes.variance, 1e-30), 0.0)
     ratio = expected_ratio(slopes, weights, scaling)
     common = jnp.sum(precision * ratio * slopes.gradient, 0) / jnp.maximum(jnp.sum(precision * ratio**2, 0), 1e-30)
@@ -70,7 +51,7 @@ def excess_share(slopes: Slopes, weights: AnyArray, scaling: ArrayLike, critical
     return jnp.maximum(0.0, 1 - critical / jnp.maximum(variation, 1e-30))
 
 
-def expected_ratio(slopes: Slopes, weights: AnyArray, scaling: ArrayLike) -> AnyArray:
+def expected_ratio(slopes: Slopes, weights: Arrays, scaling: ArrayLike) -> Arrays:
     """(environments, features): a_ej = 1 - theta + theta h_ej / h_j, the gradient to expect in units of the mean one.
 
     theta = 0 compares gradients, theta = 1 effects: a feature that merely has a larger variance in some environment
@@ -80,10 +61,20 @@ def expected_ratio(slopes: Slopes, weights: AnyArray, scaling: ArrayLike) -> Any
     return 1 - scaling + scaling * slopes.curvature / jnp.maximum(pooled, 1e-30)
 
 
+def amplify(gradients: Arrays, expected: Arrays, amplification: Arrays) -> Arrays:
+    """Gradients with their differences from what is expected amplified: g + k (g - expected).
+
+    Example:
+        >>> amplify(1.5, 1.0, 2.0)
+        2.5
+    """
+    return gradients + amplification * (gradients - expected)
+
+
 def amplified(
-    slopes: Slopes, weights: AnyArray, amplification: ArrayLike, scaling: ArrayLike, critical: ArrayLike
-) -> AnyArray:
-    """(environments, features): the gradients with their differences amplified and their mean kept.
+    slopes: Slopes, weights: Arrays, amplification: ArrayLike, scaling: ArrayLike, critical: ArrayLike
+) -> Arrays:
+    """(environments, features): the gradients with their differences amplified and their mean unchanged.
 
         G_ej = E p_e (g_ej + k rho_j (g_ej - a_ej g_j)),    g_j = sum_e p_e g_ej
 
@@ -92,9 +83,8 @@ def amplified(
     """
     p = jnp.asarray(weights)[:, None]
     mean = jnp.sum(p * slopes.gradient, 0)
-    difference = slopes.gradient - expected_ratio(slopes, weights, scaling) * mean
-    surplus = amplification * excess_share(slopes, weights, scaling, critical) * difference
-    return jnp.sum(p > 0) * p * (slopes.gradient + surplus)
+    strength = amplification * excess_share(slopes, weights, scaling, critical)
+    return jnp.sum(p > 0) * p * amplify(slopes.gradient, expected_ratio(slopes, weights, scaling) * mean, strength)
 
 
 def hadamard(
@@ -119,7 +109,7 @@ def hadamard(
 
     Args:
         slopes: (coefficients, intercept) -> Slopes.
-        weights: (environments,), p_e, the shares of the rows; zero for a place that is not used.
+        weights: (environments,), p_e, the shares of the rows; zero for an environment that only fills up the array.
         dimension: number of features.
         step_size: eta.
         amplification: k.
@@ -150,14 +140,14 @@ def hadamard(
     def step(key: jax.Array, state: Hadamard, number: ArrayLike) -> Hadamard:
         order = jax.random.permutation(key, environments)
 
-        def visit(place: jax.Array, state: Hadamard) -> Hadamard:
-            seen = slopes(state.coefficients, state.intercept)
-            gradient = amplified(seen, weights, amplification, scaling, critical)[order[place]]
+        def visit(position: jax.Array, state: Hadamard) -> Hadamard:
+            current = slopes(state.coefficients, state.intercept)
+            gradient = amplified(current, weights, amplification, scaling, critical)[order[position]]
             shrink = jnp.clip(1 - step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)
             grow = jnp.clip(1 + step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)
             positive = jnp.maximum(state.positive * shrink, FLOOR)
             negative = jnp.maximum(state.negative * grow, FLOOR)
-            intercept = state.intercept - step_size * jnp.sum(weights * seen.intercept)
+            intercept = state.intercept - step_size * jnp.sum(weights * current.intercept)
             return Hadamard(positive, negative, intercept)
 
         return jax.lax.fori_loop(0, environments, visit, state)

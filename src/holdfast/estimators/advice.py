@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-FEW_ROWS = 20  # below it an environment says little about any effect
+FEW_ROWS = 20  # with fewer an environment says little about any effect
 DOUBTFUL = 0.75  # share of runs below which the survival of a feature is doubtful
 NAMED = 8  # features named in a sentence; more are counted
 
@@ -17,23 +17,23 @@ class TableFindings(NamedTuple):
         names: of the features.
         labels: of the environments.
         counts: (environments,), rows.
-        kept, varies: (features,), who survives, and whose effect varies beyond sampling error.
+        selected, varies: (features,), which survive, and whose effect varies beyond sampling error.
         survived: (features,), share of runs.
         lowest, highest: (features,), range of the effect over the environments that measure it well.
-        explained, explained_by_all: share of the response that the kept features and that all features explain.
+        explained, explained_by_all: share of the response that the selected features and that all features explain.
         pooled_significance: probability of the differences between environments if there were none.
-        significance_of_kept: the same for the kept features alone.
+        significance_of_selected: the same for the selected features alone.
         constant: names of constant features.
         amplification, step_size, compared: what was chosen.
         levels: (environments,), mean errors, in standard deviations of the response.
         spread: (features,), standard deviation of the effects over environments, as a share of their means.
-        without_features: what is predicted if no feature is kept, in words.
+        without_features: what is predicted if no feature is selected, in words.
     """
 
     names: Sequence[str]
     labels: Sequence
     counts: np.ndarray
-    kept: np.ndarray
+    selected: np.ndarray
     varies: np.ndarray
     survived: np.ndarray
     lowest: np.ndarray
@@ -41,7 +41,7 @@ class TableFindings(NamedTuple):
     explained: float
     explained_by_all: float
     pooled_significance: float
-    significance_of_kept: float
+    significance_of_selected: float
     constant: Sequence[str]
     amplification: float
     step_size: float
@@ -68,15 +68,15 @@ def advise(findings: TableFindings) -> list[str]:
 
 
 def advise_matrix(
-    fit_kept: np.ndarray, pooled_significance: float, environments: int, explained: float, explained_by_all: float
+    selected: np.ndarray, pooled_significance: float, environments: int, explained: float, explained_by_all: float
 ) -> list[str]:
-    """The advice for a matrix: the verdict, and how many directions are kept.
+    """The advice for a matrix: the verdict, and how many directions are selected.
 
     Args:
-        fit_kept: (directions,), which survive.
+        selected: (directions,), which of them survive.
         pooled_significance: probability of the differences between environments if there were none.
         environments: their number.
-        explained: share of the response that the kept directions explain.
+        explained: share of the response that the selected directions explain.
         explained_by_all: share that a full matrix explains.
     """
     if environments == 1:
@@ -86,10 +86,12 @@ def advise_matrix(
             f"The {environments} environments do not differ beyond sampling error (p = {pooled_significance:.2g}): "
             "they cannot tell what is invariant from what is not."
         )
-    elif not fit_kept.any():
+    elif not selected.any():
         first = "No direction has an effect that holds in all environments: the prediction is the mean of the response."
     else:
-        first = f"Kept: {int(fit_kept.sum())} of {len(fit_kept)} directions, whose effects hold in all environments."
+        first = (
+            f"Selected: {int(selected.sum())} of {len(selected)} directions, whose effects hold in all environments."
+        )
     return [first, f"They explain {explained:.0%} of the response, a full matrix {explained_by_all:.0%}."]
 
 
@@ -105,8 +107,8 @@ def _verdict(f: TableFindings) -> Iterator[str]:
             f"error and what is tolerated (p = {f.pooled_significance:.2g}): nothing was washed out, and these "
             "environments cannot tell what is invariant from what is not."
         )
-    if not f.kept.any():
-        # effects that cancel in the mean say nothing together, and still vary
+    if not f.selected.any():
+        # effects that cancel in the mean explain nothing together, and still vary
         if f.explained_by_all < NEXT_TO_NOTHING and not f.varies.any():
             yield (
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
@@ -121,12 +123,12 @@ def _verdict(f: TableFindings) -> Iterator[str]:
 
 
 def _features(f: TableFindings) -> Iterator[str]:
-    if f.kept.any():
+    if f.selected.any():
         yield (
-            f"Kept: {_listed(f.names, f.kept)}. This explains {f.explained:.0%} of the response, all features together "
-            f"{f.explained_by_all:.0%}."
+            f"Selected: {_listed(f.names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
+            f"together {f.explained_by_all:.0%}."
         )
-    washed = ~f.kept & f.varies
+    washed = ~f.selected & f.varies
     if washed.any():
         worst = int(np.nanargmax(np.where(washed, f.highest - f.lowest, -np.inf)))
         yield (
@@ -137,36 +139,36 @@ def _features(f: TableFindings) -> Iterator[str]:
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
                 f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {_listed(f.names, mild)}. A larger "
-                "tolerance would keep what varies so little; use it only for features that cannot be consequences of "
+                "tolerance would select what varies so little; use it only for features that cannot be consequences of "
                 "the response."
             )
-    left = ~f.kept & ~f.varies
+    left = ~f.selected & ~f.varies
     if left.any() and not left.all():
-        yield f"Left out, because nothing is gained by them beside the kept ones: {_listed(f.names, left)}."
+        yield f"Left out, because they add nothing to the selected ones: {_listed(f.names, left)}."
     if len(f.counts) > 1 and f.amplification > 0:
         yield (
             f"Amplification {f.amplification:.3g} at step size {f.step_size:.2g} was chosen, comparing {f.compared}: "
-            "of all that were tried, the runs at it end nearest to the kept features."
+            "of all that were tried, its runs end nearest to the selected features."
         )
 
 
 def _cautions(f: TableFindings) -> Iterator[str]:
-    doubtful = f.kept & (f.survived < DOUBTFUL)
+    doubtful = f.selected & (f.survived < DOUBTFUL)
     if doubtful.any() and len(f.counts) > 1:
         yield (
-            f"Treat with care: {_listed(f.names, doubtful)}. The tests on the whole table keep it, but it survived in "
-            f"less than {DOUBTFUL:.0%} of the runs at the chosen amplification."
+            f"Treat with care: {_listed(f.names, doubtful)}. The tests on the whole table select it, but it "
+            f"survived in less than {DOUBTFUL:.0%} of the runs at the chosen amplification."
         )
-    if f.kept.any() and len(f.counts) > 1 and f.significance_of_kept < 0.01:
+    if f.selected.any() and len(f.counts) > 1 and f.significance_of_selected < 0.01:
         yield (
-            f"The kept features pass the test of equal effects only just (p = {f.significance_of_kept:.2g}): there "
-            "may be another response to the environments than these features show."
+            f"The selected features barely pass the test of equal effects (p = {f.significance_of_selected:.2g}): "
+            "the environments may act in a way that these features do not capture."
         )
     if len(f.counts) == 2:
-        yield "With two environments an effect has one chance only to vary; a third would make the choice much safer."
+        yield "With two environments an effect has only one chance to vary; a third would make the choice much safer."
     errors = np.abs(f.levels) * np.sqrt(f.counts / max(1 - f.explained, 1e-12))
     if len(f.counts) > 1 and errors.max() > CLEAR_LEVEL and np.ptp(f.levels) > SMALL_LEVEL:
-        high, low = (str(f.labels[int(place)]) for place in (np.argmin(f.levels), np.argmax(f.levels)))
+        high, low = (str(f.labels[int(index)]) for index in (np.argmin(f.levels), np.argmax(f.levels)))
         yield (
             f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
             f"standard deviations apart from {low} to {high}. No feature explains that, and a new environment will "
@@ -181,7 +183,7 @@ def _cautions(f: TableFindings) -> Iterator[str]:
 
 
 def _listed(names: Sequence[str], chosen: np.ndarray) -> str:
-    listed = [str(name) for name, there in zip(names, chosen, strict=True) if there]
+    listed = [str(name) for name, one in zip(names, chosen, strict=True) if one]
     if len(listed) <= NAMED:
         return ", ".join(listed)
     return f"{', '.join(listed[:NAMED])} and {len(listed) - NAMED} more"

@@ -1,25 +1,20 @@
 """Invariant logistic regression."""
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from holdfast.estimators.dynamics import logistic_program
-from holdfast.estimators.evidence import logistic_evidence
-from holdfast.estimators.grouping import group_rows, rows_counted
-from holdfast.estimators.linear import Coordinates, Table, fit_linear
-from holdfast.estimators.regressor import publish
-from holdfast.estimators.rotation import joint_directions, principal_directions
+from holdfast.estimators.contract import BinaryClassifier, check_settings, two_classes, weighted_rows
+from holdfast.estimators.linear import TableDescription, fit_linear, publish
+from holdfast.estimators.scaling import standard_units
+from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
+from holdfast.estimators.search.dynamics import logistic_program
+from holdfast.estimators.search.evidence import logistic_evidence
+from holdfast.losses import LogisticRows
 
 
-class HeteroClassifier(ClassifierMixin, BaseEstimator):
+class HeteroClassifier(BinaryClassifier):
     """Logistic regression, for two classes, on the features whose effects are the same in all environments.
 
     As `HeteroRegressor`, with the logistic loss
@@ -27,17 +22,17 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         loss_e = mean over the rows of e of log(1 + exp(-s (z^T w + b))),    s = +-1
 
     The runs see at most 512 rows of each environment, drawn at random; the tests and the final fit of the surviving
-    features see all of them. That fit has the weak ridge of one observation, which keeps it finite if the classes can
-    be separated.
+    features see all of them. That fit has the weak ridge of one observation, so that it is finite if the classes can be
+    separated.
 
     Args:
         amplification: k; None: chosen from the data.
         step_size: eta; None: chosen from the data.
-        significance: level of the tests whether an effect varies. Small values keep more.
+        significance: level of the tests whether an effect varies. Smaller values select more features.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
             With 0, the default, any variation beyond sampling error counts. A larger one needs more care than for
-            regression: where classes are nearly separable, coefficients and what is allowed to them grow without
-            bounds.
+            regression: where classes are nearly separable, coefficients grow without bounds, and so does what is
+            tolerated.
         orders: random orders of the environments whose runs are reported in `stability_`.
         rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
             first.
@@ -52,7 +47,7 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
 
     Example:
         >>> random = np.random.default_rng(0)
-        >>> environments = np.repeat(["here", "there", "yonder"], 1000)
+        >>> environments = np.repeat(["north", "south", "west"], 1000)
         >>> cause = random.standard_normal(3000)
         >>> y = np.where(cause + random.logistic(size=3000) > 0, "yes", "no")
         >>> strength = np.repeat([2.0, 0.2, 1.0], 1000)
@@ -61,16 +56,6 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         >>> model.invariant_.tolist()
         [True, False]
     """
-
-    _parameter_constraints: dict = {  # noqa: RUF012  scikit-learn's convention
-        "amplification": [Interval(Real, 0, None, closed="left"), None],
-        "step_size": [Interval(Real, 0, 1, closed="neither"), None],
-        "significance": [Interval(Real, 0, 1, closed="neither")],
-        "tolerance": [Interval(Real, 0, None, closed="left")],
-        "orders": [Interval(Integral, 1, None, closed="left")],
-        "rotation": ["boolean"],
-        "random_state": ["random_state"],
-    }
 
     def __init__(
         self,
@@ -100,37 +85,27 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        self._validate_params()
+        seed = check_settings(self)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        grouping = group_rows(environments, len(X))
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        there = weights > 0
-        X, y, weights, grouping = X[there], y[there], weights[there], rows_counted(grouping, there)
-        self.classes_, positive = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(f"Only binary classification is supported. The type of the target is {type_of_target(y)}.")
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold two classes, got one class only: {self.classes_.tolist()}")
-        location = np.average(X, axis=0, weights=weights)
-        variance = np.average((X - location) ** 2, axis=0, weights=weights)
-        constant = variance <= 1e-13 * np.maximum(location**2, 1e-300)
-        scale = np.sqrt(np.where(constant, 1.0, variance))
-        z = (X - location) / scale * ~constant
-        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
+        x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
+        self.classes_, positive = two_classes(y)
+        scaling = standard_units(x, weights)
+        z, parts = scaling.apply(x), grouping.rows()
+        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(x.shape[1])])
         share = float(np.average(positive, weights=weights))
         deviation, words = float(np.sqrt(share * (1 - share))), "the share of each class, whatever the features are"
-        table = Table(names, grouping.labels, location, scale, 1.0, constant, deviation, words)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        table = TableDescription(names, grouping.labels, *scaling[:2], 1.0, scaling.constant, deviation, words)
 
         def problem(system: Coordinates):
-            rows = z if system.name == "features" else z @ system.directions
-            arguments = (rows, positive.astype(float), grouping.codes, weights, self.tolerance)
-            return logistic_evidence(*arguments), logistic_program(*arguments, seed)
+            columns = (z if system.name == "features" else z @ system.directions).T
+            rows = [LogisticRows(columns[:, own], positive[own].astype(float), weights[own]) for own in parts]
+            return logistic_evidence(rows, self.tolerance), logistic_program(rows, self.tolerance, seed)
 
+        counts = np.array([weights[own].sum() for own in parts])
+        second = np.stack([(z[own] * weights[own, None]).T @ z[own] / weights[own].sum() for own in parts])
         fitted = fit_linear(
             table,
-            _systems(z, grouping.codes, weights, self.rotation),
+            coordinate_systems(second, counts, self.rotation),
             problem,
             significance=self.significance,
             orders=self.orders,
@@ -140,37 +115,5 @@ class HeteroClassifier(ClassifierMixin, BaseEstimator):
         )
         publish(self, fitted, table)
         self.coef_ = fitted.coefficients[None]
-        self.intercept_ = np.atleast_1d(fitted.intercept - location @ fitted.coefficients)
+        self.intercept_ = np.atleast_1d(fitted.intercept - scaling.location @ fitted.coefficients)
         return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """(rows,), log-odds of the second class."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return X @ self.coef_[0] + self.intercept_[0]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """(rows, 2), probabilities of the two classes."""
-        second = expit(self.decision_function(X))
-        return np.column_stack([1 - second, second])
-
-    def predict(self, X: Any) -> np.ndarray:
-        """(rows,), the more probable class."""
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(int)]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-def _systems(z: np.ndarray, codes: np.ndarray, weights: np.ndarray, rotation: bool) -> list[Coordinates]:
-    systems = [Coordinates("features", np.eye(z.shape[1]))]
-    if rotation:
-        counts = np.bincount(codes, weights)
-        parts = [codes == number for number in range(len(counts))]
-        second = np.stack([(z[part] * weights[part, None]).T @ z[part] / weights[part].sum() for part in parts])
-        systems.append(Coordinates("principal", principal_directions(second, counts / counts.sum())))
-        systems.append(Coordinates("joint", joint_directions(second, counts / counts.sum())))
-    return systems

@@ -13,7 +13,7 @@ class Grouping:
 
     Attributes:
         codes: (rows,), the number of the environment of each row, from 0 to E - 1.
-        labels: the E labels that occur, sorted; codes[i] is the place of the label of row i.
+        labels: the E labels that occur, sorted; codes[i] is the index of the label of row i.
     """
 
     codes: np.ndarray
@@ -30,15 +30,14 @@ class Grouping:
         return np.bincount(self.codes, minlength=self.count)
 
     def rows(self) -> list[np.ndarray]:
-        """For each environment, the places of its rows."""
+        """For each environment, the positions of its rows."""
         order = np.argsort(self.codes, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
-
-def rows_counted(grouping: Grouping, there: np.ndarray) -> Grouping:
-    """The grouping of the rows where `there` is True; environments that have none of them are forgotten."""
-    used, codes = np.unique(grouping.codes[there], return_inverse=True)
-    return Grouping(codes, [grouping.labels[number] for number in used])
+    def where(self, mask: np.ndarray) -> "Grouping":
+        """The grouping of the rows where `mask` is True, without the environments that have none of them."""
+        used, codes = np.unique(self.codes[mask], return_inverse=True)
+        return Grouping(codes, [self.labels[number] for number in used])
 
 
 def group_rows(environments: Any, row_count: int) -> Grouping:
@@ -61,7 +60,7 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
     else:
         array = np.asarray(environments)
         if array.dtype.kind in "US" and not isinstance(environments, np.ndarray):
-            array = np.asarray(environments, dtype=object)  # a list of 1 and "1" holds two labels, not one
+            array = np.asarray(environments, dtype=object)  # 1 and "1" in a list are two labels, not one
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.ndim != 1:

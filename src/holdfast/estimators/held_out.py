@@ -9,11 +9,12 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from holdfast.core.progress import Progress
+from holdfast.estimators.contract import EnvironmentEstimator
 from holdfast.estimators.grouping import group_rows
 
 
 def held_out_errors(
-    estimators: Mapping[str, Any],
+    estimators: Mapping[str, EnvironmentEstimator],
     X: Any,
     y: Any,
     environments: Any,
@@ -22,10 +23,10 @@ def held_out_errors(
     """Leave out one environment after the other, fit the rest, and predict it.
 
     Args:
-        estimators: name -> estimator; the labels are passed to those whose `fit` has an argument `environments`.
+        estimators: name -> estimator: one of ours, or one of scikit-learn, which is fitted without the environments.
         X: (rows, features).
         y: (rows,).
-        environments: one label for each row; two different ones at least.
+        environments: one label for each row; at least two different ones.
         progress: called with (fits done, fits in all).
 
     Returns:
@@ -38,15 +39,16 @@ def held_out_errors(
     table, response = pd.DataFrame(X).reset_index(drop=True), np.asarray(y)
     out = pd.DataFrame(index=pd.Index(grouping.labels, name="environment"), columns=list(estimators), dtype=float)
     for number, label in enumerate(grouping.labels):
-        there = grouping.codes == number
-        if len(np.unique(response[~there])) < 2:
+        held_out = grouping.codes == number
+        if len(np.unique(response[~held_out])) < 2:
             raise ValueError(f"y must vary among the rows that are left when {label!r} is held out, got one value only")
         for name, estimator in estimators.items():
             takes = "environments" in get_routing_for_object(estimator).fit.requests
-            extra = {"environments": labels[~there]} if takes else {}
-            predicted = clone(estimator).fit(table[~there], response[~there], **extra).predict(table[there])
-            wrong = predicted != response[there] if is_classifier(estimator) else (predicted - response[there]) ** 2
-            out.loc[label, name] = float(np.mean(wrong))
+            extra = {"environments": labels[~held_out]} if takes else {}
+            predicted = clone(estimator).fit(table[~held_out], response[~held_out], **extra).predict(table[held_out])
+            true = response[held_out]
+            losses = predicted != true if is_classifier(estimator) else (predicted - true) ** 2
+            out.loc[label, name] = float(np.mean(losses))
             if progress is not None:
                 progress(int(out.notna().to_numpy().sum()), out.size)
     return out

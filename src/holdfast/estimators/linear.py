@@ -1,4 +1,4 @@
-"""From a standardised table to an invariant linear predictor, with everything that is told about it."""
+"""From a standardised table to an invariant linear predictor, with its effects, their stability and advice."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from holdfast.algorithms.hadamard import Slopes
 from holdfast.estimators.advice import TableFindings, advise
-from holdfast.estimators.dynamics import Program
-from holdfast.estimators.evidence import Evidence, pooled_effects
-from holdfast.estimators.washout import Washout, washout
+from holdfast.estimators.search.coordinates import Coordinates
+from holdfast.estimators.search.dynamics import Program
+from holdfast.estimators.search.evidence import Evidence, effect_spread, information_criterion
+from holdfast.estimators.search.washout import Washout, washout
+from holdfast.losses import Slopes
+from holdfast.losses.slopes import pooled_effects
 
 # An environment hardly measures an effect if its standard error there is this many times the median one: it has few
 # rows, or the feature hardly moves in it.
@@ -19,20 +21,8 @@ HARDLY_MEASURED = 3.0
 STANDS_STILL = 1e-9
 
 
-class Coordinates(NamedTuple):
-    """A coordinate system of the standardised features.
-
-    Attributes:
-        name: features, principal or joint.
-        directions: (features, coordinates), z^T directions are the coordinates.
-    """
-
-    name: str
-    directions: np.ndarray
-
-
-class Table(NamedTuple):
-    """What is known of a table besides its loss.
+class TableDescription(NamedTuple):
+    """What is known of a table apart from its loss.
 
     Attributes:
         names: of the features.
@@ -43,7 +33,7 @@ class Table(NamedTuple):
         constant: (features,), which features are constant.
         loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
             sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
-        without_features: what is predicted if no feature is kept, in words.
+        without_features: what is predicted if no feature is selected, in words.
     """
 
     names: Sequence[str]
@@ -57,13 +47,13 @@ class Table(NamedTuple):
 
 
 class LinearFit(NamedTuple):
-    """An invariant linear predictor and what is told about it; the names are those of the estimators' attributes.
+    """An invariant linear predictor and how it was found.
 
     Attributes:
         coefficients: (features,), in the units of the table.
         intercept: to be added to the mean of the response at the mean of the features.
-        kept: (features,), or (coordinates,) in rotated ones: which survive.
-        washed: everything that was found out.
+        selected: (features,), or (coordinates,) in rotated ones: which of them survive.
+        washed: the result of the search.
         coordinates: the coordinate system.
         effects: table of environments x features.
         stability: table of features.
@@ -73,7 +63,7 @@ class LinearFit(NamedTuple):
 
     coefficients: np.ndarray
     intercept: float
-    kept: np.ndarray
+    selected: np.ndarray
     washed: Washout
     coordinates: Coordinates
     effects: pd.DataFrame
@@ -83,7 +73,7 @@ class LinearFit(NamedTuple):
 
 
 def fit_linear(
-    table: Table,
+    table: TableDescription,
     systems: Sequence[Coordinates],
     problem: Callable[[Coordinates], tuple[Evidence, Program]],
     *,
@@ -93,7 +83,7 @@ def fit_linear(
     step_size: float | None,
     amplification: float | None,
 ) -> LinearFit:
-    """Wash out in each coordinate system and keep the one whose invariant part predicts best.
+    """Wash out in each coordinate system and use the one whose invariant part predicts best.
 
     Args:
         table: names, labels and units.
@@ -117,8 +107,8 @@ def fit_linear(
             step_size=step_size,
             amplification=amplification,
         )
-        cost = evidence.deviance(result.fitted) + result.kept.sum() * np.log(max(evidence.counts.sum(), 2.0))
-        tried.append((cost, system, evidence, result))
+        criterion = information_criterion(evidence, result.fitted, result.selected.sum())
+        tried.append((criterion, system, evidence, result))
     _, system, evidence, washed = min(tried, key=lambda entry: entry[0])
     plain = system.name == "features"
     names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]
@@ -129,33 +119,33 @@ def fit_linear(
     return LinearFit(
         coefficients,
         washed.fitted.intercept,
-        washed.kept,
+        washed.selected,
         washed,
         system,
         effects,
-        _stability(washed, measured, units, pooled_effects(evidence, washed.fitted, washed.slopes)),
+        _stability(washed, measured, units, _pooled(evidence, washed)),
         advise(_findings(table, names, evidence, washed, measured)),
         _reason(washed),
     )
 
 
 def _reason(washed: Washout) -> str:
-    cell = washed.cell
+    settings = washed.settings
     if washed.pooled_test.degrees == 0:
         return "one environment: nothing to amplify"
-    strength = cell.step_size * (1 + cell.amplification) ** 2
-    dying = washed.varies & ~washed.kept
+    strength = settings.step_size * (1 + settings.amplification) ** 2
+    dying = washed.varies & ~washed.selected
     exponents = (
         f"the exponents of what varies are at most {washed.exponents[dying].max():.2g}"
         if dying.any()
-        else "no effect outside the kept ones varies beyond sampling error"
+        else "no other effect varies beyond sampling error"
     )
     runs = len(washed.paths.coefficients)
-    agreeing = int((washed.paths.survived == washed.kept).all(1).sum())
+    agreeing = int((washed.paths.survived == washed.selected).all(1).sum())
     return (
-        f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {'effects' if cell.scaling else 'gradients'}: "
-        f"{exponents}; {agreeing} of {runs} runs ended exactly at the kept features; {washed.sets_tried} sets of "
-        "features were looked at"
+        f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {'effects' if settings.scaling else 'gradients'}: "
+        f"{exponents}; {agreeing} of {runs} runs ended exactly at the selected features; {washed.sets_tried} sets of "
+        "features were examined"
     )
 
 
@@ -195,19 +185,8 @@ def _stability(washed: Washout, measured: pd.DataFrame, units: np.ndarray, poole
     )
 
 
-def effect_spread(slopes: Slopes) -> np.ndarray:
-    """(features,): the standard deviation of each effect over environments that sampling error does not explain.
-
-    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
-    """
-    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
-    measured = (curvature > 0) & (variance > 0)
-    effect = gradient / np.where(measured, curvature, 1.0)
-    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
-    total = np.maximum(precision.sum(0), 1e-300)
-    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
-    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
-    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
+def _pooled(evidence: Evidence, washed: Washout) -> np.ndarray:
+    return pooled_effects(washed.slopes, evidence.weights, washed.fitted.coefficients)
 
 
 def _share(spread: np.ndarray, effect: np.ndarray) -> np.ndarray:
@@ -215,7 +194,7 @@ def _share(spread: np.ndarray, effect: np.ndarray) -> np.ndarray:
 
 
 def _findings(
-    table: Table, names: Sequence[str], evidence: Evidence, washed: Washout, measured: pd.DataFrame
+    table: TableDescription, names: Sequence[str], evidence: Evidence, washed: Washout, measured: pd.DataFrame
 ) -> TableFindings:
     constant_fit = evidence.solve(np.arange(0))
     levels = np.asarray(washed.slopes.intercept) / table.loss_scale
@@ -223,7 +202,7 @@ def _findings(
         names=tuple(names),
         labels=tuple(table.labels),
         counts=evidence.counts,
-        kept=washed.kept,
+        selected=washed.selected,
         varies=washed.varies,
         survived=washed.paths.survived.mean(0),
         lowest=measured.min().to_numpy(),
@@ -231,13 +210,13 @@ def _findings(
         explained=_explained(evidence, evidence.deviance(washed.fitted), evidence.deviance(constant_fit)),
         explained_by_all=_explained(evidence, evidence.deviance(washed.pooled), evidence.deviance(constant_fit)),
         pooled_significance=washed.pooled_test.significance,
-        significance_of_kept=washed.test.significance,
+        significance_of_selected=washed.test.significance,
         constant=tuple(name for name, flat in zip(table.names, table.constant, strict=True) if flat),
-        amplification=washed.cell.amplification,
-        step_size=washed.cell.step_size,
-        compared="effects" if washed.cell.scaling else "gradients",
+        amplification=washed.settings.amplification,
+        step_size=washed.settings.step_size,
+        compared="effects" if washed.settings.scaling else "gradients",
         levels=levels,
-        spread=_share(effect_spread(washed.slopes), pooled_effects(evidence, washed.fitted, washed.slopes)),
+        spread=_share(effect_spread(washed.slopes), _pooled(evidence, washed)),
         without_features=table.without_features,
     )
 
@@ -246,3 +225,23 @@ def _explained(evidence: Evidence, deviance: float, of_constant: float) -> float
     """The share of the likelihood per row that is explained: for squared loss the coefficient of determination."""
     # the constant is among the fits, so what is below zero, or a negative zero, is rounding
     return max(0.0, float(-np.expm1((deviance - of_constant) / evidence.counts.sum())))
+
+
+def publish(estimator: Any, fitted: LinearFit, table: TableDescription) -> None:
+    """Set the attributes that linear estimators share."""
+    settings = fitted.washed.settings
+    estimator.coef_ = fitted.coefficients
+    estimator.invariant_ = fitted.selected
+    estimator.stability_ = fitted.stability
+    estimator.effects_ = fitted.effects
+    estimator.advice_ = fitted.advice
+    estimator.amplification_ = settings.amplification
+    estimator.step_size_ = settings.step_size
+    estimator.compares_ = "effects" if settings.scaling else "gradients"
+    estimator.choice_ = fitted.reason
+    estimator.environments_ = list(table.labels)
+    estimator.directions_ = fitted.coordinates.directions
+    estimator.coordinates_ = fitted.coordinates.name
+    estimator.scale_ = table.scale
+    estimator.response_scale_ = table.response_scale
+    estimator.paths_ = fitted.washed.paths

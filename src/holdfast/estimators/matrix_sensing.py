@@ -1,26 +1,17 @@
 """Invariant matrix sensing and quadratic networks on tables."""
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
 from holdfast.estimators.advice import advise_matrix
-from holdfast.estimators.grouping import Grouping, group_rows, rows_counted
-from holdfast.estimators.matrices import MatrixFit, evenly_scaled, fit_matrix
-from holdfast.estimators.moments import centred, collect_moments
-
-CONSTRAINTS: dict[str, list] = {
-    "significance": [Interval(Real, 0, 1, closed="neither")],
-    "tolerance": [Interval(Real, 0, None, closed="left")],
-    "orders": [Interval(Integral, 1, None, closed="left")],
-    "random_state": ["random_state"],
-}
+from holdfast.estimators.contract import WeightedRows, check_settings, weighted_rows
+from holdfast.estimators.moments import collect_moments, standardized
+from holdfast.estimators.scaling import standard_units
+from holdfast.estimators.search.matrices import evenly_scaled, fit_matrix
 
 
 class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
@@ -28,11 +19,11 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
 
         y = <X, A* + A(e)> + noise,    fitted: P = U U^T - V V^T
 
-    by HeteroSGD (Xu, Gu and Fang, NeurIPS 2024, Algorithm 3) on the kept table with amplified heterogeneity, as
-    `holdfast.estimators.matrices` explains; the surviving directions get the matrix of pooled least squares.
+    by HeteroSGD (Xu, Gu and Fang, NeurIPS 2024, Algorithm 3) on the table with amplified heterogeneity, as
+    `holdfast.estimators.search.matrices` explains; the surviving directions get the matrix of pooled least squares.
 
     Args:
-        significance: level of the test whether effects vary. Small values keep more.
+        significance: level of the test whether effects vary. Smaller values select more directions.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
         orders: random orders of the environments whose runs are reported in `stability_`.
         random_state: of the orders.
@@ -41,7 +32,7 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
         matrix_: (dimension, dimension), P, symmetric.
         coef_: its entries, in the order of the columns of X.
         intercept_: a number.
-        directions_: (dimension, dimension), orthonormal columns, the kept ones first.
+        directions_: (dimension, dimension), orthonormal columns, the selected ones first.
         invariant_: (dimension,), which of them survive.
         stability_, effects_: tables of directions, as for features in `HeteroRegressor`.
         amplification_, step_size_: the choice.
@@ -57,8 +48,6 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
         [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
-    _parameter_constraints = CONSTRAINTS
-
     def __init__(self, *, significance=0.001, tolerance=0.0, orders=8, random_state=0):
         self.significance = significance
         self.tolerance = tolerance
@@ -70,18 +59,17 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
 
         Args:
             X: (rows, dimension, dimension), or (rows, columns) with the entries of a matrix in each row, row by row;
-                if their number is no square, the last entries of the matrix are zero.
+                if their number is not a square, the last entries of the matrix are zero.
             y: (rows,).
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        self._validate_params()
+        seed = check_settings(self)
         X, y = validate_data(self, _flat(X), y, y_numeric=True, dtype=np.float64)
         self.dimension_ = int(np.ceil(np.sqrt(X.shape[1])))
-        packed = pack_symmetric(symmetrised(_square(X, self.dimension_)))
-        fitted, scale, location, response = _fit_packed(self, packed, y, environments, sample_weight, self.dimension_)
-        self.matrix_ = fitted.matrix * response / scale
-        self.intercept_ = float(location[-1] - location[:-1] @ pack_symmetric(self.matrix_))
+        rows = weighted_rows(X, y, environments, sample_weight)
+        packed = pack_symmetric(symmetrised(_square(rows.x, self.dimension_)))
+        self.matrix_, self.intercept_ = _fit_packed(self, rows._replace(x=packed), self.dimension_, seed)
         self.coef_ = self.matrix_.ravel()[: X.shape[1]]
         return self
 
@@ -93,7 +81,7 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        tags.regressor_tags.poor_score = True  # on tables whose columns are no matrix
+        tags.regressor_tags.poor_score = True  # on tables whose columns are not the entries of a matrix
         return tags
 
 
@@ -103,7 +91,7 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
         y = sum_j s_j (a_j^T z)^2 + b = <z z^T, P> + b,    P = sum_j s_j a_j a_j^T
 
     on standardised features z: matrix sensing with measurements z z^T. The gradient of such measurements contains the
-    trace of the residual, which Algorithm 4 of Xu, Gu and Fang (NeurIPS 2024) removes by a shrinkage; with a kept
+    trace of the residual, which Algorithm 4 of Xu, Gu and Fang (NeurIPS 2024) removes by a shrinkage; with a fixed
     table the intercept removes it: it centres z z^T and y, and what is left of the gradient is 2 (P - A) for normal
     features.
 
@@ -127,8 +115,6 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
         True
     """
 
-    _parameter_constraints = CONSTRAINTS
-
     def __init__(self, *, significance=0.001, tolerance=0.0, orders=8, random_state=0):
         self.significance = significance
         self.tolerance = tolerance
@@ -144,16 +130,12 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        self._validate_params()
+        seed = check_settings(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.location_ = np.average(X, axis=0, weights=weights)
-        variance = np.average((X - self.location_) ** 2, axis=0, weights=weights)
-        self.scale_ = np.sqrt(np.where(variance > 1e-13 * np.maximum(self.location_**2, 1e-300), variance, 1.0))
-        packed = self._squares(X)
-        fitted, scale, location, response = _fit_packed(self, packed, y, environments, sample_weight, X.shape[1])
-        self.matrix_ = fitted.matrix * response / scale
-        self.intercept_ = float(location[-1] - location[:-1] @ pack_symmetric(self.matrix_))
+        rows = weighted_rows(X, y, environments, sample_weight)
+        self.location_, self.scale_, _ = standard_units(rows.x, rows.weights)
+        packed = self._squares(rows.x)
+        self.matrix_, self.intercept_ = _fit_packed(self, rows._replace(x=packed), X.shape[1], seed)
         self.coef_ = self.matrix_ / (self.scale_[:, None] * self.scale_)
         return self
 
@@ -165,7 +147,7 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        tags.regressor_tags.poor_score = True  # on responses without quadratic part
+        tags.regressor_tags.poor_score = True  # on responses without a quadratic part
         return tags
 
     def _squares(self, X: np.ndarray) -> np.ndarray:
@@ -183,35 +165,29 @@ def _square(X: np.ndarray, dimension: int) -> np.ndarray:
     return filled.reshape(-1, dimension, dimension)
 
 
-def _fit_packed(
-    estimator: Any, packed: np.ndarray, y: np.ndarray, environments: Any, sample_weight: Any, dimension: int
-) -> tuple[MatrixFit, float, np.ndarray, float]:
-    """Fit and set the attributes that both estimators share; returns the fit and the units to undo."""
-    grouping: Grouping = group_rows(environments, len(packed))
-    weights = None
-    if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, packed, dtype=np.float64, ensure_non_negative=True)
-        there = weights > 0
-        packed, y, weights, grouping = packed[there], y[there], weights[there], rows_counted(grouping, there)
-    known = centred(collect_moments(packed, y, grouping, weights))
+def _fit_packed(estimator: Any, rows: WeightedRows, dimension: int, seed: int) -> tuple[np.ndarray, float]:
+    """The matrix and the intercept for packed measurements; sets the attributes that both estimators share."""
+    known = standardized(collect_moments(*rows))
     even, scale = evenly_scaled(known)
+    labels = rows.grouping.labels
     fitted = fit_matrix(
         even,
         dimension,
-        grouping.labels,
+        labels,
         significance=estimator.significance,
         tolerance=estimator.tolerance,
         orders=estimator.orders,
-        seed=int(check_random_state(estimator.random_state).randint(2**31 - 1)),
+        seed=seed,
     )
     estimator.directions_ = fitted.directions
-    estimator.invariant_ = fitted.kept
+    estimator.invariant_ = fitted.selected
     estimator.stability_ = fitted.stability
     estimator.effects_ = fitted.effects
     estimator.amplification_ = fitted.amplification
     estimator.step_size_ = fitted.step_size
-    estimator.environments_ = list(grouping.labels)
+    estimator.environments_ = list(labels)
     estimator.advice_ = advise_matrix(
-        fitted.kept, fitted.pooled_test.significance, grouping.count, fitted.explained, fitted.explained_by_all
+        fitted.selected, fitted.pooled_test.significance, len(labels), fitted.explained, fitted.explained_by_all
     )
-    return fitted, scale, known.location, float(known.scale[-1])
+    matrix = fitted.matrix * float(known.scale[-1]) / scale
+    return matrix, float(known.location[-1] - known.location[:-1] @ pack_symmetric(matrix))

@@ -5,13 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.estimators.scaling import is_constant
+from holdfast.losses import SecondMoments
 
 # Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
 CHUNK_ROWS = 16_384
 
 
-class Moments(NamedTuple):
-    """Sums over the rows of each environment; they can be added up over any cut of a table into chunks.
+class MomentSums(NamedTuple):
+    """Sums over the rows of each environment; sums of chunks add up to those of the whole table, however it is cut.
 
     With r = (1, x - shift_x, y - shift_y) for each row, sums[e] = sum over rows of weight * r r^T.
 
@@ -33,7 +35,7 @@ class Moments(NamedTuple):
 
 def collect_moments(
     x: np.ndarray, y: np.ndarray, grouping: Grouping | None = None, weights: np.ndarray | None = None
-) -> Moments:
+) -> MomentSums:
     """The moments of one chunk.
 
     Args:
@@ -47,23 +49,23 @@ def collect_moments(
     size = x.shape[1] + 2
     sums = np.zeros((grouping.count, size, size))
     for begin in range(0, len(x), CHUNK_ROWS):
-        here = slice(begin, begin + CHUNK_ROWS)
-        codes = grouping.codes[here]
+        block_rows = slice(begin, begin + CHUNK_ROWS)
+        codes = grouping.codes[block_rows]
         order = np.argsort(codes, kind="stable")
         block = np.empty((len(order), size))
         block[:, 0] = 1.0
-        block[:, 1:-1] = x[here][order]
-        block[:, -1] = y[here][order]
+        block[:, 1:-1] = x[block_rows][order]
+        block[:, -1] = y[block_rows][order]
         block[:, 1:] -= shift
         ends = np.searchsorted(codes[order], np.arange(grouping.count), side="right")
-        weighted = block if weights is None else block * weights[here][order, None]
+        weighted = block if weights is None else block * weights[block_rows][order, None]
         for number, (first, last) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=True)):
             if last > first:
                 sums[number] += weighted[first:last].T @ block[first:last]
-    return Moments(tuple(grouping.labels), shift, sums)
+    return MomentSums(tuple(grouping.labels), shift, sums)
 
 
-def add_moments(total: Moments, chunk: Moments) -> Moments:
+def add_moments(total: MomentSums, chunk: MomentSums) -> MomentSums:
     """The moments of two chunks together; environments are matched by their labels.
 
     Example:
@@ -71,7 +73,7 @@ def add_moments(total: Moments, chunk: Moments) -> Moments:
         >>> x, y = random.standard_normal((50, 3)), random.standard_normal(50)
         >>> whole = collect_moments(x, y)
         >>> parts = add_moments(collect_moments(x[:20], y[:20]), collect_moments(x[20:], y[20:]))
-        >>> bool(np.allclose(centred(whole).second, centred(parts).second))
+        >>> bool(np.allclose(standardized(whole).second, standardized(parts).second))
         True
     """
     if len(total.shift) != len(chunk.shift):
@@ -79,13 +81,12 @@ def add_moments(total: Moments, chunk: Moments) -> Moments:
     labels = list(dict.fromkeys([*total.labels, *chunk.labels]))
     sums = np.zeros((len(labels), *total.sums.shape[1:]))
     sums[: len(total.labels)] = total.sums
-    moved = _moved(chunk, total.shift)
-    for label, matrix in zip(chunk.labels, moved, strict=True):
+    for label, matrix in zip(chunk.labels, _moved(chunk, total.shift), strict=True):
         sums[labels.index(label)] += matrix
-    return Moments(tuple(labels), total.shift, sums)
+    return MomentSums(tuple(labels), total.shift, sums)
 
 
-class Centred(NamedTuple):
+class StandardizedMoments(NamedTuple):
     """Means over the rows of each environment, about a common mean (or about its own).
 
     Attributes:
@@ -108,8 +109,13 @@ class Centred(NamedTuple):
     scale: np.ndarray
     constant: np.ndarray
 
+    @property
+    def moments(self) -> SecondMoments:
+        """What the squared loss depends on."""
+        return SecondMoments(self.second, self.cross, self.square)
 
-def centred(moments: Moments, *, within: bool = False) -> Centred:
+
+def standardized(moments: MomentSums, *, within: bool = False) -> StandardizedMoments:
     """Standardise features and response by their pooled means and standard deviations.
 
     Args:
@@ -128,13 +134,12 @@ def centred(moments: Moments, *, within: bool = False) -> Centred:
         cross = means[:, :, None] * mean
         about = second - cross - cross.swapaxes(1, 2) + np.outer(mean, mean)
     pooled = np.einsum("e,eii->i", counts / counts.sum(), about)
-    # rounding leaves about 1e-15 of the squared size of a column as the variance of a constant one
-    flat = pooled <= 1e-13 * np.maximum(np.square(moments.shift + mean), 1e-300)
+    flat = is_constant(pooled, moments.shift + mean)
     scale = np.sqrt(np.where(flat, 1.0, pooled))
     about = about / (scale[:, None] * scale)
     about[:, flat] = 0
     about[:, :, flat] = 0
-    return Centred(
+    return StandardizedMoments(
         counts,
         about[:, :-1, :-1],
         about[:, :-1, -1],
@@ -151,7 +156,7 @@ def _mean_of_some(columns: np.ndarray) -> np.ndarray:
     return np.asarray(columns[:1000], float).mean(0)
 
 
-def _moved(moments: Moments, shift: np.ndarray) -> np.ndarray:
+def _moved(moments: MomentSums, shift: np.ndarray) -> np.ndarray:
     """The sums about another shift."""
     change = np.eye(len(shift) + 1)
     change[1:, 0] = moments.shift - shift

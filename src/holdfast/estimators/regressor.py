@@ -1,24 +1,21 @@
 """Invariant linear regression."""
 
 from collections.abc import Iterable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from holdfast.estimators.dynamics import squared_program
-from holdfast.estimators.evidence import squared_evidence
-from holdfast.estimators.grouping import group_rows, rows_counted
-from holdfast.estimators.linear import Coordinates, LinearFit, Table, fit_linear
-from holdfast.estimators.moments import Centred, Moments, add_moments, centred, collect_moments
-from holdfast.estimators.rotation import joint_directions, principal_directions, rotated
+from holdfast.estimators.contract import LinearRegressor, check_settings, weighted_rows
+from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.linear import TableDescription, fit_linear, publish
+from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
+from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
+from holdfast.estimators.search.dynamics import squared_program
+from holdfast.estimators.search.evidence import squared_evidence
 
 
-class HeteroRegressor(RegressorMixin, BaseEstimator):
+class HeteroRegressor(LinearRegressor):
     """Linear regression on the features whose effects are the same in all environments.
 
     Squared loss, coefficients in the Hadamard form w = u*u - v*v, one environment after the other in random orders,
@@ -27,17 +24,17 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         g = g_e + k (g_e - g_mean),    u <- u (1 - eta g),    v <- v (1 + eta g)
 
     An effect that varies is washed out once its exponent, the mean of log(1 - eta g), is negative. Amplification k and
-    step size eta are chosen from the exponents of the features in the training table (`holdfast.estimators.washout`
-    says how), differences that sampling error explains are not amplified, and the surviving features get the
-    coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2 times the variance of
-    their effects, which for survivors is sampling error and nothing else.
+    step size eta are chosen from the exponents of the features in the training table, as
+    `holdfast.estimators.search.washout` explains. Differences that sampling error explains are not amplified. The
+    surviving features get the coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2
+    times the variance of their effects, which for survivors is nothing but sampling error.
 
     The table is seen through the second moments of each environment, so the number of rows costs one pass over them.
 
     Args:
         amplification: k; None: chosen from the data.
         step_size: eta; None: chosen from the data.
-        significance: level of the tests whether an effect varies. Small values keep more.
+        significance: level of the tests whether an effect varies. Smaller values select more features.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
             With 0, the default, any variation beyond sampling error counts, which with many rows is that of any real
             effect; a larger one is for features that cannot be consequences of the response.
@@ -68,25 +65,14 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
 
     Example, the second feature follows the response more closely in one environment than in the other:
         >>> random = np.random.default_rng(0)
-        >>> environments = np.repeat(["here", "there"], 1000)
+        >>> environments = np.repeat(["north", "south"], 1000)
         >>> cause = random.standard_normal(2000)
         >>> y = cause + random.standard_normal(2000)
-        >>> follower = np.where(environments == "here", 1.5, 0.5) * y + random.standard_normal(2000)
+        >>> follower = np.where(environments == "north", 1.5, 0.5) * y + random.standard_normal(2000)
         >>> model = HeteroRegressor().fit(np.column_stack([cause, follower]), y, environments=environments)
         >>> model.invariant_.tolist(), model.coef_.round(1).tolist()
         ([True, False], [1.0, 0.0])
     """
-
-    _parameter_constraints: dict = {  # noqa: RUF012  scikit-learn's convention
-        "amplification": [Interval(Real, 0, None, closed="left"), None],
-        "step_size": [Interval(Real, 0, 1, closed="neither"), None],
-        "significance": [Interval(Real, 0, 1, closed="neither")],
-        "tolerance": [Interval(Real, 0, None, closed="left")],
-        "orders": [Interval(Integral, 1, None, closed="left")],
-        "level": [StrOptions({"common", "environment"})],
-        "rotation": ["boolean"],
-        "random_state": ["random_state"],
-    }
 
     def __init__(
         self,
@@ -118,16 +104,10 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        self._validate_params()
+        seed = check_settings(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
-        grouping, weights = group_rows(environments, len(X)), None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            there = weights > 0
-            if not there.any():
-                raise ValueError("sample_weight must be positive for at least one row, got zeros only")
-            X, y, weights, grouping = X[there], y[there], weights[there], rows_counted(grouping, there)
-        return self._adopt(collect_moments(X, y, grouping, weights))
+        x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
+        return self._adopt(collect_moments(x, y, grouping, None if sample_weight is None else weights), seed)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.
@@ -135,8 +115,8 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
         Args:
             chunks: of (X, y) or (X, y, environments), in any order; read once.
         """
-        self._validate_params()
-        total: Moments | None = None
+        seed = check_settings(self)
+        total: MomentSums | None = None
         for X, y, *rest in chunks:
             X, y = validate_data(
                 self, X, y, y_numeric=True, dtype=[np.float64, np.float32], reset=total is None, ensure_min_samples=1
@@ -145,20 +125,14 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
             total = moments if total is None else add_moments(total, moments)
         if total is None:
             raise ValueError("chunks must hold at least one chunk, got none")
-        return self._adopt(total)
+        return self._adopt(total, seed)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """(rows,), the predicted responses."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return X @ self.coef_ + self.intercept_
-
-    def _adopt(self, moments: Moments) -> "HeteroRegressor":
-        known = centred(moments, within=self.level == "environment")
+    def _adopt(self, moments: MomentSums, seed: int) -> "HeteroRegressor":
+        known = standardized(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
         location, scale = known.location[:-1], known.scale[:-1]
         words = "the mean of the response"
-        table = Table(names, moments.labels, location, scale, known.scale[-1], known.constant, 1.0, words)
+        table = TableDescription(names, moments.labels, location, scale, known.scale[-1], known.constant, 1.0, words)
 
         def problem(system: Coordinates):
             turned = known if system.name == "features" else rotated(known, system.directions)
@@ -166,43 +140,14 @@ class HeteroRegressor(RegressorMixin, BaseEstimator):
 
         fitted = fit_linear(
             table,
-            _systems(known, self.rotation),
+            coordinate_systems(known.second, known.counts, self.rotation),
             problem,
             significance=self.significance,
             orders=self.orders,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=seed,
             step_size=self.step_size,
             amplification=self.amplification,
         )
         publish(self, fitted, table)
         self.intercept_ = float(known.location[-1] - known.location[:-1] @ fitted.coefficients)
         return self
-
-
-def _systems(known: Centred, rotation: bool) -> list[Coordinates]:
-    systems = [Coordinates("features", np.eye(len(known.constant)))]
-    if rotation:
-        weights = known.counts / known.counts.sum()
-        systems.append(Coordinates("principal", principal_directions(known.second, weights)))
-        systems.append(Coordinates("joint", joint_directions(known.second, weights)))
-    return systems
-
-
-def publish(estimator: Any, fitted: LinearFit, table: Table) -> None:
-    """Set the attributes that linear estimators share."""
-    cell = fitted.washed.cell
-    estimator.coef_ = fitted.coefficients
-    estimator.invariant_ = fitted.kept
-    estimator.stability_ = fitted.stability
-    estimator.effects_ = fitted.effects
-    estimator.advice_ = fitted.advice
-    estimator.amplification_ = cell.amplification
-    estimator.step_size_ = cell.step_size
-    estimator.compares_ = "effects" if cell.scaling else "gradients"
-    estimator.choice_ = fitted.reason
-    estimator.environments_ = list(table.labels)
-    estimator.directions_ = fitted.coordinates.directions
-    estimator.coordinates_ = fitted.coordinates.name
-    estimator.scale_ = table.scale
-    estimator.response_scale_ = table.response_scale
-    estimator.paths_ = fitted.washed.paths

@@ -1,1 +1,1 @@
-"""Files of the user: tables in chunks, measurement matrices, fitted models."""
+"""The user's files: tables in chunks, measurements of matrices, models."""

@@ -1,4 +1,4 @@
-"""Measurement data in files: X, y and environment, as NumPy's npz or as zarr."""
+"""Measurements in files: X, y and environment, as .npz or .zarr."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ SUFFIXES = (".npz", ".zarr")
 def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
     """X (n, d, d), y (n,) and environment (n,) from an .npz file or a .zarr folder.
 
-    The X of a zarr folder stays in the file; slices of it are read when they are used.
+    The X of a zarr folder stays in the folder; slices of it are read when they are used.
     """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"data must be an .npz file or a .zarr folder with {', '.join(NAMES)}, got {str(path)!r}")
@@ -22,7 +22,7 @@ def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
     missing = [name for name in NAMES if name not in arrays]
     if missing:
         raise ValueError(f"data must hold {', '.join(NAMES)}, got {str(path)!r} without {', '.join(missing)}")
-    # What needs pickle would run code of the file: NumPy refuses it.
+    # NumPy refuses arrays that need pickle, which would run code from the file.
     return arrays["X"], np.asarray(arrays["y"]), np.asarray(arrays["environment"])
 
 

@@ -1,4 +1,4 @@
-"""Tables in files: read in chunks, and turned into numbers in a way that can be repeated on new files."""
+"""Tables in files: read in chunks and encoded as numbers, in the same way for every file."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -13,20 +13,20 @@ READERS = (".csv", ".parquet", ".feather")
 CHUNK_ROWS = 100_000
 # A column of text with more different values is an identifier, not a category.
 MOST_CATEGORIES = 50
-# Losing more of the rows to missing values changes what the table is about.
+# If more rows than this are lost to missing values, the rest is a different table.
 LARGEST_LOSS = 0.5
-# In fewer rows whole numbers that rise from row to row may do so by chance, or by design.
+# In fewer rows, whole numbers may rise from row to row by chance or by design.
 FEWEST_NUMBERED = 20
 
 
 def read_chunks(path: Path, rows: int = CHUNK_ROWS, text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
-    """The table in pieces of bounded size.
+    """The table in chunks of bounded size.
 
     Args:
         path: a file whose name ends in .csv, .parquet or .feather.
-        rows: at most that many in a piece (parquet and feather: their own pieces, if these are smaller).
-        text: columns to be read as text. The type of others is found piece by piece: a column of a .csv file that
-            holds digits in one piece and letters in the next has a different type in each.
+        rows: at most that many in a chunk (parquet and feather: their own chunks, if these are smaller).
+        text: columns to be read as text. The type of the others is found chunk by chunk: a column of a .csv file with
+            digits in one chunk and letters in the next has a different type in each.
     """
     path = Path(path)
     if path.suffix not in READERS:
@@ -40,7 +40,7 @@ def read_chunks(path: Path, rows: int = CHUNK_ROWS, text: Collection[str] = ()) 
 
 
 def _csv(path: Path, rows: int, text: Collection[str]) -> Iterator[pd.DataFrame]:
-    # pandas would otherwise find types for parts of a piece
+    # otherwise pandas would find different types for parts of a chunk
     with pd.read_csv(path, chunksize=rows, dtype=dict.fromkeys(text, str), low_memory=False) as reader:
         yield from reader
 
@@ -83,8 +83,8 @@ class Column:
 
     Attributes:
         name: of the column.
-        categories: the values of a column of categories, the first of them the one that the others are compared with;
-            empty for numbers.
+        categories: the values of a column of categories, of which the first is the reference for the others; empty for
+            numbers.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Column:
 
     @property
     def features(self) -> list[str]:
-        """Names of the features that it becomes."""
+        """Names of the features that it is encoded as."""
         return [f"{self.name}={value}" for value in self.categories[1:]] if self.categories else [self.name]
 
 
@@ -106,8 +106,8 @@ class Survey:
         target_numeric: whether the target holds numbers.
         rows: in the file.
         notes: what was done about columns, in sentences.
-        missing: rows in which each column that is used has no value, where there are any.
-        text: columns to be read as text, in every piece of the file.
+        missing: column -> rows without a value, for the columns in use that have such rows.
+        text: columns to be read as text, in every chunk of the file.
     """
 
     columns: list[Column]
@@ -121,15 +121,15 @@ class Survey:
 
 @dataclass
 class _Look:
-    """What one pass over a file sees; in each dictionary an entry for each column.
+    """What one pass over a file finds; each dictionary has an entry for each column.
 
     Attributes:
         rows: in the file.
-        kinds: the kinds that the pieces of a column have, see `_kind`.
+        kinds: the kinds that the chunks of a column have, see `_kind`.
         values: how often each text occurs.
         missing: rows without a value.
-        target_values: different values of the target, at least three of them if there are.
-        last: the last value of each column whose values are whole numbers that have been rising from row to row.
+        target_values: different values of the target, at least three of them if it has so many.
+        last: the last value of each column of whole numbers that have been rising from row to row so far.
     """
 
     rows: int = 0
@@ -141,12 +141,12 @@ class _Look:
 
     @property
     def text(self) -> set[str]:
-        """Columns of which a piece holds text, or things that are no numbers."""
+        """Columns with a chunk that holds text, or other values that are not numbers."""
         return {name for name, kinds in self.kinds.items() if kinds & {"category", "mixture"}}
 
     @property
     def undecided(self) -> set[str]:
-        """Columns of text that were not read as text everywhere."""
+        """Columns of text that were not read as text in every chunk."""
         return {name for name in self.text if self.kinds[name] - {"empty"} != {"category"}}
 
 
@@ -158,21 +158,21 @@ def survey(
     *,
     chunk_rows: int = CHUNK_ROWS,
 ) -> Survey:
-    """Look through a file and decide what its columns are: one pass, and a second where pieces disagree.
+    """Look through a file and decide what its columns are: one pass, and a second if chunks disagree.
 
     Args:
         path: the file.
         target: name of the column to predict.
-        environment: name of the column with the environments, which are names whatever they look like; None: there is
-            none.
+        environment: name of the column with the environments, which are read as text even if they look like numbers;
+            None: there is no such column.
         exclude: names of columns to leave out.
-        chunk_rows: rows in a piece.
+        chunk_rows: rows in a chunk.
     """
     named = set() if environment is None else {environment}
     seen = _look(path, target, environment, exclude, chunk_rows, named)
     numbers_and_text = {name for name in seen.undecided if "number" in seen.kinds[name]}
     if seen.undecided:
-        # what is text anywhere is text everywhere, also where it happens to be digits
+        # a column with text in one chunk is text in every chunk, even where it holds digits
         seen = _look(path, target, environment, exclude, chunk_rows, named | seen.text)
     if seen.rows == 0:
         raise ValueError(f"data must have at least one row, got {Path(path).name} with none")
@@ -180,18 +180,18 @@ def survey(
     for name, found in seen.kinds.items():
         if name in (target, environment):
             continue
-        beside = ", text beside numbers," if name in numbers_and_text else ""
+        mixed = ", text as well as numbers," if name in numbers_and_text else ""
         if "date" in found:
             notes.append(f"{name} holds dates and was left out; turn it into a number if it should count.")
         elif "category" in found and len(seen.values[name]) > MOST_CATEGORIES:
             count = len(seen.values[name])
-            notes.append(f"{name} has {count} different values{beside} and was left out as an identifier.")
+            notes.append(f"{name} has {count} different values{mixed} and was left out as an identifier.")
         elif "category" in found:
             # compared with the most frequent value; sorted otherwise, so that the order of rows does not matter
             ordered = sorted(seen.values[name], key=lambda value: (-seen.values[name][value], value))
             columns.append(Column(name, ordered[:1] + sorted(ordered[1:])))
-            if beside:
-                notes.append(f"{name} holds text beside numbers, and all its values were taken as categories.")
+            if mixed:
+                notes.append(f"{name} holds text as well as numbers, and all its values were taken as categories.")
         elif found == {"empty"}:
             notes.append(f"{name} is empty and was left out.")
         elif name in seen.last and seen.rows >= FEWEST_NUMBERED:
@@ -238,7 +238,7 @@ def _look(
 
 
 def _follow(values: pd.Series, name: str, last: dict[str, int]) -> None:
-    """Note the last value of a column if it rises in whole numbers through this piece too; forget the column if not."""
+    """Note the last value of a column whose whole numbers rise through this chunk too; drop the column otherwise."""
     if len(values) == 0:
         return
     before = last.pop(name, None)
@@ -249,7 +249,7 @@ def _follow(values: pd.Series, name: str, last: dict[str, int]) -> None:
 
 
 def encode(chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
-    """The features of a chunk as numbers; a missing value, or a category that was not there before, is NaN."""
+    """The features of a chunk as numbers; a missing value or an unknown category is NaN."""
     parts: dict[str, Any] = {}
     for column in columns:
         if column.name not in chunk:
@@ -259,9 +259,9 @@ def encode(chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
             parts[column.name] = pd.to_numeric(values, errors="coerce").to_numpy(float, na_value=np.nan)
             continue
         texts = pd.Index(values.where(values.isna(), values.astype(str)))
-        places = pd.Index(column.categories).get_indexer(texts)
+        positions = pd.Index(column.categories).get_indexer(texts)
         for number, feature in enumerate(column.features, start=1):
-            parts[feature] = np.where(places < 0, np.nan, places == number)
+            parts[feature] = np.where(positions < 0, np.nan, positions == number)
     return pd.DataFrame(parts, index=chunk.index)
 
 
@@ -271,31 +271,36 @@ def complete_rows(
     """(features, target, environments) of the rows without missing values, chunk by chunk."""
     for chunk in read_chunks(path, chunk_rows, found.text):
         features = encode(chunk, found.columns)
-        there = features.notna().all(axis=1) & chunk[target].notna()
+        complete = features.notna().all(axis=1) & chunk[target].notna()
         if environment is not None:
-            there &= chunk[environment].notna()
-        if there.any():
-            labels = None if environment is None else chunk.loc[there, environment]
-            yield features[there], chunk.loc[there, target], labels
+            complete &= chunk[environment].notna()
+        if complete.any():
+            labels = None if environment is None else chunk.loc[complete, environment]
+            yield features[complete], chunk.loc[complete, target], labels
 
 
-def check_loss(found: Survey, kept: int) -> list[str]:
-    """A sentence about rows with missing values; refuses if they are most of the table."""
-    lost = found.rows - kept
+def check_loss(found: Survey, complete: int) -> list[str]:
+    """A sentence about rows with missing values; ValueError if they are most of the table.
+
+    Args:
+        found: the survey of the file.
+        complete: how many of its rows have no missing value.
+    """
+    lost = found.rows - complete
     if lost == 0:
         return []
     worst = sorted(found.missing.items(), key=lambda item: -item[1])[:5]
-    most = ", ".join(f"{name} ({count})" for name, count in worst) or "they are none that their column held before"
+    most = ", ".join(f"{name} ({count})" for name, count in worst) or "their categories are unknown"
     if lost > LARGEST_LOSS * found.rows:
         raise ValueError(
-            f"data must have at least {1 - LARGEST_LOSS:.0%} of its rows complete, got {kept} of {found.rows}; "
+            f"data must have at least {1 - LARGEST_LOSS:.0%} of its rows complete, got {complete} of {found.rows}; "
             f"missing are {most}: fill them in, or leave columns out with --exclude"
         )
     return [f"{lost} of {found.rows} rows were left out because values are missing: {most}."]
 
 
 def _kind(values: pd.Series) -> str:
-    """What a piece of a column holds: empty, number, date, category (texts) or a mixture, as of True and no value."""
+    """What a chunk of a column holds: empty, number, date, category (text) or a mixture, such as True and no value."""
     if values.isna().all():
         return "empty"
     if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):

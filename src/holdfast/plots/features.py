@@ -1,4 +1,4 @@
-"""Figures of a fitted table: effects in each environment, survival over time, errors where it was not fitted."""
+"""Figures of a fitted table: effects in each environment, survival over time, errors on held-out environments."""
 
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from sklearn.base import is_classifier
 
 from holdfast.plots.bands import BAND, COLOURS, save, style
 
-KEPT, WASHED, IDLE = COLOURS["invariant"], COLOURS["spurious"], COLOURS["residual"]
-VERDICTS = {"kept": KEPT, "washed out": WASHED, "not needed": IDLE}
-# More rows cannot be told apart; those that matter most are shown.
+SELECTED, WASHED, IDLE = COLOURS["invariant"], COLOURS["spurious"], COLOURS["residual"]
+VERDICTS = {"selected": SELECTED, "washed out": WASHED, "not needed": IDLE}
+# More rows would not be legible; those that matter most are drawn.
 MOST_FEATURES = 30
 MOST_ENVIRONMENTS_NAMED = 8
 MARKERS = "osD^vPX*"
 SURVIVAL_SIZE = (7.2, 4.2)
-NOTHING = 1e-10  # coefficients below this are drawn there
+NOTHING = 1e-10  # smaller coefficients are drawn at this height
 
 
 def draw_effects(estimator: Any) -> Figure:
@@ -42,7 +42,7 @@ def draw_effects(estimator: Any) -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     unit = "log-odds" if is_classifier(estimator) else "standard deviations"
-    axes.set(xlabel=f"effect in an environment, beside the kept features ({unit} for one of the feature)")
+    axes.set(xlabel=f"effect in an environment, given the selected features ({unit} for one of the feature)")
     axes.set_title("Effect of each feature, one mark an environment")
     handles = [Line2D([], [], marker="o", linestyle="", color=colour, label=word) for word, colour in VERDICTS.items()]
     if len(effects) <= MOST_ENVIRONMENTS_NAMED:
@@ -55,14 +55,14 @@ def draw_effects(estimator: Any) -> Figure:
 
 
 def draw_survival(estimator: Any) -> Figure:
-    """The coefficients on their way: medians over random orders, with bands from 10 % to 90 %."""
+    """The coefficients over time: medians over random orders, with bands from 10 % to 90 %."""
     _, verdicts, names = _standardised(estimator)
     paths = np.abs(estimator.paths_.coefficients) + NOTHING
     columns = list(estimator.stability_.index)
     figure = Figure(figsize=SURVIVAL_SIZE)
     axes = figure.subplots()
     ends = {}
-    # What is washed out is the point of the figure: it lies over what is not needed, and under what is kept.
+    # What is washed out is the point of the figure: it lies over what is not needed, and under what is selected.
     for name in sorted(names, key=lambda name: list(VERDICTS).index(verdicts[name]), reverse=True):
         low, middle, high = np.quantile(paths[:, :, columns.index(name)], BAND, axis=0)
         colour = VERDICTS[verdicts[name]]
@@ -86,9 +86,11 @@ def _label_ends(axes: Axes, where: float, ends: dict[str, float]) -> None:
     lowest = np.inf
     for name, value in sorted(ends.items(), key=lambda end: -end[1]):
         height = (np.log10(value) - bottom) / (top - bottom) * points
-        place = min(height, lowest - 9)
-        axes.annotate(name, (where, value), (4, place - height), textcoords="offset points", va="center", fontsize=7)
-        lowest = place
+        label_height = min(height, lowest - 9)
+        axes.annotate(
+            name, (where, value), (4, label_height - height), textcoords="offset points", va="center", fontsize=7
+        )
+        lowest = label_height
 
 
 def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Figure:
@@ -112,7 +114,7 @@ def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Fig
 
 
 def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = None) -> list[Path]:
-    """Write effects, survival and, if they are given, errors where it was not fitted as PNG and SVG.
+    """Write figures of effects, survival and, if they are given, errors on held-out environments as PNG and SVG.
 
     Returns:
         The paths.
@@ -127,13 +129,13 @@ def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = Non
 
 
 def _standardised(estimator: Any) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Effects in the range of those that are well measured, the verdicts, and the features to show, kept ones first."""
+    """Effects in the range of the well-measured ones, verdicts, and the features to draw, selected ones first."""
     stability = estimator.stability_
     plain = estimator.coordinates_ == "features"
     units = estimator.scale_ / estimator.response_scale_ if plain else 1 / estimator.response_scale_
     lowest, highest = stability["lowest_effect"], stability["highest_effect"]
     effects = estimator.effects_.where((estimator.effects_ >= lowest) & (estimator.effects_ <= highest)) * units
-    words = np.where(estimator.invariant_, "kept", np.where(stability["varies"], "washed out", "not needed"))
+    words = np.where(estimator.invariant_, "selected", np.where(stability["varies"], "washed out", "not needed"))
     verdicts = dict(zip(stability.index, words, strict=True))
     ranks = {word: rank for rank, word in enumerate(VERDICTS)}
     size = effects.abs().max()

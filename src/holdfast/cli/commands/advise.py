@@ -10,7 +10,7 @@ import tyro
 
 @dataclass(frozen=True)
 class AdviseArguments:
-    """Say what data tell about invariance: what varies between environments, and whether it can be washed out.
+    """Say what data tell us about invariance: what varies between environments, and whether it can be washed out.
 
     Measurements of matrices (.npz, .zarr): signals, strengths, assumptions, and at which step sizes HeteroSGD works.
     A table (.csv, .parquet, .feather), with --target and --environment: which features hold in all environments.
@@ -52,7 +52,7 @@ def _measurements(arguments: AdviseArguments) -> int:
 
     if arguments.target is not None or arguments.environment is not None:
         raise ValueError(
-            "target and environment must be left out for stored measurements, whose arrays have fixed names"
+            "target and environment must be left out for measurements in .npz or .zarr, whose arrays have fixed names"
         )
     findings = examine(
         *read_measurements(arguments.data),

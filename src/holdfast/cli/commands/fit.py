@@ -9,7 +9,7 @@ import tyro
 
 @dataclass(frozen=True)
 class FitArguments:
-    """Fit a predictor to a table that relies on what holds in all environments, and say what that is.
+    """Fit a predictor that relies on what holds in all environments to a table, and say what that is.
 
     The table may be larger than memory. Rows with missing values are left out; columns of text become categories.
     """
@@ -39,10 +39,10 @@ class FitArguments:
     seed: int = 0
     """Of the random orders of environments."""
     held_out: bool = False
-    """Leave out one environment after the other, and tell the error there beside that of a pooled fit; needs the table
-    in memory."""
+    """Leave out one environment after the other, and print the error on it next to that of a pooled fit; needs the
+    table in memory."""
     plots: Path | None = None
-    """Folder for figures of effects and survival, and with --held-out of the errors there."""
+    """Folder for figures of effects and survival, and with --held-out of the errors."""
     format: Literal["table", "json"] = "table"
     """What to print: a table for people, or JSON."""
 
@@ -79,8 +79,8 @@ def execute(arguments: FitArguments) -> int:
         with terminal.progress("holding out") as progress:
             errors = held_out_table(*table, progress=progress, **settings)
     if arguments.format == "json":
-        told = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
-        print(json.dumps(asdict(model) | told, allow_nan=False))
+        held_out = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
+        print(json.dumps(asdict(model) | held_out, allow_nan=False))
     elif errors is not None:
         terminal.show_held_out(errors, model.task)
     if arguments.plots is not None:

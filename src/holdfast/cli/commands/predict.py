@@ -11,7 +11,7 @@ import tyro
 class PredictArguments:
     """Predict the rows of a table with a model of `holdfast fit`.
 
-    Writes one line of CSV for each row, empty where a value that is needed is missing or a category was not in the fit.
+    Writes one line of CSV for each row, empty where a needed value is missing or a category is new.
     """
 
     model: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="MODEL")]]
@@ -29,13 +29,14 @@ def execute(arguments: PredictArguments) -> int:
     import itertools
     import sys
 
-    from holdfast.estimators.files import TableModel, predict_table
+    from holdfast.estimators.files import predict_table
+    from holdfast.io.models import TableModel
 
     model = TableModel.load(arguments.model)
     if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
         raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")
     chunks = predict_table(model, arguments.data)
-    first = next(chunks)  # what is wrong with the table is said before anything is written
+    first = next(chunks)  # report what is wrong with the table before anything is written
     target = sys.stdout if arguments.out is None else arguments.out.open("w", encoding="utf-8", newline="")
     rows = empty = 0
     try:
@@ -47,7 +48,7 @@ def execute(arguments: PredictArguments) -> int:
             target.close()
     if empty:
         print(
-            f"holdfast: {empty} of {rows} rows have no prediction: a value is missing or a category is not of the fit",
+            f"holdfast: {empty} of {rows} rows have no prediction: a value is missing or a category is new",
             file=sys.stderr,
         )
     return 0

@@ -1,4 +1,4 @@
-"""What people see in a terminal of a model of a table."""
+"""Models of tables in the terminal."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from holdfast.estimators.files import TableModel
+    from holdfast.io.models import TableModel
 
 
 def show_model(model: "TableModel") -> None:
@@ -52,9 +52,9 @@ def _table(model: "TableModel") -> Table:
     for column in ("coefficient", "lowest", "highest", "exponent", "survived"):
         table.add_column(column, justify="right", no_wrap=True, min_width=max(8, len(column)))
     table.add_column("", no_wrap=True, min_width=len("washed out"))
-    # what was kept first, each group by the width of its effects
+    # selected features first, then those that were washed out
     for row in sorted(model.stability, key=lambda row: (row["coefficient"] == 0, not row["varies"])):
-        verdict = "kept" if row["coefficient"] else ("washed out" if row["varies"] else "not needed")
+        verdict = "selected" if row["coefficient"] else ("washed out" if row["varies"] else "not needed")
         numbers = (f"{row[name]:.3g}" if row[name] is not None else "-" for name in ("lowest_effect", "highest_effect"))
         table.add_row(
             escape(str(next(iter(row.values())))),
@@ -67,7 +67,7 @@ def _table(model: "TableModel") -> Table:
         )
     unit = "log-odds" if model.task == "classification" else f"units of {model.target}"
     table.caption = (
-        f"lowest, highest: effect over the environments that measure it well, beside the kept features, in {unit}"
+        f"lowest, highest: effect over the environments that measure it well, given the selected features, in {unit}"
     )
     table.caption_justify = "left"
     return table

@@ -1,6 +1,6 @@
 """The methods of the comparison by name."""
 
-from holdfast.comparison.methods.base import ComparedMethod, Fitted, environment_errors
+from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, environment_errors
 from holdfast.comparison.methods.explicit import EXPLICIT
 from holdfast.comparison.methods.hetero import HETERO
 from holdfast.comparison.methods.packaged import PACKAGED
@@ -8,4 +8,4 @@ from holdfast.comparison.methods.pooled import POOLED
 
 METHODS: dict[str, ComparedMethod] = {method.name: method for method in (*HETERO, *POOLED, *EXPLICIT, *PACKAGED)}
 
-__all__ = ["METHODS", "ComparedMethod", "Fitted", "environment_errors"]
+__all__ = ["METHODS", "ComparedMethod", "FittedMethod", "environment_errors"]

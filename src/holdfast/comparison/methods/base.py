@@ -1,15 +1,16 @@
-"""What the comparison needs to know of a method."""
+"""What the comparison needs to know about a method."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.datasets.splits import Dataset, Kind, Split
+from holdfast.estimators.contract import EnvironmentEstimator
 
 
-class Fitted(NamedTuple):
+class FittedMethod(NamedTuple):
     """What a method learned.
 
     Attributes:
@@ -32,10 +33,10 @@ class ComparedMethod:
         title: in tables.
         about: how it is tuned, one sentence.
         kinds: what it can learn.
-        fit: (task, seed) -> Fitted; sees the training and validation rows, never the test.
+        fit: (data, seed) -> FittedMethod; sees the training and validation rows, never the test.
         home: the module that decides what it does.
-        packages: that it uses beside those that all use.
-        oracle: whether it is told what is invariant.
+        packages: that it needs in addition to those that all methods need.
+        oracle: whether it knows what is invariant.
         ours: whether it is a method of this library.
         groups: of tests that it is run on; None for all.
     """
@@ -44,7 +45,7 @@ class ComparedMethod:
     title: str
     about: str
     kinds: tuple[Kind, ...]
-    fit: Callable[[Dataset, int], Fitted]
+    fit: Callable[[Dataset, int], FittedMethod]
     home: str
     packages: tuple[str, ...] = ()
     oracle: bool = False
@@ -64,17 +65,17 @@ def environment_errors(predicted: np.ndarray, table: Split, kind: Kind) -> np.nd
     return np.array([lost[table.environments == each].mean() for each in np.unique(table.environments)])
 
 
-def fitted_estimator(estimator: Any, table: Split, choice: str = "") -> Fitted:
-    """An estimator of scikit-learn's kind, fitted to a table."""
+def fitted_estimator(estimator: EnvironmentEstimator, table: Split, choice: str = "") -> FittedMethod:
+    """An estimator fitted to a table."""
     estimator.fit(table.inputs, table.targets, environments=table.environments)
     coefficients = getattr(estimator, "coef_", None)
-    return Fitted(estimator.predict, None if coefficients is None else np.ravel(coefficients), choice)
+    return FittedMethod(estimator.predict, None if coefficients is None else np.ravel(coefficients), choice)
 
 
-def best_on_validation(candidates: list[Fitted], task: Dataset) -> Fitted:
+def best_on_validation(candidates: list[FittedMethod], data: Dataset) -> FittedMethod:
     """The one with the lowest error on the validation rows, mean over environments; the first of several."""
     errors = [
-        environment_errors(each.predict(task.validation.inputs), task.validation, task.kind) for each in candidates
+        environment_errors(each.predict(data.validation.inputs), data.validation, data.kind) for each in candidates
     ]
     means = np.array([error.mean() for error in errors])
     return candidates[int(np.argmin(np.where(np.isfinite(means), means, np.inf)))]

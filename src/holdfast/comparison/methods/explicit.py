@@ -6,25 +6,28 @@ from functools import partial
 
 import numpy as np
 
-from holdfast.algorithms.explicit import (
+from holdfast.algorithms.invariance import (
     AgreementMask,
     AverageRisk,
     Fish,
+    InvarianceMethod,
     InvariantRiskMinimization,
-    Method,
     RiskExtrapolation,
     WorstGroup,
 )
-from holdfast.algorithms.risks import moments, signed_rows
-from holdfast.comparison.methods.base import ComparedMethod, Fitted, best_on_validation
+from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, best_on_validation
 from holdfast.datasets.splits import Dataset, Kind
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
 from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.scaling import own_units, standard_units
+from holdfast.losses.logistic import rows_with_intercept
+from holdfast.losses.squared import second_moments
 
 DRAWS = 20  # sets of hyper-parameters; the first is the default
 STEPS = 10_000
 
-Draw = Callable[[random.Random], dict[str, float]]
+HyperParameters = Callable[[random.Random], dict[str, float]]
+"""A generator of random numbers -> hyper-parameters of a method."""
 
 
 def _rates(source: random.Random) -> dict[str, float]:
@@ -56,7 +59,7 @@ def _fish(source: random.Random) -> dict[str, float]:
     return {**_rates(source), "meta_step_size": source.choice([0.05, 0.1, 0.5])}
 
 
-def draws(kind: type, draw: Draw, count: int = DRAWS) -> list[Method]:
+def draws(kind: type, draw: HyperParameters, count: int = DRAWS) -> list[InvarianceMethod]:
     """The default and random hyper-parameters; where the published code draws them too, they are the same numbers.
 
     The published code seeds Python's generator with 1000 + the number of the draw, whatever the data.
@@ -64,37 +67,29 @@ def draws(kind: type, draw: Draw, count: int = DRAWS) -> list[Method]:
     return [kind(), *(kind(**draw(random.Random(1000 + number))) for number in range(1, count))]
 
 
-def fit_tuned(kind: type, draw: Draw, standardize: bool, task: Dataset, seed: int) -> Fitted:
+def fit_tuned(kind: type, draw: HyperParameters, standardize: bool, data_set: Dataset, seed: int) -> FittedMethod:
     """All draws side by side, and the best of them on the validation rows.
 
     Args:
         kind: the type of the method.
         draw: of its hyper-parameters.
-        standardize: bring the inputs to mean 0 and variance 1 first, which the published protocol does not.
-        task: with training and validation rows.
+        standardize: bring the inputs to mean 0 and variance 1 first, which the published protocol does not do.
+        data_set: with training and validation rows.
         seed: of the starts.
     """
     methods = draws(kind, draw)
-    inputs, targets, environments = task.train
+    inputs, targets, environments = data_set.train
     features = inputs.shape[1]
-    centre, spread = (inputs.mean(0), inputs.std(0)) if standardize else (np.zeros(features), np.ones(features))
-    spread = np.where(spread > 0, spread, 1.0)
-    rows = group_rows(environments, len(targets)).rows()
-    data = (moments if task.kind == "regression" else signed_rows)((inputs - centre) / spread, targets, rows)
-    found = fit_side_by_side(
-        methods,
-        data,
-        uniform_starts(DRAWS, features, seed),
-        steps=STEPS,
-        seed=DRAWS * seed,
-    )
-    coefficients = found[:, :-1] / spread
-    intercepts = found[:, -1] - coefficients @ centre
+    scaling = standard_units(inputs) if standardize else own_units(features)
+    summarise = second_moments if data_set.kind == "regression" else rows_with_intercept
+    data = summarise(scaling.apply(inputs), targets, group_rows(environments, len(targets)).rows())
+    found = fit_side_by_side(methods, data, uniform_starts(DRAWS, features, seed), steps=STEPS, seed=DRAWS * seed)
+    coefficients, shifts = scaling.undo(found[:, :-1])
     fits = [
-        Fitted(partial(_predict, task.kind, weights, intercept), weights, str(method))
-        for weights, intercept, method in zip(coefficients, intercepts, methods, strict=True)
+        FittedMethod(partial(_predict, data_set.kind, weights, intercept), weights, str(method))
+        for weights, intercept, method in zip(coefficients, found[:, -1] + shifts, methods, strict=True)
     ]
-    return best_on_validation(fits, task)
+    return best_on_validation(fits, data_set)
 
 
 def _predict(kind: Kind, coefficients: np.ndarray, intercept: float, inputs: np.ndarray) -> np.ndarray:
@@ -113,7 +108,7 @@ _KNOWN = (
 )
 
 
-def _method(name: str, title: str, kind: type, draw: Draw, ranges: str, standardize: bool) -> ComparedMethod:
+def _method(name: str, title: str, kind: type, draw: HyperParameters, ranges: str, standardize: bool) -> ComparedMethod:
     tuning = f"{DRAWS} draws of hyper-parameters ({ranges}), chosen on validation rows"
     return ComparedMethod(
         f"{name}_standardized" if standardize else name,

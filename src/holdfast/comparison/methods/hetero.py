@@ -2,16 +2,16 @@
 
 from functools import partial
 
-from holdfast.comparison.methods.base import ComparedMethod, Fitted, fitted_estimator
+from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
 from holdfast.datasets.splits import Dataset
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.regressor import HeteroRegressor
 
 
-def _fit(rotation: bool, task: Dataset, seed: int) -> Fitted:
-    kind = HeteroRegressor if task.kind == "regression" else HeteroClassifier
+def _fit(rotation: bool, data: Dataset, seed: int) -> FittedMethod:
+    kind = HeteroRegressor if data.kind == "regression" else HeteroClassifier
     estimator = kind(rotation=rotation, random_state=seed)
-    fitted = fitted_estimator(estimator, task.train)
+    fitted = fitted_estimator(estimator, data.train)
     return fitted._replace(choice=f"k={estimator.amplification_:g}, eta={estimator.step_size_:g}")
 
 

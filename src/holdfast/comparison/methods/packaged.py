@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.comparison.methods.base import ComparedMethod, Fitted, fitted_estimator
+from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
 from holdfast.datasets.splits import Dataset
 from holdfast.estimators.baselines.anchor import AnchorRegressor
 from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
@@ -13,17 +13,17 @@ FEW_ENVIRONMENTS = 20
 CANDIDATES, FEWER_CANDIDATES = 8, 5
 
 
-def _anchor(task: Dataset, seed: int) -> Fitted:
-    return fitted_estimator(AnchorRegressor(), task.train)
+def _anchor(data: Dataset, seed: int) -> FittedMethod:
+    return fitted_estimator(AnchorRegressor(), data.train)
 
 
-def _causal(task: Dataset, seed: int) -> Fitted:
-    few = len(np.unique(task.train.environments)) <= FEW_ENVIRONMENTS
-    return fitted_estimator(InvariantCausalRegressor(candidates=CANDIDATES if few else FEWER_CANDIDATES), task.train)
+def _causal(data: Dataset, seed: int) -> FittedMethod:
+    few = len(np.unique(data.train.environments)) <= FEW_ENVIRONMENTS
+    return fitted_estimator(InvariantCausalRegressor(candidates=CANDIDATES if few else FEWER_CANDIDATES), data.train)
 
 
-def _invariant_least_squares(task: Dataset, seed: int) -> Fitted:
-    return fitted_estimator(InvariantLeastSquares(), task.train)
+def _invariant_least_squares(data: Dataset, seed: int) -> FittedMethod:
+    return fitted_estimator(InvariantLeastSquares(), data.train)
 
 
 _HERE = "holdfast.comparison.methods.packaged"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.comparison.methods.base import ComparedMethod, Fitted, best_on_validation, fitted_estimator
+from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, best_on_validation, fitted_estimator
 from holdfast.datasets.splits import Dataset, Split
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
 
@@ -10,25 +10,25 @@ from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegress
 REGULARIZATIONS = np.logspace(-5, 1, 13)
 
 
-def _least_squares(task: Dataset, seed: int) -> Fitted:
-    return fitted_estimator(PooledRegressor(), task.train)
+def _least_squares(data: Dataset, seed: int) -> FittedMethod:
+    return fitted_estimator(PooledRegressor(), data.train)
 
 
-def _regularised(task: Dataset, train: Split) -> Fitted:
-    kind = PooledRegressor if task.kind == "regression" else PooledClassifier
+def _regularised(data: Dataset, train: Split) -> FittedMethod:
+    kind = PooledRegressor if data.kind == "regression" else PooledClassifier
     fits = [fitted_estimator(kind(value), train, f"regularization {value:.2g}") for value in REGULARIZATIONS.tolist()]
-    return best_on_validation(fits, task)
+    return best_on_validation(fits, data)
 
 
-def _tuned(task: Dataset, seed: int) -> Fitted:
-    return _regularised(task, task.train)
+def _tuned(data: Dataset, seed: int) -> FittedMethod:
+    return _regularised(data, data.train)
 
 
-def _oracle(task: Dataset, seed: int) -> Fitted:
-    if task.shortcut_free is None:
+def _oracle(data: Dataset, seed: int) -> FittedMethod:
+    if data.shortcut_free is None:
         raise ValueError("an oracle needs a test whose invariant features are known")
-    kind = PooledRegressor() if task.kind == "regression" else PooledClassifier(float(REGULARIZATIONS[0]))
-    return fitted_estimator(kind, task.shortcut_free)
+    kind = PooledRegressor() if data.kind == "regression" else PooledClassifier(float(REGULARIZATIONS[0]))
+    return fitted_estimator(kind, data.shortcut_free)
 
 
 _HERE = "holdfast.comparison.methods.pooled"

@@ -1,4 +1,4 @@
-"""What others would fit: pooled regressions and published methods for invariance, with `fit(X, y, environments=)`."""
+"""What others would fit: pooled regressions and published methods for invariance, as estimators."""
 
 from holdfast.estimators.baselines.anchor import AnchorRegressor
 from holdfast.estimators.baselines.explicit import ExplicitClassifier, ExplicitRegressor

@@ -3,14 +3,14 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from holdfast.estimators.baselines.pooled import PooledRegressor
+from holdfast.estimators.contract import LinearRegressor
 from holdfast.estimators.grouping import group_rows
 
 
-class AnchorRegressor(RegressorMixin, BaseEstimator):
+class AnchorRegressor(LinearRegressor):
     """Least squares that pays more for errors which differ between environments on average.
 
         sum_i (y_i - w x_i)^2 + (gamma - 1) sum_i (mean of y - w x in the environment of i)^2,    y and x centred
@@ -52,11 +52,6 @@ class AnchorRegressor(RegressorMixin, BaseEstimator):
         self.intercept_ = float(fitted.intercept_)
         self.environments_ = grouping.labels
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The linear prediction."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
 
 
 def _anchor_regression() -> Any:

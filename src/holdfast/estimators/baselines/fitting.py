@@ -1,4 +1,4 @@
-"""Runs explicit methods on a table, many sets of hyper-parameters side by side."""
+"""Runs of published methods on a table, many sets of hyper-parameters side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,19 +7,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.algorithms.explicit import Method
-from holdfast.algorithms.risks import Moments, Risks, Rows, logistic_risks, squared_risks
+from holdfast.algorithms.invariance import InvarianceMethod, logistic_risks, squared_risks
 from holdfast.core.run import Run, run
+from holdfast.losses import LogisticRows, SecondMoments
 
 
 def fit_side_by_side(
-    methods: Sequence[Method], data: Moments | Rows, starts: np.ndarray, *, steps: int, seed: int = 0
+    methods: Sequence[InvarianceMethod],
+    data: SecondMoments | LogisticRows,
+    starts: np.ndarray,
+    *,
+    steps: int,
+    seed: int = 0,
 ) -> np.ndarray:
     """The parameters that each method ends with.
 
     Args:
         methods: of one type, with different hyper-parameters.
-        data: moments for the squared loss, rows for the logistic one.
+        data: moments for the squared loss, rows for the logistic one; both with a feature that is always one.
         starts: (methods, features + 1), the intercept last.
         steps: of each method.
         seed: of the order of environments, in the methods that draw one.
@@ -32,7 +37,7 @@ def fit_side_by_side(
     stacked = {name: np.asarray([getattr(method, name) for method in methods], np.float32) for name in names}
     single = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), data)
     records = run(
-        _Build(kind),
+        _MethodRun(kind),
         single,
         (stacked, np.asarray(starts, np.float32)),
         seed + np.arange(len(methods)),
@@ -53,22 +58,19 @@ def uniform_starts(count: int, features: int, seed: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Build:
+class _MethodRun:
     """What a run does, for one type of method.
 
-    The type is part of the build and not of the parameters, because jax 0.10 takes registered dataclasses with equally
-    many fields for equal, and would now and then run the program of another method.
+    The type belongs to the key of the compile cache and not to the parameters: jax 0.10 takes registered dataclasses
+    with equally many fields for equal, and would now and then run the program of another method.
     """
 
     kind: type
 
-    def __call__(self, data: Moments | Rows, parameters: tuple[dict[str, jax.Array], jax.Array]) -> Run:
+    def __call__(self, data: SecondMoments | LogisticRows, parameters: tuple[dict[str, jax.Array], jax.Array]) -> Run:
         choices, start = parameters
-        return Run(self.kind(**choices).algorithm(_risks(data), jnp.asarray(start)), _observe)
-
-
-def _risks(data: Moments | Rows) -> Risks:
-    return squared_risks(data) if isinstance(data, Moments) else logistic_risks(data)
+        risks = squared_risks(data) if isinstance(data, SecondMoments) else logistic_risks(data)
+        return Run(self.kind(**choices).algorithm(risks, jnp.asarray(start)), _observe)
 
 
 def _observe(parameters: jax.Array) -> dict[str, jax.Array]:

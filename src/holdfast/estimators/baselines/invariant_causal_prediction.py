@@ -3,18 +3,19 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import lars_path
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
+from holdfast.estimators.contract import LinearRegressor
 from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.scaling import standard_units
 
 # A test of equal residuals in an environment needs a few of them; smaller ones are left out of the tests.
 FEWEST_ROWS = 10
 
 
-class InvariantCausalRegressor(RegressorMixin, BaseEstimator):
+class InvariantCausalRegressor(LinearRegressor):
     """Least squares on the features that belong to every set which predicts the target equally well everywhere.
 
     All sets of features are tested, by the package `causalicp`, for residuals whose mean and variance do not depend on
@@ -29,7 +30,7 @@ class InvariantCausalRegressor(RegressorMixin, BaseEstimator):
         candidates: features on the path of the lasso whose sets are tested.
 
     Attributes:
-        invariant_: (features,), True for those in the estimate.
+        invariant_: (features,), True for those in the estimate; if there are none, the mean is predicted.
         accepted_: whether any set was accepted at all; if not, the model is wrong for these data.
         coef_: (features,), of least squares on the estimate, 0 elsewhere.
         intercept_: a number.
@@ -54,18 +55,13 @@ class InvariantCausalRegressor(RegressorMixin, BaseEstimator):
             found = _causalicp().fit(data, len(chosen), alpha=float(self.level)).estimate
         self.accepted_ = found is not None
         self.invariant_ = np.isin(np.arange(inputs.shape[1]), chosen[sorted(found or ())])
-        kept = inputs[:, self.invariant_]
-        centre, mean = kept.mean(0), targets.mean()
+        selected = inputs[:, self.invariant_]
+        centre, mean = selected.mean(0), targets.mean()
         self.coef_ = np.zeros(inputs.shape[1])
-        self.coef_[self.invariant_] = np.linalg.lstsq(kept - centre, targets - mean, rcond=None)[0]
+        self.coef_[self.invariant_] = np.linalg.lstsq(selected - centre, targets - mean, rcond=None)[0]
         self.intercept_ = float(mean - self.coef_[self.invariant_] @ centre)
         self.environments_ = grouping.labels
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The linear prediction; the mean of the target if the estimate is empty."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -75,12 +71,11 @@ class InvariantCausalRegressor(RegressorMixin, BaseEstimator):
 
 def _on_lasso_path(inputs: np.ndarray, targets: np.ndarray, count: int) -> np.ndarray:
     """The features that enter the path of the lasso first, in their order in the table."""
-    spread = inputs.std(0)
-    varying = np.flatnonzero(spread > 0)
+    scaling = standard_units(inputs)
+    varying = np.flatnonzero(~scaling.constant)
     if len(varying) <= count:
         return varying
-    standard = (inputs[:, varying] - inputs[:, varying].mean(0)) / spread[varying]
-    _, _, coefficients = lars_path(standard, targets - targets.mean(), method="lasso")
+    _, _, coefficients = lars_path(scaling.apply(inputs)[:, varying], targets - targets.mean(), method="lasso")
     entry = np.where(coefficients.any(1), (coefficients != 0).argmax(1), coefficients.shape[1])
     return np.sort(varying[np.argsort(entry, kind="stable")[:count]])
 

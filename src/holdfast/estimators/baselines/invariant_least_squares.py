@@ -4,17 +4,18 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from holdfast.algorithms.risks import Moments, moments
+from holdfast.estimators.contract import LinearRegressor
 from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.scaling import standard_units
+from holdfast.losses.squared import SecondMoments, second_moments
 
 # All sets of features are searched: 2^16 of them take seconds, each further feature doubles that.
 MOST_FEATURES = 16
 
 
-class InvariantLeastSquares(RegressorMixin, BaseEstimator):
+class InvariantLeastSquares(LinearRegressor):
     """Least squares that pays for each feature it uses whose product with the residual differs from 0 somewhere.
 
         mean_e E_e (y - w x)^2 + penalty sum_{j: w_j != 0} mean_e (E_e [x_j (y - w x)])^2
@@ -54,24 +55,19 @@ class InvariantLeastSquares(RegressorMixin, BaseEstimator):
         if inputs.shape[1] > MOST_FEATURES:
             raise ValueError(f"X must have at most {MOST_FEATURES} features, since all sets of them are searched, "
                              f"got {inputs.shape[1]}")  # fmt: skip
-        centre, mean = inputs.mean(0), targets.mean()
-        spread, deviation = np.where(inputs.std(0) > 0, inputs.std(0), 1.0), targets.std() or 1.0
-        data = moments((inputs - centre) / spread, (targets - mean) / deviation, grouping.rows())
-        chosen, coefficients = _best_set(data, self.penalty)
-        self.coef_ = np.zeros(inputs.shape[1])
-        self.coef_[chosen] = coefficients * deviation / spread[chosen]
+        scaling, response = standard_units(inputs), standard_units(targets[:, None])
+        data = second_moments(scaling.apply(inputs), response.apply(targets[:, None])[:, 0], grouping.rows())
+        chosen, found = _best_set(data, self.penalty)
+        coefficients = np.zeros(inputs.shape[1])
+        coefficients[chosen] = found * response.scale[0]
+        self.coef_, shift = scaling.undo(coefficients)
         self.invariant_ = np.isin(np.arange(inputs.shape[1]), chosen)
-        self.intercept_ = float(mean - self.coef_ @ centre)
+        self.intercept_ = float(response.location[0] + shift)
         self.environments_ = grouping.labels
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The linear prediction."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
 
-
-def _best_set(data: Moments, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+def _best_set(data: SecondMoments, penalty: float) -> tuple[np.ndarray, np.ndarray]:
     """The set of features with the lowest objective, and their coefficients; sets of one size are solved together."""
     second, cross = np.asarray(data.second)[:, :-1, :-1], np.asarray(data.cross)[:, :-1]
     features, count = second.shape[1], len(second)
@@ -85,7 +81,7 @@ def _best_set(data: Moments, penalty: float) -> tuple[np.ndarray, np.ndarray]:
         linear = outer.mean(0) + penalty / count * np.einsum("esji,esj->si", inner, outer)
         solved = np.einsum("sij,sj->si", np.linalg.pinv(quadratic, hermitian=True), linear)
         objective = penalty * np.square(outer).mean(0).sum(1) - np.einsum("si,si->s", linear, solved)
-        place = int(objective.argmin())
-        if objective[place] < best[0]:
-            best = (float(objective[place]), sets[place], solved[place])
+        lowest = int(objective.argmin())
+        if objective[lowest] < best[0]:
+            best = (float(objective[lowest]), sets[lowest], solved[lowest])
     return best[1], best[2]

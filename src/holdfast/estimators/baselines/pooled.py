@@ -3,17 +3,18 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from holdfast.estimators.contract import LinearRegressor
 from holdfast.estimators.grouping import group_rows
 
 
-class PooledRegressor(RegressorMixin, BaseEstimator):
+class PooledRegressor(LinearRegressor):
     """Least squares or ridge regression on all rows: scikit-learn's, with an argument for the environments.
 
         sum_i (y_i - w x_i - b)^2 + regularization * rows * |w|^2
@@ -43,11 +44,6 @@ class PooledRegressor(RegressorMixin, BaseEstimator):
         fitted = (Ridge(penalty) if penalty else LinearRegression()).fit(inputs, targets)
         self.coef_, self.intercept_ = fitted.coef_, float(fitted.intercept_)
         return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """W x + b."""
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
 
 
 class PooledClassifier(ClassifierMixin, BaseEstimator):

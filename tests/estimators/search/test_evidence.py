@@ -3,16 +3,19 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from holdfast.estimators import group_rows
-from holdfast.estimators.evidence import Fitted, equality, logistic_evidence, squared_evidence
-from holdfast.estimators.moments import centred, collect_moments
+from holdfast.estimators.moments import collect_moments, standardized
+from holdfast.estimators.search.evidence import LinearModel, equality, logistic_evidence, squared_evidence
+from holdfast.losses import LogisticRows
 
 
 def _squared(x, y, codes, tolerance=0.0):
-    return squared_evidence(centred(collect_moments(x, y, group_rows(codes, len(x)))), tolerance)
+    return squared_evidence(standardized(collect_moments(x, y, group_rows(codes, len(x)))), tolerance)
 
 
 def _logistic(x, y, codes, tolerance=0.0):
-    return logistic_evidence((x - x.mean(0)) / x.std(0), y, codes, np.ones(len(x)), tolerance)
+    z = (x - x.mean(0)) / x.std(0)
+    parts = group_rows(codes, len(x)).rows()
+    return logistic_evidence([LogisticRows(z[own].T, y[own], np.ones(len(own))) for own in parts], tolerance)
 
 
 def _draw(seed, logistic, differ=0.0, rows=900):
@@ -30,15 +33,15 @@ def _draw(seed, logistic, differ=0.0, rows=900):
 def test_gradients_are_derivatives_of_the_deviance(make):
     evidence = make(*_draw(0, make is _logistic))
     w = np.array([0.3, -0.2, 0.1])
-    slopes = evidence.slopes(Fitted(w, 0.0))
+    slopes = evidence.slopes(LinearModel(w, 0.0))
     total = evidence.weights @ slopes.gradient
     rows = evidence.counts.sum()
     for number in range(3):
-        up, down = (evidence.deviance(Fitted(w + sign * 1e-5 * np.eye(3)[number], 0.0)) for sign in (1, -1))
+        up, down = (evidence.deviance(LinearModel(w + sign * 1e-5 * np.eye(3)[number], 0.0)) for sign in (1, -1))
         # deviance is 2 n loss for logistic loss and n log(2 loss) for squared loss
         slope = (up - down) / 2e-5 / (2 * rows)
         if make is _squared:
-            slope *= np.exp(evidence.deviance(Fitted(w, 0.0)) / rows)
+            slope *= np.exp(evidence.deviance(LinearModel(w, 0.0)) / rows)
         assert slope == pytest.approx(total[number], abs=1e-6)
 
 
@@ -78,7 +81,7 @@ def test_pooled_fits_are_those_of_scikit_learn():
     )
 
 
-def test_a_feature_that_is_constant_in_an_environment_says_nothing_there():
+def test_a_feature_that_is_constant_in_an_environment_says_nothing():
     x, y, codes = _draw(4, False)
     x[codes == 2, 1] = 0.0
     evidence = _squared(x, y, codes)

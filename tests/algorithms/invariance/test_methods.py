@@ -1,4 +1,4 @@
-"""Every explicit method against a plain computation of what its paper says, most of them with torch's derivatives."""
+"""Every published method against a plain computation of what its paper says, most of them with torch's derivatives."""
 
 import jax
 import jax.numpy as jnp
@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.algorithms.explicit import (
+from holdfast.algorithms.invariance import (
     AgreementMask,
     AverageRisk,
     Fish,
     InvariantRiskMinimization,
     RiskExtrapolation,
     WorstGroup,
+    logistic_risks,
+    squared_risks,
 )
-from holdfast.algorithms.risks import logistic_risks, moments, signed_rows, squared_risks
+from holdfast.losses.logistic import rows_with_intercept
+from holdfast.losses.squared import second_moments
 
 SIZES = (40, 25, 35)
 
@@ -28,10 +31,10 @@ def problem(request):
     targets = inputs @ [1.0, -0.5, 0.2] + random.standard_normal(len(inputs))
     if request.param == "logistic":
         targets = (targets > 0).astype(float)
-        risks = logistic_risks(signed_rows(inputs, targets, rows))
+        risks = logistic_risks(rows_with_intercept(inputs, targets, rows))
         loss = torch.nn.BCEWithLogitsLoss()
     else:
-        risks = squared_risks(moments(inputs, targets, rows))
+        risks = squared_risks(second_moments(inputs, targets, rows))
         loss = torch.nn.MSELoss()
     parts = [(torch.tensor(inputs[chosen]), torch.tensor(targets[chosen])) for chosen in rows]
 
@@ -124,19 +127,19 @@ def test_group_weights_climb_before_the_parameters_descend(problem):
 
 def test_the_mask_keeps_what_environments_agree_on(problem):
     risks, reference = problem
-    expected, kept = START.copy(), []
+    expected, moved = START.copy(), []
     for _ in range(25):
         each = gradients(reference, expected)
         each[:, :-1] /= np.linalg.norm(each[:, :-1], axis=1, keepdims=True)
         move = np.zeros(4)
         for coordinate in range(4):
             signs = sum(np.sign(gradient[coordinate]) for gradient in each)
-            kept.append(abs(signs) > 3 * 0.9)
-            if kept[-1]:
+            moved.append(abs(signs) > 3 * 0.9)
+            if moved[-1]:
                 move[coordinate] = sum(gradient[coordinate] for gradient in each) / 3
         expected = expected - 0.05 * move - 0.05 * 0.1 * expected
-    assert any(kept)
-    assert not all(kept)
+    assert any(moved)
+    assert not all(moved)
     assert np.allclose(advance(AgreementMask(0.9, 0.05, 0.1), risks, 25), expected, atol=1e-5)
 
 
@@ -153,7 +156,7 @@ def test_fish_walks_through_the_environments_and_steps_towards_the_end(problem):
 
 def test_the_risk_of_hopeless_scores_stays_finite():
     inputs, targets = np.array([[200.0], [-200.0]]), np.array([0.0, 1.0])
-    risks = logistic_risks(signed_rows(inputs, targets, [np.array([0]), np.array([1])]))
+    risks = logistic_risks(rows_with_intercept(inputs, targets, [np.array([0]), np.array([1])]))
     values, slopes = risks.both(jnp.array([1.0, 0.0]))
     assert np.allclose(values, 200)
     assert np.allclose(slopes[:, 0], 200)

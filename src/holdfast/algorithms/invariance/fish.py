@@ -1,0 +1,45 @@
+"""Gradient matching by passes through the environments (Fish)."""
+
+from dataclasses import dataclass
+
+import jax
+from jax.typing import ArrayLike
+
+from holdfast.algorithms.invariance.base import Risks
+from holdfast.core.algorithm import Algorithm
+
+
+@dataclass(frozen=True)
+class Fish:
+    """Fish: a pass of gradient descent through the environments in random order, then a step towards where it ended.
+
+        w' <- w' - step_size grad R_e(w')  for each e,    w <- w + meta_step_size (w' - w)
+
+    To second order this raises the inner products of the gradients of environments.
+
+    Reference: Y. Shi et al., *Gradient matching for domain generalization*, ICLR 2022, Algorithm 1.
+
+    Attributes:
+        step_size: of the pass.
+        meta_step_size: epsilon.
+        weight_decay: added to each gradient as weight_decay * parameters.
+    """
+
+    step_size: ArrayLike = 1e-3
+    meta_step_size: ArrayLike = 0.5
+    weight_decay: ArrayLike = 0.0
+
+    def algorithm(self, risks: Risks, start: jax.Array) -> Algorithm:
+        """The two nested steps; the order of environments is drawn anew in each."""
+        count = jax.eval_shape(risks.values, start).shape[0]
+
+        def step(key: jax.Array, w: jax.Array, number: ArrayLike) -> jax.Array:
+            def visit(ahead: jax.Array, environment: jax.Array) -> tuple[jax.Array, None]:
+                gradient = risks.gradient(ahead, environment) + self.weight_decay * ahead
+                return ahead - self.step_size * gradient, None
+
+            order = jax.random.permutation(key, count)
+            ahead, _ = jax.lax.scan(visit, w, order)
+            return w + self.meta_step_size * (ahead - w)
+
+        return Algorithm(lambda: start, step)

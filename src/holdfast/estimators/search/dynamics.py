@@ -1,0 +1,204 @@
+"""The washing-out on a table, as runs of the common loop."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from holdfast.algorithms.hadamard import Hadamard, hadamard
+from holdfast.core.run import Run, RunBuilder, run
+from holdfast.estimators.moments import StandardizedMoments
+from holdfast.losses import LogisticRows, SecondMoments, Slopes, logistic, squared
+from holdfast.losses.slopes import tolerant
+
+# The start is small, so that what does not grow counts for nothing, but not so small that growing takes most of a run.
+INIT_SCALE = 0.03
+# A coefficient survived if it ended at ten times the square of its start, 0.9 % of a standard deviation.
+SURVIVED = 10 * INIT_SCALE**2
+# Visits of environments in a run, over all of them; a sweep visits each once.
+VISITS = 2400
+FEWEST_SWEEPS = 40
+FEW_ENVIRONMENTS = 4  # with fewer, a run is as long as with these
+RECORDS = 40
+SLAB = 8
+# The gradient of a logistic run sees at most this many rows of an environment; the decisions after it see all.
+ROWS_SEEN = 512
+
+
+class Program(NamedTuple):
+    """A loss on a table in the form that the loop runs.
+
+    Arrays are padded with zeros to rounded shapes, so that tables of similar size share a compiled program.
+
+    Attributes:
+        build: the key of the compile cache.
+        shared: arrays, with p_e under "weights".
+        dimension: number of features, without the padding.
+        environments: number of environments, without the padding.
+    """
+
+    build: RunBuilder
+    shared: Mapping[str, Any]
+    dimension: int
+    environments: int
+
+    @property
+    def sweeps(self) -> int:
+        """Steps of a run."""
+        return max(FEWEST_SWEEPS, VISITS // max(self.environments, FEW_ENVIRONMENTS))
+
+
+class WashSettings(NamedTuple):
+    """The numbers that decide what is washed out: eta, k and theta of `holdfast.algorithms.hadamard`."""
+
+    step_size: float
+    amplification: float
+    scaling: float = 0.0
+
+
+class CoefficientPaths(NamedTuple):
+    """Coefficients over time.
+
+    Attributes:
+        sweeps: (records,), sweeps done.
+        coefficients: (runs, records, features).
+    """
+
+    sweeps: np.ndarray
+    coefficients: np.ndarray
+
+    @property
+    def final(self) -> np.ndarray:
+        """(runs, features), where the runs end up."""
+        return end_of_runs(self.coefficients)
+
+    @property
+    def survived(self) -> np.ndarray:
+        """(runs, features), what was not washed out and has grown."""
+        return np.abs(self.final) > SURVIVED
+
+
+def end_of_runs(values: np.ndarray) -> np.ndarray:
+    """Medians over the last quarter of the records, (runs, records, ...) -> (runs, ...)."""
+    return np.median(values[:, -RECORDS // 4 :], axis=1)
+
+
+def squared_program(moments: StandardizedMoments, tolerance: float) -> Program:
+    """Least squares, from second moments."""
+    environments, dimension = moments.cross.shape
+    e, d = _rounded(environments, 2), _rounded(dimension, 8)
+    data = (_padded(moments.second, e, d, d), _padded(moments.cross, e, d), _padded(moments.square, e))
+    shared = {
+        "data": SecondMoments(*data),
+        "counts": _padded(moments.counts, e),
+        "weights": _padded(moments.counts / moments.counts.sum(), e),
+        "tolerance": np.float32(tolerance),
+    }
+    return Program(_squared_run, shared, dimension, environments)
+
+
+def logistic_program(environments: Sequence[LogisticRows], tolerance: float, seed: int) -> Program:
+    """Logistic regression, on rows drawn from each environment."""
+    random = np.random.default_rng(seed)
+    some = [_some(rows, random) for rows in environments]
+    e, d = _rounded(len(some), 2), _rounded(len(some[0].columns), 8)
+    counts = np.array([rows.weights.sum() for rows in environments])
+    shared = {
+        "data": logistic.padded(some, e, d, _rounded(max(len(rows.labels) for rows in some), 32)),
+        "weights": _padded(counts / counts.sum(), e),
+        "tolerance": np.float32(tolerance),
+    }
+    return Program(_logistic_run, shared, len(some[0].columns), len(some))
+
+
+def wash(
+    program: Program, settings: list[WashSettings], critical: float, orders: int, seed: int
+) -> list[CoefficientPaths]:
+    """Run all settings with several random orders of the environments each."""
+    sweeps, values = run_orders(
+        program.build,
+        program.shared,
+        [{**setting._asdict(), "critical": critical} for setting in settings],
+        orders,
+        seed,
+        steps=program.sweeps,
+        slab=SLAB,
+    )
+    return [CoefficientPaths(sweeps, part[..., : program.dimension]) for part in values]
+
+
+def run_orders(
+    build: RunBuilder,
+    shared: Any,
+    settings: Sequence[Mapping[str, float]],
+    orders: int,
+    seed: int,
+    *,
+    steps: int,
+    slab: int,
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Run each of several settings with several random orders of the environments.
+
+    Args:
+        build: of runs that record "fitted".
+        shared: arrays of the runs.
+        settings: the parameters of the runs.
+        orders: runs of each setting.
+        seed: of the orders.
+        steps: of a run.
+        slab: runs in a compiled program; whole slabs are run, so that any number of runs is the same program.
+
+    Returns:
+        The steps of the records, and for each setting (orders, records, ...), what was recorded.
+    """
+    count = len(settings) * orders
+    rows = np.minimum(np.arange(-(-count // slab) * slab), count - 1) // orders
+    parameters = {name: np.array([each[name] for each in settings], np.float32)[rows] for name in settings[0]}
+    seeds = np.random.default_rng(seed).integers(0, 2**32, len(rows), dtype=np.uint32)
+    records = run(build, shared, parameters, seeds, steps=steps, every=max(1, steps // RECORDS), slab=slab)
+    return records.steps, np.split(records.values["fitted"][:count].astype(float), len(settings))
+
+
+def _observe(state: Hadamard) -> dict[str, jax.Array]:
+    return {"fitted": state.coefficients}
+
+
+def _squared_run(shared: Any, parameters: Any) -> Run:
+    data = SecondMoments(*map(jnp.asarray, shared["data"]))
+    weights = jnp.asarray(shared["weights"])
+
+    def slopes(w: jax.Array, intercept: jax.Array) -> Slopes:
+        return tolerant(squared.slopes(data, shared["counts"], w), weights, w, shared["tolerance"])
+
+    return Run(hadamard(slopes, weights, data.cross.shape[1], init_scale=INIT_SCALE, **parameters), _observe)
+
+
+def _logistic_run(shared: Any, parameters: Any) -> Run:
+    data = LogisticRows(*map(jnp.asarray, shared["data"]))
+    weights = jnp.asarray(shared["weights"])
+
+    def slopes(w: jax.Array, intercept: jax.Array) -> Slopes:
+        return tolerant(logistic.slopes(data, w, intercept), weights, w, shared["tolerance"])
+
+    return Run(hadamard(slopes, weights, data.columns.shape[1], init_scale=INIT_SCALE, **parameters), _observe)
+
+
+def _rounded(size: int, smallest: int) -> int:
+    """The next power of two, or multiple of 32 beyond that."""
+    power = max(smallest, 1 << (size - 1).bit_length())
+    return power if power <= 64 else -(-size // 32) * 32
+
+
+def _padded(array: np.ndarray, *shape: int) -> np.ndarray:
+    out = np.zeros(shape, np.float32)
+    out[tuple(slice(0, size) for size in array.shape)] = array
+    return out
+
+
+def _some(rows: LogisticRows, random: np.random.Generator) -> LogisticRows:
+    if len(rows.labels) <= ROWS_SEEN:
+        return rows
+    positions = np.sort(random.choice(len(rows.labels), ROWS_SEEN, replace=False))
+    return LogisticRows(rows.columns[:, positions], rows.labels[positions], rows.weights[positions])

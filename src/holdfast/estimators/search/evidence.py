@@ -1,0 +1,248 @@
+"""What a table says about the effects of its features in each environment, and how certain that is.
+
+A loss enters the estimators only through `Evidence`: the squared loss sees the table as second moments, the logistic
+loss as rows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from holdfast.estimators.moments import StandardizedMoments
+from holdfast.losses import LogisticRows, Slopes, logistic, squared
+from holdfast.losses.slopes import tolerant
+
+# Directions with less than this share of the largest eigenvalue are not measured in an environment.
+NEGLIGIBLE = 1e-9
+
+
+class LinearModel(NamedTuple):
+    """Coefficients of standardised features and an intercept."""
+
+    coefficients: np.ndarray
+    intercept: float
+
+
+class JointSlopes(NamedTuple):
+    """Gradients of some features in every environment, with the matrices that belong to them.
+
+    Attributes:
+        gradient: (environments, features), g_e.
+        curvature: (environments, features, features), H_e, its derivative.
+        covariance: (environments, features, features), V_e, of the sampling error of g_e.
+    """
+
+    gradient: np.ndarray
+    curvature: np.ndarray
+    covariance: np.ndarray
+
+
+class Evidence(NamedTuple):
+    """A loss on a table with environments, as functions.
+
+    Attributes:
+        counts: (environments,), rows.
+        dimension: number of features.
+        slopes: fitted -> Slopes, the gradients of single features.
+        joint: (fitted, columns) -> JointSlopes.
+        solve: columns -> the pooled fit of these features, all others zero.
+        deviance: fitted -> -2 log likelihood over all rows, up to a constant.
+        information: fitted -> how uncertain the predictions still are, as a share of the uncertainty of a constant
+            prediction: where they are certain, nothing is left in which environments could differ.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
+    """
+
+    counts: np.ndarray
+    dimension: int
+    slopes: Callable[[LinearModel], Slopes]
+    joint: Callable[[LinearModel, np.ndarray], JointSlopes]
+    solve: Callable[[np.ndarray], LinearModel]
+    deviance: Callable[[LinearModel], float]
+    information: Callable[[LinearModel], float]
+    tolerance: float
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(environments,), p_e, the shares of the rows."""
+        return self.counts / self.counts.sum()
+
+
+def tolerant_slopes(evidence: Evidence, fitted: LinearModel) -> Slopes:
+    """The slopes of a fit, with what is tolerated counted as sampling error; see `holdfast.losses.slopes.tolerant`."""
+    return tolerant(evidence.slopes(fitted), evidence.weights, fitted.coefficients, evidence.tolerance)
+
+
+def effect_spread(slopes: Slopes) -> np.ndarray:
+    """(features,): the standard deviation of each effect over environments that sampling error does not explain.
+
+    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
+
+    Example, effects 1 and 3, both measured exactly:
+        >>> ones = np.ones((2, 1))
+        >>> effect_spread(Slopes(np.array([[-1.0], [-3.0]]), ones[:, 0], ones, 1e-12 * ones)).round(3).tolist()
+        [1.414]
+    """
+    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
+    measured = (curvature > 0) & (variance > 0)
+    effect = gradient / np.where(measured, curvature, 1.0)
+    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
+    total = np.maximum(precision.sum(0), 1e-300)
+    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
+    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
+    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
+
+
+def information_criterion(evidence: Evidence, fitted: LinearModel, parameters: float) -> float:
+    """Deviance + parameters * log(rows), the Bayesian information criterion of a fit."""
+    return float(evidence.deviance(fitted) + parameters * np.log(max(evidence.counts.sum(), 2.0)))
+
+
+class Equality(NamedTuple):
+    """The test that all environments share one set of effects.
+
+    Attributes:
+        statistic: a chi-square variable with `degrees` degrees of freedom if they do.
+        degrees: degrees of freedom.
+        significance: the probability of a larger statistic.
+    """
+
+    statistic: float
+    degrees: int
+    significance: float
+
+
+def equality(evidence: Evidence, fitted: LinearModel, columns: np.ndarray) -> Equality:
+    """Do the effects of these features differ between environments by more than sampling error?
+
+        statistic = min over m of sum_e (g_e - H_e m)^T (V_e + tolerance^2 H_e diag(w)^2 H_e)^+ (g_e - H_e m)
+
+    With squared loss this is Chow's test of equal coefficients, with a variance of errors for each environment: a noisy
+    environment is not a different one.
+
+    Reference: G. C. Chow, Econometrica 28 (1960). Accepting features whose joint effects pass such a test is the idea
+        of invariant causal prediction, Peters, Bühlmann and Meinshausen, JRSS B 78 (2016).
+    """
+    if len(columns) == 0 or len(evidence.counts) == 1:
+        return Equality(0.0, 0, 1.0)
+    gradient, curvature, covariance = evidence.joint(fitted, columns)
+    allowed = (evidence.tolerance * fitted.coefficients[columns]) ** 2
+    values, vectors = np.linalg.eigh(covariance + (curvature * allowed) @ curvature)
+    measured = values > NEGLIGIBLE * np.maximum(values.max(axis=1, keepdims=True), 1e-300)
+    root = np.where(measured, 1 / np.sqrt(np.where(measured, values, 1.0)), 0.0)
+    whitened = (np.einsum("eij,ei->ej", vectors, gradient) * root).ravel()
+    design = (vectors.swapaxes(1, 2) @ curvature * root[:, :, None]).reshape(-1, len(columns))
+    common, _, rank, _ = np.linalg.lstsq(design, whitened, rcond=None)
+    statistic = float(np.sum((whitened - design @ common) ** 2))
+    degrees = int(measured.sum() - rank)
+    return Equality(statistic, degrees, float(chi2.sf(statistic, degrees)) if degrees > 0 else 1.0)
+
+
+def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Evidence:
+    """Half the mean squared error of each environment, from its second moments; see `holdfast.losses.squared`.
+
+        g_e = S_e w - c_e,    H_e = S_e,    V_e = sigma_e^2 S_e / n_e
+
+    Args:
+        moments: S_e, c_e and the mean squares of the response.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
+    """
+    counts, weights, data = moments.counts, moments.counts / moments.counts.sum(), moments.moments
+    second, cross = np.tensordot(weights, moments.second, 1), weights @ moments.cross
+    square = float(weights @ moments.square)
+
+    def slopes(fitted: LinearModel) -> Slopes:
+        level = moments.means[:, :-1] @ fitted.coefficients - moments.means[:, -1]
+        return squared.slopes(data, counts, fitted.coefficients)._replace(intercept=level)
+
+    def joint(fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
+        gradient = squared.gradient(data, fitted.coefficients)[:, columns]
+        curvature = moments.second[:, columns[:, None], columns]
+        scale = squared.gradient_scale(data, counts, fitted.coefficients)
+        return JointSlopes(gradient, curvature, scale[:, None, None] * curvature)
+
+    def solve(columns: np.ndarray) -> LinearModel:
+        w = np.zeros(len(cross))
+        if len(columns):
+            w[columns] = np.linalg.lstsq(second[np.ix_(columns, columns)], cross[columns], rcond=1e-12)[0]
+        return LinearModel(w, 0.0)
+
+    def deviance(fitted: LinearModel) -> float:
+        residual = 2 * float(weights @ squared.risk(data, fitted.coefficients))
+        # a perfect fit has no likelihood; below this share of the response it is rounding
+        return float(counts.sum() * np.log(max(residual, squared.SMALLEST_ERROR * max(square, 1e-300))))
+
+    # errors of any size have a size, so they can always be compared
+    return Evidence(counts, len(cross), slopes, joint, solve, deviance, lambda fitted: 1.0, tolerance)
+
+
+def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0.0) -> Evidence:
+    """The mean logistic loss of each environment, from its rows; see `holdfast.losses.logistic`.
+
+        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e
+
+    with p = 1 / (1 + exp(-z^T w - b)). The pooled fit has the weak ridge of one observation, so that it is finite for
+    separable data.
+
+    Args:
+        environments: their rows, features standardised.
+        tolerance: as in `squared_evidence`; no part of V_e, it is added where effects are compared (`equality`,
+            `tolerant_slopes`).
+    """
+    counts = np.array([rows.weights.sum() for rows in environments])
+    pooled = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*environments, strict=True)))
+    dimension = len(pooled.columns)
+    share = np.average(pooled.labels, weights=pooled.weights)
+
+    def slopes(fitted: LinearModel) -> Slopes:
+        parts = [logistic.slopes(rows, *fitted) for rows in environments]
+        return Slopes(*(np.stack(part) for part in zip(*parts, strict=True)))
+
+    def joint(fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
+        parts = []
+        for rows in environments:
+            # the columns of the others enter through the scores alone
+            scores = fitted.coefficients @ rows.columns + fitted.intercept
+            some, nothing = rows._replace(columns=rows.columns[columns]), np.zeros(len(columns))
+            functions = (logistic.gradient, logistic.curvature_matrix, logistic.gradient_covariance)
+            parts.append([function(some, nothing, scores) for function in functions])
+        return JointSlopes(*(np.stack(part) for part in zip(*parts, strict=True)))
+
+    def solve(columns: np.ndarray) -> LinearModel:
+        w = np.zeros(dimension)
+        w[columns], intercept = _newton(pooled._replace(columns=pooled.columns[columns]))
+        return LinearModel(w, intercept)
+
+    def deviance(fitted: LinearModel) -> float:
+        return float(2 * counts.sum() * logistic.risk(pooled, *fitted))
+
+    def information(fitted: LinearModel) -> float:
+        p = logistic.probabilities(pooled, *fitted)
+        return float(np.average(p * (1 - p), weights=pooled.weights) / max(share * (1 - share), 1e-300))
+
+    return Evidence(counts, dimension, slopes, joint, solve, deviance, information, tolerance)
+
+
+def _newton(rows: LogisticRows) -> tuple[np.ndarray, float]:
+    """Logistic regression with ridge 1 by damped Newton steps."""
+    rows = rows._replace(columns=np.vstack([rows.columns, np.ones(len(rows.labels))]))
+    total = rows.weights.sum()
+    ridge = np.append(np.ones(len(rows.columns) - 1), 1e-6)
+    w = np.zeros(len(ridge))
+
+    def objective(w: np.ndarray) -> float:
+        return float(total * logistic.risk(rows, w) + ridge @ w**2 / 2)
+
+    value = objective(w)
+    for _ in range(50):
+        gradient = total * logistic.gradient(rows, w) + ridge * w
+        hessian = total * logistic.curvature_matrix(rows, w) + np.diag(ridge)
+        direction = np.linalg.solve(hessian, gradient)
+        length = 1.0
+        while (proposed := objective(w - length * direction)) > value and length > 1e-6:
+            length /= 2
+        w, change, value = w - length * direction, value - proposed, proposed
+        if change <= 1e-10 * (1 + abs(value)):
+            break
+    return w[:-1], float(w[-1])

@@ -1,3 +1,5 @@
+from html.parser import HTMLParser
+
 import jax
 import numpy as np
 import pytest
@@ -26,3 +28,44 @@ def fitted():
     """A symmetric matrix that is no solution of anything."""
     factor = np.random.default_rng(2).standard_normal((5, 5)).astype(np.float32)
     return jax.numpy.asarray(factor @ factor.T / 5)
+
+
+class ParsedPage(HTMLParser):
+    """A page that was read; fails if its tags do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.tags, self.text = [], [], [], ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append((tag, attributes))
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.open += [tag] if tag not in {"meta", "img", "br"} else []
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, self.getpos()
+
+    def handle_data(self, data):
+        self.text += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def assert_stands_alone(self, *links):
+        """Nothing is loaded from elsewhere, ids are unique, and links lead to one of them or to `links`."""
+        assert len(self.ids) == len(set(self.ids))
+        assert not self.all("script")
+        assert not self.all("link")
+        assert "url(" not in self.text
+        assert "@import" not in self.text
+        assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in self.all("img"))
+        assert {each["href"] for each in self.all("a")} - {f"#{name}" for name in self.ids} == set(links)
+
+
+@pytest.fixture(scope="session")
+def parse_page():
+    return ParsedPage

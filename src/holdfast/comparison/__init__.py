@@ -1,7 +1,24 @@
 """Methods over public tests: which one predicts where the shortcuts fail."""
 
-from holdfast.comparison.methods import METHODS
-from holdfast.comparison.public_tests import PUBLIC_TESTS
-from holdfast.comparison.runner import Comparison, compare
+from holdfast.comparison.methods import METHODS, ComparedMethod
+from holdfast.comparison.public_tests import PUBLIC_TESTS, Group, PublicTest
+from holdfast.comparison.rendering import to_html, to_json, to_markdown
+from holdfast.comparison.results import Comparison, Ranking
+from holdfast.comparison.runner import compare
+from holdfast.comparison.summary import ComparisonSummary, summarize
 
-__all__ = ["Comparison", "METHODS", "PUBLIC_TESTS", "compare"]
+__all__ = [
+    "METHODS",
+    "PUBLIC_TESTS",
+    "ComparedMethod",
+    "Comparison",
+    "ComparisonSummary",
+    "Group",
+    "PublicTest",
+    "Ranking",
+    "compare",
+    "summarize",
+    "to_html",
+    "to_json",
+    "to_markdown",
+]

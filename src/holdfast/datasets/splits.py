@@ -1,4 +1,4 @@
-"""What a public test hands to a method."""
+"""A data set with environments: the rows to learn from, to choose by and to be tested on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,11 @@ class Split(NamedTuple):
     Attributes:
         inputs: (rows, features).
         targets: (rows,); 0 and 1 for classification.
-        environments: (rows,), the number of the environment of each row.
+        environments: (rows,), the index of the environment of each row.
+
+    Example:
+        >>> Split(np.zeros((3, 2)), np.zeros(3), np.array([0, 0, 1])).inputs.shape
+        (3, 2)
     """
 
     inputs: np.ndarray
@@ -25,16 +29,21 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Dataset:
-    """One draw of a public test.
+    """What a method is trained and tested on.
 
     Attributes:
         kind: regression (squared error) or classification (share of wrong labels).
-        train: what a method learns from.
-        validation: more rows of the same law, to choose hyper-parameters by.
-        test: rows on which what is not invariant helps no more.
-        shortcut_free: training rows in which what is not invariant says nothing about the target, which is what an
-            oracle learns from; None where nobody knows what is invariant.
+        train: the rows to fit.
+        validation: more rows of the same law, to select hyper-parameters.
+        test: rows on which features that are not invariant are of no help.
+        shortcut_free: training rows for an oracle, in which features that are not invariant say nothing about the
+            target; None if nobody knows which are invariant.
         coefficients: of the inputs in the invariant predictor, up to a factor for classification; None if unknown.
+
+    Example:
+        >>> rows = Split(np.zeros((3, 2)), np.zeros(3), np.array([0, 0, 1]))
+        >>> Dataset("regression", train=rows, validation=rows, test=rows).coefficients is None
+        True
     """
 
     kind: Kind
@@ -46,22 +55,27 @@ class Dataset:
 
 
 def stack(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Split:
-    """One table from the (inputs, targets) of each environment."""
+    """All rows in one split, from the (inputs, targets) of each environment.
+
+    Example:
+        >>> stack([(np.zeros((2, 1)), np.zeros(2)), (np.ones((1, 1)), np.ones(1))]).environments.tolist()
+        [0, 0, 1]
+    """
     inputs, targets = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return Split(inputs, targets, np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts]))
 
 
-def permute_within(table: Split, columns: np.ndarray, random: np.random.Generator) -> Split:
-    """Permute some columns together over the rows of each environment, which cuts their tie to the target.
+def permute_within(split: Split, columns: np.ndarray, random: np.random.Generator) -> Split:
+    """Permute some columns together over the rows of each environment, so that they say nothing about the target.
 
     Example:
-        >>> table = Split(np.arange(8.0).reshape(4, 2), np.zeros(4), np.array([0, 0, 1, 1]))
-        >>> permuted = permute_within(table, np.array([1]), np.random.default_rng(0))
+        >>> split = Split(np.arange(8.0).reshape(4, 2), np.zeros(4), np.array([0, 0, 1, 1]))
+        >>> permuted = permute_within(split, np.array([1]), np.random.default_rng(0))
         >>> permuted.inputs[:, 0].tolist(), sorted(permuted.inputs[:2, 1].tolist())
         ([0.0, 2.0, 4.0, 6.0], [1.0, 3.0])
     """
-    inputs = table.inputs.copy()
-    for environment in np.unique(table.environments):
-        rows = np.flatnonzero(table.environments == environment)
-        inputs[np.ix_(rows, columns)] = table.inputs[np.ix_(random.permutation(rows), columns)]
-    return table._replace(inputs=inputs)
+    inputs = split.inputs.copy()
+    for environment in np.unique(split.environments):
+        rows = np.flatnonzero(split.environments == environment)
+        inputs[np.ix_(rows, columns)] = split.inputs[np.ix_(random.permutation(rows), columns)]
+    return split._replace(inputs=inputs)

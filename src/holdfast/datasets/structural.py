@@ -25,6 +25,12 @@ class StructuralModel:
         weights: (variables, variables), B; B[i, j] is the effect of i on j, and B is nilpotent.
         scales: (variables,), of the noise.
         target: the variable to predict.
+
+    Example:
+        >>> chain = StructuralModel(np.array([[0.0, 2.0], [0.0, 0.0]]), np.ones(2), target=1)
+        >>> rows = chain.sample(np.random.default_rng(0), 10_000, shift=np.zeros(2))
+        >>> rows.shape, round(float(np.cov(rows.T)[0, 1]))
+        ((10000, 2), 2)
     """
 
     weights: np.ndarray
@@ -32,7 +38,7 @@ class StructuralModel:
     target: int
 
     def sample(self, random: np.random.Generator, samples: int, shift: np.ndarray) -> np.ndarray:
-        """(samples, variables); the noise of variable j is made wider by shift_j, which leaves its causes in place."""
+        """(samples, variables); an intervention of spread shift_j widens the noise of variable j, whose causes stay."""
         spread = np.sqrt(self.scales**2 + shift**2)
         noise = spread * random.standard_normal((samples, len(spread)))
         return np.linalg.solve((np.eye(len(spread)) - self.weights).T, noise.T).T
@@ -44,9 +50,13 @@ class StructuralModel:
 
 
 def random_structural_model(random: np.random.Generator) -> StructuralModel:
-    """A random directed graph with weights of size 0.5 to 1.5, and a target with at least one cause and one effect.
+    """A random acyclic graph with weights of size 0.5 to 1.5, and a target with at least one cause and one effect.
 
-    Without a cause nothing is invariant, and without an effect nothing misleads.
+    Without a cause nothing is invariant, and without an effect nothing is misleading.
+
+    Example:
+        >>> random_structural_model(np.random.default_rng(0)).weights.shape
+        (9, 9)
     """
     while True:
         order = random.permutation(VARIABLES)
@@ -60,7 +70,7 @@ def random_structural_model(random: np.random.Generator) -> StructuralModel:
 
 
 def structural_dataset(seed: int, *, samples: int = SAMPLES, environments: int = ENVIRONMENTS) -> Dataset:
-    """A random model, an environment without interventions, and others with three each; all of them in the test.
+    """A random model: one environment without interventions, others with three each, and all at once in the test.
 
     Reference: J. Peters, P. Bühlmann, N. Meinshausen, *Causal inference by using invariant prediction*, Journal of the
     Royal Statistical Society B 78 (2016), section 6, for the scheme; the sizes are ours.
@@ -71,8 +81,8 @@ def structural_dataset(seed: int, *, samples: int = SAMPLES, environments: int =
         environments: their number.
 
     Example:
-        >>> task = structural_dataset(0, samples=20)
-        >>> task.train.inputs.shape, bool(np.any(task.coefficients))
+        >>> dataset = structural_dataset(0, samples=20)
+        >>> dataset.train.inputs.shape, bool(np.any(dataset.coefficients))
         ((100, 8), True)
     """
     random = np.random.default_rng(seed)
@@ -84,16 +94,16 @@ def structural_dataset(seed: int, *, samples: int = SAMPLES, environments: int =
     everywhere = np.where(np.isin(np.arange(VARIABLES), features), TEST_SHIFT, 0.0)
     coefficients = model.weights[features, model.target]
 
-    def table(shifts: np.ndarray) -> Split:
+    def split(shifts: np.ndarray) -> Split:
         rows = np.concatenate([model.sample(random, samples, shift) for shift in shifts])
         return Split(rows[:, features], rows[:, model.target], np.repeat(np.arange(len(shifts)), samples))
 
-    train = table(shifts)
+    train = split(shifts)
     return Dataset(
         kind="regression",
         train=train,
-        validation=table(shifts),
-        test=table(everywhere[None]),
+        validation=split(shifts),
+        test=split(everywhere[None]),
         shortcut_free=permute_within(train, np.flatnonzero(coefficients == 0), random),
         coefficients=coefficients,
     )

@@ -14,7 +14,7 @@ TOY_SETTINGS = ((0.1, 0.5), (0.3, 0.3), (0.5, 0.5), (1.0, 1.0), (1.0, 0.5), (0.5
 
 
 def toy_dataset(bias: float, heterogeneity: float, seed: int, *, samples: int = SAMPLES) -> Dataset:
-    """One data seed of the toy model.
+    """One seed of the toy model.
 
         y = x_1 + x_2 + x_3 + N,    x_4, x_5, x_6 = c_e y + N,    c_e = s + M or s - M in turn
 
@@ -40,8 +40,8 @@ def toy_dataset(bias: float, heterogeneity: float, seed: int, *, samples: int = 
 
     def split(shortcuts: bool) -> Split:
         signs = np.resize([1.0, -1.0], ENVIRONMENTS)
-        table = stack([environment(bias + sign * heterogeneity) for sign in signs])
-        return table if shortcuts else permute_within(table, EFFECTS, random)
+        rows = stack([environment(bias + sign * heterogeneity) for sign in signs])
+        return rows if shortcuts else permute_within(rows, EFFECTS, random)
 
     return Dataset(
         kind="regression",

@@ -190,7 +190,7 @@ RECORDS: Codec[dict[str, float | str]] = Codec(
 """Flat dictionaries of numbers and strings, in JSON."""
 
 
-@cache
+@cache  # reading the metadata of a package takes longer than reading a record
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -14,9 +14,9 @@ import xarray as xr
 
 from holdfast.core.progress import Progress
 from holdfast.execution.store import DATASETS, FOLDER, Key, Store
-from holdfast.report import Section, page
 from holdfast.reproduction.claims import Claim
 from holdfast.reproduction.experiment import Effort, Experiment
+from holdfast.reproduction.page import Section, page
 from holdfast.reproduction.results import PACKAGES, Loaded, checked_folder, load_or_compute, write_figure
 from holdfast.sensing.trajectory import versions
 

@@ -1,6 +1,5 @@
 """`holdfast compare`."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,7 @@ QUICK_SEEDS = 3
 class Arguments:
     """Run methods for invariant prediction over public tests and write comparison.html.
 
-    What was already computed with the same code and packages is reused, so an interrupted run goes on where it was.
+    What was computed before with the same code and packages is reused, so an interrupted run resumes where it stopped.
     Exit code 1 if a method failed on a test.
     """
 
@@ -21,16 +20,16 @@ class Arguments:
     methods: tuple[str, ...] = ()
     """Methods to run; all of them if none is named."""
     data_seeds: int | None = None
-    """Draws of each test, instead of the number that each test asks for; a real table has no more than its folds."""
+    """Seeds of each test, instead of the number that each test asks for; a real table has no more than its folds."""
     out: Path = Path("results")
-    """Folder for comparison.html, comparison.json, comparison.md and the cells that are kept for the next call."""
+    """Folder for comparison.html, comparison.json, comparison.md and the cells that the next call reuses."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
     quick: bool = False
-    """3 draws of each test: a look, with wide intervals."""
+    """3 seeds of each test: a quick look, with wide intervals."""
     recompute: bool = False
-    """Compute also what is shipped as recorded: hours on two cores."""
-    only_kept: bool = False
+    """Compute also the recorded cells that come with the package: hours on two cores."""
+    only_cached: bool = False
     """Compute nothing; show and write what was computed so far."""
     list: bool = False
     """Name the tests and methods and stop."""
@@ -50,11 +49,8 @@ def execute(arguments: Arguments) -> int:
     from rich.console import Console
 
     from holdfast.cli import terminal
-    from holdfast.comparison import compare
-    from holdfast.comparison.markdown import markdown
-    from holdfast.comparison.page import page
-    from holdfast.comparison.summary import summary, versions
-    from holdfast.comparison.table import LEGEND, blocks, terminal_table
+    from holdfast.cli.terminal.comparison import show_comparison
+    from holdfast.comparison import compare, summarize, to_html, to_json, to_markdown
 
     with terminal.progress("comparing") as progress:
         comparison = compare(
@@ -63,27 +59,27 @@ def execute(arguments: Arguments) -> int:
             data_seeds=QUICK_SEEDS if arguments.quick and arguments.data_seeds is None else arguments.data_seeds,
             out=arguments.out,
             recompute=arguments.recompute,
-            only_kept=arguments.only_kept,
+            only_cached=arguments.only_cached,
             progress=progress,
         )
-    told = json.dumps(summary(comparison), indent=1, allow_nan=False)
+    summary = summarize(comparison)
     files = {
-        "comparison.json": told + "\n",
-        "comparison.md": markdown(comparison),
-        "comparison.html": page(comparison, versions=versions(), quick=arguments.quick),
+        "comparison.json": to_json(summary) + "\n",
+        "comparison.md": to_markdown(summary),
+        "comparison.html": to_html(summary, quick=arguments.quick),
     }
+    arguments.out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (arguments.out / name).write_text(text, encoding="utf-8")
     if arguments.format == "json":
-        print(told)
-        return 1 if comparison.failures else 0
+        print(files["comparison.json"], end="")
+        return 1 if summary.failures else 0
     console = Console()
-    for block in blocks(comparison):
-        console.print(terminal_table(block))
-    console.print(LEGEND, style="dim")
+    show_comparison(summary, console)
     for name in files:
         console.print(f"wrote {arguments.out / name}", highlight=False, markup=False, soft_wrap=True)
     errors = Console(stderr=True)
-    for (where, who, seed), error in comparison.failures.items():
-        errors.print(f"{who} failed on {where}, seed {seed}: {error}", highlight=False, markup=False, soft_wrap=True)
-    return 1 if comparison.failures else 0
+    for cell, error in summary.failures.items():
+        text = f"{cell.method} failed on {cell.test}, seed {cell.seed}: {error}"
+        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+    return 1 if summary.failures else 0

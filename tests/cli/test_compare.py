@@ -1,0 +1,51 @@
+import json
+
+import pytest
+
+import holdfast.comparison.runner as comparing
+from holdfast.cli.main import main
+from holdfast.comparison import METHODS, PUBLIC_TESTS
+
+
+def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, capsys):
+    compute = comparing.compute_cell
+
+    def stumble(method, dataset, seed):
+        if method.name == "eills" and seed == 1:
+            raise ValueError("no <luck>")
+        return compute(method, dataset, seed)
+
+    monkeypatch.setattr("holdfast.comparison.runner.compute_cell", stumble)
+    names = ["--tests", "structural", "--methods", "eills", "oracle", "--data-seeds", "2"]
+    assert main(["compare", *names, "--out", str(tmp_path)]) == 1
+    output = capsys.readouterr()
+    assert "eills failed on structural, seed 1: ValueError: no <luck>" in output.err
+    assert "no &lt;luck&gt;" in (tmp_path / "comparison.html").read_text()
+    assert json.loads((tmp_path / "comparison.json").read_text())["failed"][0]["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--tests Example9", "tests must be among Example1"),
+        ("--methods magic", "methods must be among hetero"),
+        ("--data-seeds 0", "data_seeds must be at least 1, got 0"),
+    ],
+)
+def test_bad_names_are_refused(arguments, words, capsys, tmp_path):
+    assert main(["compare", *arguments.split(), "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_list_names_everything(capsys):
+    assert main(["compare", "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f" {name} " in listed for name in (*PUBLIC_TESTS, *METHODS))
+
+
+def test_the_json_of_the_command_line_can_be_read(capsys, tmp_path):
+    arguments = ["compare", "--tests", "toy_0.5_0.2", "--methods", "oracle", "--data-seeds", "1", "--format", "json"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["tests"]["toy_0.5_0.2"]["leaders"] == []

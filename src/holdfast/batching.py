@@ -40,17 +40,26 @@ class Batch(NamedTuple):
         return jnp.einsum("g,gij->ij", self.counts / self.size, self.strengths)
 
 
-# jax draws multinomial counts in float32, which holds whole numbers and halves exactly up to this.
+# jax draws multinomial counts in float32, which represents whole numbers and halves exactly up to this.
 LARGEST_POOL = 2**23
 
 Batching = Callable[[jax.Array, ArrayLike], Batch]
 """(key, number of the step) -> the batch of fresh samples of that step."""
+BatchingMaker = Callable[[Environments, ArrayLike | None], Batching]
+"""(environments, samples in a batch; None: infinitely many) -> batching. Both arguments may be traced by jax."""
 RowBatching = Callable[[jax.Array, ArrayLike], jax.Array]
 """(key, number of the step) -> the weight of each row of a fixed data set in that step; weights sum to one."""
 
 
 def hetero(environments: Environments, batch_size: ArrayLike | None) -> Batching:
-    """All `batch_size` samples come from one environment e ~ D (HeteroSGD); None: infinitely many."""
+    """All `batch_size` samples come from one environment e ~ D (HeteroSGD); None: infinitely many.
+
+    Example:
+        >>> from holdfast.environments import table
+        >>> batch = hetero(table([3.0]), 50)(jax.random.key(0), 0)
+        >>> batch.strengths.tolist(), batch.counts.tolist()
+        ([[[3.0]]], [50.0])
+    """
 
     def draw(key: jax.Array, step: ArrayLike) -> Batch:
         strength = environments.draw(key)[None]
@@ -62,8 +71,8 @@ def hetero(environments: Environments, batch_size: ArrayLike | None) -> Batching
 def pooled(environments: Environments, batch_size: ArrayLike | None) -> Batching:
     """Each of `batch_size` samples has its own environment e_i ~ D (PooledSGD); None: infinitely many.
 
-    A continuum gives groups of one sample each, so there `batch_size` must be a Python integer. Above `LARGEST_POOL`
-    samples the counts of finitely many environments would not be multinomial in float32.
+    A continuum gives groups of one sample each, so its `batch_size` must be a Python integer. Finitely many
+    environments allow at most `LARGEST_POOL` samples: float32 does not hold larger counts exactly.
     """
     if batch_size is None:
         return full(environments, None)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -43,17 +43,27 @@ class FiniteEnvironments:
         return jnp.asarray(self.strengths)[self.draw_index(key)]
 
     def draw_index(self, key: jax.Array) -> jax.Array:
-        """The number of one environment, e ~ D."""
+        """The index of one environment, e ~ D."""
         boundaries = jnp.cumsum(jnp.asarray(self.probabilities))[:-1]
         return jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
 
 
 class Deviation(NamedTuple):
-    """The law of a random number of mean zero, the noise of a continuum of environments.
+    """The law of a random number N of mean zero: how a continuum of environments varies around its mean.
 
     Attributes:
-        draw: (key, shape) -> numbers.
-        quantile: probability -> number, for the integrals of the theory (NumPy); its value at 1 bounds the law.
+        draw: (key, shape) -> independent float32 numbers; a function of jax.
+        quantile: probability -> F^-1(probability), for the integrals of the theory; a function of NumPy arrays. Its
+            values at 0 and 1 bound the law and may be infinite.
+
+    Example, a law of environments that is used like `two_point`, in simulations and in the theory:
+        >>> def laplace_quantile(probability):
+        ...     side = np.asarray(probability) - 0.5
+        ...     return -np.sign(side) * np.log(1 - 2 * np.abs(side))
+        >>> LAPLACE = Deviation(lambda key, shape: jax.random.laplace(key, shape, jnp.float32), laplace_quantile)
+        >>> law = partial(continuum, LAPLACE)
+        >>> law(bias=1.0, heterogeneity=4.0).mean.tolist()
+        [[1.0]]
     """
 
     draw: Callable[[jax.Array, tuple[int, ...]], jax.Array]
@@ -75,7 +85,7 @@ class ContinuousEnvironments:
     """A continuum of environments: S(e) = location + scale * N, entry by entry, N symmetric.
 
     The entries of N have the law `deviation`. With `shared` one number moves the whole diagonal; otherwise each
-    spurious direction has its own. Off-diagonal entries are always their own.
+    spurious direction has a number of its own. Each off-diagonal entry always does.
     """
 
     location: jax.Array | np.ndarray
@@ -106,13 +116,33 @@ class ContinuousEnvironments:
 Environments = FiniteEnvironments | ContinuousEnvironments
 
 
+class Law(Protocol):
+    """A law of environments that depends on a mean and a spread, such as `two_point`, `uniform` and `gaussian`.
+
+    Simulations call it inside of a compiled program, so the numbers may be traced by jax. Take it from a module, or
+    make it once: the law is part of what identifies a compiled program.
+    """
+
+    def __call__(
+        self,
+        bias: ArrayLike,
+        heterogeneity: ArrayLike,
+        *,
+        rank: int = 1,
+        off_diagonal: ArrayLike = 0.0,
+        shared: bool = True,
+    ) -> Environments:
+        """The environments with mean `bias` and spread `heterogeneity` of the strengths; see `two_point`."""
+        ...
+
+
 def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> FiniteEnvironments:
     """Environments given one by one.
 
     Args:
         strengths: (E,) one strength for all of a rank-one spurious signal, (E, r2) one per spurious direction,
             or (E, r2, r2) symmetric matrices S(e).
-        probabilities: (E,), how often each is met; equal if left out.
+        probabilities: (E,), of each environment; equal if left out.
 
     Example:
         >>> table([-5.0, 7.0]).mean.tolist()
@@ -146,8 +176,12 @@ def two_point(
     """Two strengths, bias - heterogeneity and bias + heterogeneity, with equal probability.
 
     With `shared` all spurious directions move together (two environments); otherwise each has its own sign
-    (2^rank environments). `off_diagonal` is the size of the entries S_ij, i != j, which carry the product of
-    the signs of i and j when the directions are independent, and the common sign when they are shared.
+    (2^rank environments). `off_diagonal` is the size of the entries S_ij, i != j; their sign is the product of the
+    signs of i and j when the directions are independent, and the common sign when they are shared.
+
+    Example:
+        >>> two_point(1.0, 6.0).strengths.ravel().tolist()
+        [-5.0, 7.0]
     """
     if shared:
         signs = np.array([[-1.0], [1.0]]) * np.ones(rank)

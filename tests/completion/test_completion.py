@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.completion.jumps import ranks
 from holdfast.completion.settings import CompletionSettings
-from holdfast.completion.summary import summary
+from holdfast.completion.summary import summarise
 from holdfast.completion.training import CompletionBuilder, offshoots, simulate_completion, starts, train
 from holdfast.oracles.completion import drawn_entries
 from holdfast.problems import matrix_completion, random_low_rank, two_by_two
@@ -105,7 +105,7 @@ def test_a_width_bounds_the_rank():
 
 
 def test_a_large_ridge_makes_everything_vanish_and_says_so():
-    result = summary(simulate_completion(CompletionSettings(**SMALL | {"ridge": 0.5, "steps": 2000})))
+    result = summarise(simulate_completion(CompletionSettings(**SMALL | {"ridge": 0.5, "steps": 2000}))).asdict()
     for run in result["runs"]:
         assert run["rank"] == 0
         assert 0 <= run["ratio"] <= 1
@@ -123,7 +123,7 @@ def test_a_large_ridge_makes_everything_vanish_and_says_so():
     ],
 )
 def test_the_ridge_is_blamed_only_for_what_it_did(changes, reason):
-    result = summary(simulate_completion(CompletionSettings(**SMALL | {"steps": 10} | changes)))
+    result = summarise(simulate_completion(CompletionSettings(**SMALL | {"steps": 10} | changes))).asdict()
     assert all(reason in run["outcome"]["sentence"] for run in result["runs"])
 
 
@@ -131,11 +131,11 @@ def test_a_run_that_diverges_does_not_jump_afterwards():
     settings = CompletionSettings(**SMALL | {"step_size": 3.0, "ridge": 0.0})
     simulation = simulate_completion(settings)
     assert (simulation.paths.diverged_at < 20).all()
-    assert all(run["jumps"] == [] for run in summary(simulation)["runs"])
+    assert all(run["jumps"] == [] for run in summarise(simulation).asdict()["runs"])
 
 
 def test_divergence_is_an_outcome():
-    result = summary(simulate_completion(CompletionSettings(**SMALL | {"step_size": 3.0, "ridge": 0.0})))
+    result = summarise(simulate_completion(CompletionSettings(**SMALL | {"step_size": 3.0, "ridge": 0.0}))).asdict()
     for run in result["runs"]:
         assert run["outcome"]["code"] == "diverged"
         assert "the squared norm of the layers passed" in run["outcome"]["sentence"]
@@ -155,7 +155,7 @@ def test_divergence_is_an_outcome():
     ],
 )
 def test_edges_have_finite_answers(changes):
-    result = summary(simulate_completion(CompletionSettings(**SMALL | changes)))
+    result = summarise(simulate_completion(CompletionSettings(**SMALL | changes))).asdict()
     assert len(result["runs"]) == 3
     for run in result["runs"]:
         assert np.isfinite([run["ratio"], run["train_error"], run["test_error"]]).all()
@@ -251,10 +251,10 @@ def test_own_keys_are_those_of_jax():
 
 
 def test_a_network_that_cannot_do_it_says_so():
-    plain = summary(simulate_completion(CompletionSettings(depth=1, steps=10, seeds=1)))
+    plain = summarise(simulate_completion(CompletionSettings(depth=1, steps=10, seeds=1))).asdict()
     assert "One layer is plain regression" in plain["notes"][0]
     narrow = CompletionSettings(problem="random", dimension=5, rank=3, width=2, steps=10, seeds=1)
-    assert summary(simulate_completion(narrow))["notes"] == [
+    assert summarise(simulate_completion(narrow)).asdict()["notes"] == [
         "Width 2 is below the rank 3 of the matrix: it cannot be fitted exactly."
     ]
 

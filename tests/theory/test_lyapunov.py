@@ -1,6 +1,10 @@
+from itertools import pairwise
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
 
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.environments import NORMAL, UNIFORM, Deviation, continuum, gaussian, table, two_point, uniform
@@ -14,7 +18,8 @@ from holdfast.theory import (
     two_point_threshold,
 )
 from holdfast.theory.logarithm import mean_logarithm, quadrature
-from holdfast.theory.strengths import after_invariant, diagonalised, restored
+from holdfast.theory.lyapunov import draw_strengths, largest_product_exponents, product_exponents
+from holdfast.theory.strengths import after_invariant, diagonalised, extremes, with_restoring_force
 
 
 @pytest.mark.parametrize(("step_size", "bias", "heterogeneity"), [(0.05, 1.0, 5.0), (0.2, -0.5, 9.0), (0.01, 2.0, 0.0)])
@@ -38,7 +43,27 @@ def test_exponent_vanishes_at_the_threshold():
 )
 def test_closed_forms_equal_quadrature(deviation, centre, spread):
     # Both sides of the switch to a series (0.05 for the normal law) are among the cases.
-    assert mean_logarithm(deviation, centre, spread) == pytest.approx(quadrature(deviation, centre, spread), abs=2e-9)
+    assert mean_logarithm(deviation, centre, spread) == pytest.approx(quadrature(deviation, centre, spread), abs=1e-11)
+
+
+LAWS = {
+    "laplace": lambda p: -np.sign(p - 0.5) * np.log(1 - 2 * np.abs(p - 0.5)),
+    "exponential": lambda p: -np.log1p(-np.asarray(p)) - 1,  # not symmetric
+    "triangular": lambda p: np.where(p < 0.5, np.sqrt(2 * p) - 1, 1 - np.sqrt(2 * (1 - np.asarray(p)))),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(("centre", "spread"), [(1.05, 0.2), (1.05, 3.0), (-0.7, 0.5), (-2.0, 30.0), (0.1, 0.05)])
+def test_quadrature_agrees_with_scipy(name, centre, spread):
+    def argument(probability):
+        return centre + spread * float(LAWS[name](np.asarray(probability)))
+
+    ends = [0.0, 0.5, 1.0]
+    if argument(1e-14) < 0 < argument(1 - 1e-14):
+        ends = sorted([*ends, brentq(argument, 1e-14, 1 - 1e-14, xtol=1e-16)])
+    expected = sum(quad(lambda p: np.log(abs(argument(p))), *piece, limit=200)[0] for piece in pairwise(ends))
+    assert mean_logarithm(Deviation(UNIFORM.draw, LAWS[name]), centre, spread) == pytest.approx(expected, abs=1e-9)
 
 
 def test_no_spread_is_the_plain_logarithm():
@@ -58,9 +83,7 @@ def test_exponents_are_those_of_drawn_strengths(law):
 
 
 def test_a_law_of_ones_own_goes_by_quadrature():
-    triangular = Deviation(
-        UNIFORM.draw, lambda p: np.where(p < 0.5, np.sqrt(2 * p) - 1, 1 - np.sqrt(2 * (1 - np.asarray(p))))
-    )
+    triangular = Deviation(UNIFORM.draw, LAWS["triangular"])
     grid = triangular.quantile((np.arange(200_000) + 0.5) / 200_000)
     law = continuum(triangular, 1.0, 4.0)
     assert exponents(law, 0.1)[0] == pytest.approx(np.mean(np.log(np.abs(1.1 + 0.4 * grid))), abs=1e-6)
@@ -95,6 +118,22 @@ def test_matrix_exponents_sum_to_the_mean_logarithm_of_the_determinant():
         exponents(law, 0.1)
 
 
+def test_one_vector_finds_the_largest_exponent_of_the_frame():
+    """The first direction is cut off from the other two, which grow faster."""
+    strengths = np.zeros((3, 3, 3))
+    strengths[:, 0, 0] = [-5.0, -4.0, -3.0]
+    strengths[:, 1:, 1:] = [[[2.0, 1.5], [1.5, -1.0]], [[-3.0, 0.7], [0.7, 1.0]], [[1.0, -2.0], [-2.0, 4.0]]]
+    drawn = draw_strengths(table(strengths), steps=1000, chains=64)
+    step_sizes = np.array([0.02, 0.05, 0.1])
+    expected = [product_exponents(drawn, step_size)[0].value for step_size in step_sizes]
+    assert largest_product_exponents(drawn, step_sizes) == pytest.approx(expected, abs=2e-3)
+
+
+def test_bounds_of_a_law_that_is_not_symmetric():
+    law = continuum(Deviation(UNIFORM.draw, lambda p: np.asarray(p) * 3 - 1.5 + np.asarray(p) ** 2 - 1 / 3), 1.0, 2.0)
+    assert extremes(law) == pytest.approx((1 - 2 * (1.5 + 1 / 3), 1 + 2 * (2.5 - 1 / 3)))
+
+
 def test_an_interval_needs_two_chains():
     with pytest.raises(ValueError, match="at least 2 for an interval, got 2000 and 1"):
         matrix_exponents(two_point(1.0, 6.0, rank=2), 0.05, chains=1)
@@ -105,7 +144,7 @@ def test_stationary_share_solves_its_equation():
     law = two_point(bias, heterogeneity)
     (share,) = stationary_shares(law, step_size)
     assert share == pytest.approx(bias - (np.sqrt(1 + (step_size * heterogeneity) ** 2) - 1) / step_size)
-    assert exponents(restored(law, share), step_size) == pytest.approx([0], abs=1e-9)
+    assert exponents(with_restoring_force(law, share), step_size) == pytest.approx([0], abs=1e-9)
     assert stationary_shares(two_point(1.0, 8.0), step_size) == pytest.approx([0])
 
 

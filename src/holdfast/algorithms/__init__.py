@@ -1,6 +1,6 @@
-"""Algorithms: pairs (init, step) of pure functions."""
+"""Algorithms: pure functions init and step; see `holdfast.core.algorithm`."""
 
-from holdfast.algorithms.factored import Factors, factored, sampled
+from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, factored, sampled
 from holdfast.core.algorithm import Algorithm
 
-__all__ = ["Algorithm", "Factors", "factored", "sampled"]
+__all__ = ["Algorithm", "AlgorithmMaker", "Factors", "Gradient", "factored", "sampled"]

@@ -1,17 +1,18 @@
 """SGD on a factored matrix, U U^T or U U^T - V V^T."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from holdfast.core.algorithm import Algorithm
 
 Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
 """(key, fitted matrix, number of the step) -> gradient matrix."""
-Drawn = TypeVar("Drawn")
+Sampled = TypeVar("Sampled")
 Seen = TypeVar("Seen")
 
 
@@ -30,8 +31,27 @@ class Factors(NamedTuple):
         return self.positive @ self.positive.T - self.negative @ self.negative.T
 
 
+class AlgorithmMaker(Protocol):
+    """Makes an algorithm that fits a matrix by descending a gradient; its parameters are `Factors`.
+
+    `factored` is one. Another may have further keyword arguments with defaults, which `holdfast.simulate` can sweep.
+    """
+
+    def __call__(
+        self,
+        gradient: Gradient,
+        dimension: int,
+        step_size: ArrayLike,
+        init_scale: ArrayLike,
+        *,
+        dtype: DTypeLike | None,
+    ) -> Algorithm:
+        """The algorithm for d x d matrices; the numbers may be traced by jax."""
+        ...
+
+
 def sampled(
-    batching: Callable[[jax.Array, ArrayLike], Drawn], oracle: Callable[[jax.Array, jax.Array, Drawn], Seen]
+    batching: Callable[[jax.Array, ArrayLike], Sampled], oracle: Callable[[jax.Array, jax.Array, Sampled], Seen]
 ) -> Callable[[jax.Array, jax.Array, ArrayLike], Seen]:
     """The stochastic gradient (key, fitted, step) -> G of an oracle on batches drawn by a batching."""
 
@@ -43,7 +63,13 @@ def sampled(
 
 
 def factored(
-    gradient: Gradient, dimension: int, step_size: ArrayLike, init_scale: ArrayLike, *, signed: bool = False, dtype=None
+    gradient: Gradient,
+    dimension: int,
+    step_size: ArrayLike,
+    init_scale: ArrayLike,
+    *,
+    signed: bool = False,
+    dtype: DTypeLike | None = None,
 ) -> Algorithm:
     """Gradient descent on the factors, with whatever gradient it is given.
 
@@ -80,3 +106,7 @@ def factored(
         return Factors(positive, negative)
 
     return Algorithm(init, step)
+
+
+signed = partial(factored, signed=True)
+"""Gradient descent on U U^T - V V^T."""

@@ -18,8 +18,9 @@ from holdfast.environments import two_point
 from holdfast.measurements import collect
 from holdfast.oracles.quadratic import BLOCK_NUMBERS
 from holdfast.problems import MatrixSensing, matrix_sensing
+from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import ENSEMBLES, execute, slab_size
+from holdfast.sensing.simulation import execute, slab_size
 
 BATCH_SIZE = 8000
 PAPER = Settings(batch_size=BATCH_SIZE, every=200)
@@ -67,7 +68,7 @@ def law_against_data(quick: bool) -> dict:
 def numpy_step_seconds(ensemble: str) -> float:
     """Seconds of one explicit gradient as one would write it in NumPy, without blocks."""
     random = np.random.default_rng(0)
-    coordinates = ENSEMBLES[ensemble].size(PAPER.dimension)
+    coordinates = ENSEMBLES[ensemble].load().size(PAPER.dimension)
     residual = random.standard_normal(coordinates, np.float32)
 
     def step() -> np.ndarray:

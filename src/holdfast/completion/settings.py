@@ -1,23 +1,31 @@
 """What to simulate of matrix completion by a deep linear network: one object for Python and the command line."""
 
-import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args, get_origin
+from dataclasses import asdict, dataclass
+from typing import Any
 
-AlgorithmName = Literal["sgd", "mini-batch", "label-noise", "gradient-descent", "sde"]
+from holdfast.completion.names import AlgorithmName, ProblemName
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE, SEED, SHARE, check_settings
+
+RULES = {
+    POSITIVE: ("epsilon", "step_size", "init_scale", "offshoot_step_size"),
+    NOT_NEGATIVE: ("ridge", "offshoot_ridge", "noise_variance"),
+    COUNT: ("dimension", "rank", "depth", "width", "batch_size", "substeps", "every", "seeds"),
+    COUNT_OR_ZERO: ("steps", "offshoots", "offshoot_steps"),
+    SEED: ("seed", "problem_seed"),
+    SHARE: ("share",),
+}
 
 
 @dataclass(frozen=True)
 class CompletionSettings:
     """Matrix completion by a deep linear network with an L2 penalty.
 
-    The defaults are a regime of this project's choice in which SGD sits at rank 2 for thousands of steps and then
-    jumps to rank 1, while gradient descent stays. The slides of Wang and Jacot (ICLR 2024) give no numbers.
+    The defaults are a regime that we chose: SGD stays at rank 2 for thousands of steps and then jumps to rank 1, while
+    gradient descent stays for good. The slides of Wang and Jacot (ICLR 2024) give no numbers.
     """
 
-    problem: Literal["two-by-two", "random"] = "two-by-two"
-    """Three entries of [[1, *], [epsilon, 1]], or a random matrix of low rank."""
+    problem: ProblemName = "two-by-two"
+    """The matrix to complete, one of `holdfast.completion.names.PROBLEMS`."""
     epsilon: float = 0.25
     """Of the 2 x 2 example, whose missing entry is 1 / epsilon."""
     dimension: int = 20
@@ -33,7 +41,7 @@ class CompletionSettings:
     width: int = 6
     """Width of the hidden layers; it bounds the rank."""
     algorithm: AlgorithmName = "sgd"
-    """One entry a step; several; one with fresh label noise; all of them; or the stochastic differential equation."""
+    """The algorithm, one of `holdfast.completion.names.ALGORITHMS`."""
     step_size: float = 0.4
     """Step size eta."""
     ridge: float = 0.0245
@@ -64,23 +72,7 @@ class CompletionSettings:
     """Steps of an offshoot."""
 
     def __post_init__(self) -> None:
-        positive, share = "a positive number", "a number from 0 to 1"
-        at_least_zero, at_least_one = "a number of at least 0", "a whole number of at least 1"
-        for name in ("epsilon", "step_size", "init_scale", "offshoot_step_size"):
-            _require(self, name, positive, lambda value: value > 0)
-        for name in ("ridge", "offshoot_ridge", "noise_variance"):
-            _require(self, name, at_least_zero, lambda value: value >= 0)
-        for name in ("dimension", "rank", "depth", "width", "batch_size", "substeps", "every", "seeds"):
-            _require(self, name, at_least_one, lambda value: value >= 1, int)
-        for name in ("steps", "offshoots", "offshoot_steps"):
-            _require(self, name, "a whole number of at least 0", lambda value: value >= 0, int)
-        for name in ("seed", "problem_seed"):
-            _require(self, name, "a whole number from 0 to 2^32 - 1", lambda value: 0 <= value < 2**32, int)
-        _require(self, "share", share, lambda value: 0 <= value <= 1)
-        for field in fields(self):
-            allowed = get_args(field.type) if get_origin(field.type) is Literal else None
-            if allowed and getattr(self, field.name) not in allowed:
-                raise ValueError(f"{field.name} must be one of {', '.join(allowed)}, got {getattr(self, field.name)!r}")
+        check_settings(self, RULES)
         if self.problem == "random" and self.rank > self.dimension:
             raise ValueError(f"rank must be at most dimension {self.dimension}, got {self.rank}")
         for step_size, ridge in (("step_size", "ridge"), ("offshoot_step_size", "offshoot_ridge")):
@@ -89,18 +81,7 @@ class CompletionSettings:
                     f"{step_size} * {ridge} must be below 1, or a factor 1 - 2 eta lambda makes every layer grow, got "
                     f"{getattr(self, step_size)} * {getattr(self, ridge)}"
                 )
-        if self.seed + self.seeds > 2**32:
-            raise ValueError(f"seed + seeds must be at most 2^32, got {self.seed} + {self.seeds}")
 
     def asdict(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self)
-
-
-def _require(
-    settings: CompletionSettings, name: str, allowed: str, test: Callable[[Any], bool], kind: type = float
-) -> None:
-    value = getattr(settings, name)
-    right = isinstance(value, int) if kind is int else isinstance(value, int | float) and math.isfinite(value)
-    if isinstance(value, bool) or not right or not test(value):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")

@@ -1,6 +1,6 @@
-"""Matrix completion by deep linear networks: from settings to paths of the layers, and offshoots of them."""
+"""Matrix completion by deep linear networks: from settings to the layers over time, and offshoots of the runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,11 +8,11 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repeated
-from holdfast.completion.settings import AlgorithmName, CompletionSettings
+from holdfast.completion.names import ALGORITHMS, PROBLEMS, AlgorithmName
+from holdfast.completion.settings import CompletionSettings
 from holdfast.core.progress import Progress
 from holdfast.core.run import Run, run
-from holdfast.oracles import completion as oracles
-from holdfast.problems import MatrixCompletion, random_low_rank, two_by_two
+from holdfast.problems import MatrixCompletion
 from holdfast.problems.deep_linear_network import LayerGradient
 
 # A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a
@@ -22,12 +22,12 @@ ENTRIES, LARGEST_SLAB, SMALLEST_SLAB = 1600, 64, 4
 
 @dataclass(frozen=True)
 class CompletionBuilder:
-    """Makes the experiment of one run; equal builds are compiled once.
+    """Makes one run; equal builders are compiled once.
 
     Attributes:
         algorithm: by name.
-        batch_size: of mini-batches.
-        substeps: of the stochastic differential equation in one step of SGD.
+        batch_size: entries in a mini-batch.
+        substeps: Euler-Maruyama steps of the stochastic differential equation in one step of SGD.
     """
 
     algorithm: AlgorithmName = "sgd"
@@ -42,15 +42,12 @@ class CompletionBuilder:
         return Run(repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers})
 
     def _gradient(self, problem: MatrixCompletion, noise_variance: ArrayLike) -> LayerGradient:
-        weighted: dict[str, Callable[[], oracles.Weights]] = {
-            "gradient-descent": lambda: oracles.equal_weights(problem),
-            "mini-batch": lambda: oracles.batch_weights(problem, self.batch_size),
-            "sde": lambda: oracles.gaussian_weights(problem, self.substeps),
+        options: dict[str, tuple] = {
+            "mini-batch": (self.batch_size,),
+            "label-noise": (noise_variance,),
+            "sde": (self.substeps,),
         }
-        if self.algorithm in weighted:
-            return oracles.weighted_entries(problem, weighted[self.algorithm]())
-        noisy = self.algorithm == "label-noise"
-        return oracles.one_entry(problem, oracles.noisy_labels(noise_variance) if noisy else oracles.exact_labels)
+        return ALGORITHMS[self.algorithm].load()(problem, *options.get(self.algorithm, ()))
 
 
 class LayerPaths(NamedTuple):
@@ -94,7 +91,7 @@ def train(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> LayerPaths:
-    """Train one network for each seed, all on one problem, in the loop of the library.
+    """Train one network for each seed, all on one problem.
 
     Args:
         problem: what is observed.
@@ -104,13 +101,14 @@ def train(
         ridge: lambda, likewise.
         steps: T.
         every: steps between records.
-        build: the algorithm; SGD by default.
+        build: makes the runs; of SGD by default.
         noise_variance: of the labels, for the algorithm label-noise.
         slab: runs in one compiled program; by default as many as suit the size of the layers.
         workers: threads; one for each core by default.
         progress: called with (steps done, steps in all), summed over runs.
 
     Example, gradient descent on the 2 x 2 example fits what is observed:
+        >>> from holdfast.problems import two_by_two
         >>> start = starts((2, 3, 3, 2), 1.0, range(4))
         >>> options = {"step_size": 0.2, "ridge": 1e-4, "steps": 2000, "every": 2000}
         >>> paths = train(two_by_two(0.5), start, range(4), build=CompletionBuilder("gradient-descent"), **options)
@@ -150,8 +148,8 @@ class Simulation(NamedTuple):
     Attributes:
         settings: what was simulated.
         problem: what was observed.
-        paths: of the runs.
-        offshoot_steps: (branches,), when they branched off.
+        paths: the layers of the runs.
+        offshoot_steps: (branches,), the steps at which they branched off.
         offshoot_errors: (runs, branches), the test error at the end of each.
     """
 
@@ -162,13 +160,17 @@ class Simulation(NamedTuple):
     offshoot_errors: np.ndarray
 
 
-def posed(settings: CompletionSettings) -> MatrixCompletion:
-    """The problem that settings describe."""
+def problem_of(settings: CompletionSettings) -> MatrixCompletion:
+    """The problem that settings describe.
+
+    Example:
+        >>> problem_of(CompletionSettings(problem="random", dimension=5, share=0.4)).count
+        10
+    """
+    make = PROBLEMS[settings.problem].load()
     if settings.problem == "two-by-two":
-        return two_by_two(settings.epsilon)
-    return random_low_rank(
-        settings.dimension, settings.dimension, settings.rank, settings.share, seed=settings.problem_seed
-    )
+        return make(settings.epsilon)
+    return make(settings.dimension, settings.dimension, settings.rank, settings.share, seed=settings.problem_seed)
 
 
 def simulate_completion(settings: CompletionSettings, progress: Progress | None = None) -> Simulation:
@@ -179,7 +181,7 @@ def simulate_completion(settings: CompletionSettings, progress: Progress | None 
         >>> simulate_completion(settings).offshoot_errors.shape
         (2, 2)
     """
-    problem = posed(settings)
+    problem = problem_of(settings)
     height, width = problem.shape
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
     hidden = (settings.width,) * (settings.depth - 1)
@@ -216,7 +218,7 @@ def offshoots(
     steps: int,
     **options: Any,
 ) -> np.ndarray:
-    """Branch off running trajectories with a smaller step size and ridge, and see where that leads.
+    """Continue runs from some of their records with a smaller step size and ridge, until they converge.
 
     Args:
         problem: what is observed.
@@ -225,7 +227,7 @@ def offshoots(
         seeds: one for each run; the branches of a run share the random numbers.
         step_size: of the offshoots.
         ridge: of the offshoots.
-        steps: of the offshoots; give enough for them to converge.
+        steps: of the offshoots; enough for them to converge.
         options: of `train`.
 
     Returns:

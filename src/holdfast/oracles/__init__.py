@@ -2,13 +2,14 @@
 
     G = (1/m) sum_i <X_i, fitted - A* - A(e_i)> X_i
 
-`population` is the limit of `law` for m -> infinity and `law` is equal in law to `online`. `fixed` reads a data set;
-its batch is a weight for each row. `completion` has the gradients of matrix completion, in the layers of a network.
+`population` is the limit of `law` for m -> infinity, and `law` is equal in law to `online`. `fixed` reads a fixed data
+set; its batch is a weight for each row. `completion` has the gradients of matrix completion by a deep network.
 """
 
+from holdfast.oracles.base import Oracle, OracleMaker
 from holdfast.oracles.data import fixed, online
 from holdfast.oracles.law import law
 from holdfast.oracles.population import population
 from holdfast.oracles.quadratic import RankOneGradient, rank_one
 
-__all__ = ["RankOneGradient", "fixed", "law", "online", "population", "rank_one"]
+__all__ = ["Oracle", "OracleMaker", "RankOneGradient", "fixed", "law", "online", "population", "rank_one"]

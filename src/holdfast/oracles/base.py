@@ -1,10 +1,13 @@
-"""The form of an oracle."""
+"""The contract of an oracle."""
 
 from collections.abc import Callable
 
 import jax
 
 from holdfast.batching import Batch
+from holdfast.problems import MatrixSensing
 
 Oracle = Callable[[jax.Array, jax.Array, Batch], jax.Array]
 """(key, fitted matrix P, batch) -> gradient matrix G."""
+OracleMaker = Callable[[MatrixSensing], Oracle]
+"""problem -> oracle."""

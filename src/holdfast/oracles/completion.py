@@ -80,6 +80,26 @@ def weighted_entries(problem: MatrixCompletion, weights: Weights, labels: Labels
     return gradient
 
 
+def one_noisy_entry(problem: MatrixCompletion, noise_variance: ArrayLike) -> LayerGradient:
+    """SGD with label noise: one observed entry, whose value is seen with fresh Gaussian noise."""
+    return one_entry(problem, noisy_labels(noise_variance))
+
+
+def mini_batch(problem: MatrixCompletion, batch_size: int) -> LayerGradient:
+    """Mini-batch SGD: `batch_size` observed entries, drawn with replacement."""
+    return weighted_entries(problem, batch_weights(problem, batch_size))
+
+
+def all_entries(problem: MatrixCompletion) -> LayerGradient:
+    """Gradient descent: all observed entries."""
+    return weighted_entries(problem, equal_weights(problem))
+
+
+def diffusion(problem: MatrixCompletion, temperature: ArrayLike) -> LayerGradient:
+    """The stochastic differential equation of SGD by Euler-Maruyama steps; see `gaussian_weights`."""
+    return weighted_entries(problem, gaussian_weights(problem, temperature))
+
+
 def equal_weights(problem: MatrixCompletion) -> Weights:
     """1/N on every observed entry: gradient descent."""
     return lambda key: problem.observed / max(problem.count, 1)

@@ -9,6 +9,20 @@ from holdfast.problems import MatrixSensing
 # Phase 1 ends when the slowest invariant direction passes this size (Lemma 5 and Theorem 4 of the paper).
 PHASE_BOUNDARY = 1 / 3
 
+# What is recorded, in words.
+MEANINGS = {
+    "invariant": "invariant signal learned, tr(U*'PU*)/r1; 1 if A* of unit spectrum is learned",
+    "spurious": "mean spurious signal learned, tr(V*'PV*)/r2",
+    "residual": "||E||_F^2 with E = (I - U*U*' - V*V*') U, the rest if the subspaces do not overlap",
+    "distance": "distance to the invariant solution, ||P - A*||_F",
+    "pooled_distance": "distance to the pooled solution, ||P - A* - E A(e)||_F",
+    "invariant_norm": "||R||, largest singular value of U'U*",
+    "spurious_norm": "||Q||, largest singular value of U'V*",
+    "residual_norm": "||E||_F of the positive factor",
+    "singular_values": "singular values of R = U'U*",
+    "phase": "1: invariant signal growing, 2: invariant signal of order one",
+}
+
 
 def parts(problem: MatrixSensing, factor: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """R = U^T U*, Q = U^T V* and E = (I - U* U*^T - V* V*^T) U of a factor U (eq. 17 and 18)."""
@@ -25,15 +39,9 @@ def signals(problem: MatrixSensing, state: Factors) -> dict[str, jax.Array]:
     """The signals of a state, with P = U U^T - V V^T the fitted matrix.
 
     Returns:
-        invariant: tr(U*^T P U*) / r1, 1 when an A* of unit spectrum has been learned.
-        spurious: tr(V*^T P V*) / r2, tr E S(e) / r2 when the mean spurious signal has been learned.
-        residual: ||E||_F^2, summed over both factors.
-        distance: ||P - A*||_F.
-        pooled_distance: ||P - A* - E A(e)||_F.
-        invariant_norm, spurious_norm, residual_norm: operator norms of R, Q and E of the positive factor (of E:
-            Frobenius).
-        singular_values: of R, largest first, (r1,).
-        phase: 1 while the smallest singular value of R, relative to its goal, is below 1/3, then 2.
+        Those of `MEANINGS`. The residual is summed over both factors; the norms and singular values are those of the
+        positive factor, singular values largest first; phase 1 lasts while the smallest singular value of R, relative
+        to its goal, is below 1/3.
     """
     r, q, e = parts(problem, state.positive)
     r_negative, q_negative, e_negative = parts(problem, state.negative)

@@ -1,9 +1,9 @@
-"""Results as a labelled data set, with the settings, versions and outcomes that belong to them."""
+"""Results as a labelled data set, with their settings, versions and outcomes."""
 
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,22 +14,9 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.run import Records
-from holdfast.environments import Environments
 from holdfast.sensing.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
-
-MEANINGS = {
-    "invariant": "invariant signal learned, tr(U*'PU*)/r1; 1 if A* of unit spectrum is learned",
-    "spurious": "mean spurious signal learned, tr(V*'PV*)/r2",
-    "residual": "||E||_F^2 with E = (I - U*U*' - V*V*') U, the rest if the subspaces do not overlap",
-    "distance": "distance to the invariant solution, ||P - A*||_F",
-    "pooled_distance": "distance to the pooled solution, ||P - A* - E A(e)||_F",
-    "invariant_norm": "||R||, largest singular value of U'U*",
-    "spurious_norm": "||Q||, largest singular value of U'V*",
-    "residual_norm": "||E||_F of the positive factor",
-    "singular_values": "singular values of R = U'U*",
-    "phase": "1: invariant signal growing, 2: invariant signal of order one",
-}
+from holdfast.sensing.signals import MEANINGS
 
 
 @dataclass(frozen=True)
@@ -37,20 +24,35 @@ class Trajectory:
     """What a simulation recorded.
 
     Attributes:
-        data: the signals over (swept settings ..., seed, step), the outcome code and the step of divergence over
-            (swept settings ..., seed).
+        data: the signals over (axes of the sweep ..., seed, step), the outcome code and the step of divergence over
+            (axes of the sweep ..., seed).
         settings: what was simulated.
         versions: of the packages that computed it.
+        outcomes: the outcome of every run, in the order of `data`.
     """
 
     data: xr.Dataset
     settings: Settings
     versions: Mapping[str, str]
+    outcomes: list[Outcome]
 
     @classmethod
-    def of(cls, settings: Settings, records: Records, environments: Environments | None = None) -> "Trajectory":
-        """Label the records of `execute`, with the environments that were given beside the settings."""
-        axes = settings.axes
+    def of(
+        cls,
+        settings: Settings,
+        records: Records,
+        sweep: Mapping[str, Sequence[float]] | None = None,
+        parts: Mapping[str, Any] | None = None,
+    ) -> "Trajectory":
+        """Label the records of `execute`.
+
+        Args:
+            settings: what was simulated.
+            records: of all runs.
+            sweep: the values of swept arguments of the algorithm; their axes follow those of the settings.
+            parts: objects that were given beside the settings, by name; noted in the attributes of `data`.
+        """
+        axes = {**settings.axes, **(sweep or {})}
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         shape = (*map(len, axes.values()), len(seeds))
         dimensions = (*axes, "seed")
@@ -59,32 +61,30 @@ class Trajectory:
             extra = ("step", "direction")[: values.ndim - 1]
             labelled = values.reshape(*shape, *values.shape[1:])
             variables[name] = ((*dimensions, *extra), labelled, {"long_name": MEANINGS[name]})
-        codes = np.array([end.code for end in outcomes(records)], np.int8).reshape(shape)
+        ends = outcomes(records)
+        codes = np.array([end.code for end in ends], np.int8).reshape(shape)
         variables["outcome"] = (dimensions, codes, {"codes": ", ".join(f"{c.value}: {c.name.lower()}" for c in Code)})
         variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
         coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
-        attributes = {} if environments is None else {"environments": repr(environments)}
-        return cls(xr.Dataset(variables, coordinates, attributes), settings, versions())
+        notes = {name: getattr(part, "__qualname__", repr(part)) for name, part in (parts or {}).items()}
+        return cls(xr.Dataset(variables, coordinates, notes), settings, versions(), ends)
+
+    @property
+    def axes(self) -> dict[str, list[float]]:
+        """The values of everything that was swept, by name: settings, then arguments of an algorithm."""
+        return {str(name): self.data[name].values.tolist() for name in self.data["outcome"].dims[:-1]}
 
     @property
     def final(self) -> xr.Dataset:
         """The last record of every run."""
         return self.data.isel(step=-1)
 
-    @property
-    def outcomes(self) -> list[Outcome]:
-        """The outcome of every run, in the order of `data`."""
-        data, steps = self.data, self.data["step"].values
-        values = {name: data[name].values.reshape(-1, len(steps)) for name in (*SETTLING, "phase")}
-        return outcomes(Records(steps, values, data["diverged_at"].values.ravel()))
-
     def summary(self) -> dict[str, Any]:
         """Settings, outcomes and final signals as plain values, one entry a seed, nested by the swept settings."""
         final = self.final
         names = ("invariant", "spurious", "residual", "distance", "pooled_distance")
-        axes = {name: list(values) for name, values in self.settings.axes.items()}
         return {
-            **({"axes": axes} if axes else {}),
+            **({"axes": self.axes} if self.axes else {}),
             "settings": self.settings.asdict(),
             "outcome": np.reshape([end.sentence for end in self.outcomes], final["outcome"].shape).tolist(),
             "final": {name: final[name].values.tolist() for name in names},
@@ -112,13 +112,16 @@ class Trajectory:
             raise ValueError(f"path must be a .zarr folder written by Trajectory.save, got {str(path)!r}")
         data = xr.open_zarr(path, consolidated=False).load()
         settings = json.loads(data.attrs.pop("settings"))
-        return cls(data, Settings(**settings), json.loads(data.attrs.pop("versions")))
+        steps = data["step"].values
+        values = {name: data[name].values.reshape(-1, len(steps)) for name in (*SETTLING, "phase")}
+        ends = outcomes(Records(steps, values, data["diverged_at"].values.ravel()))
+        return cls(data, Settings(**settings), json.loads(data.attrs.pop("versions")), ends)
 
 
 def check_path(path: Path, *, overwrite: bool = False) -> None:
-    """Refuse a path that `Trajectory.save` could not write to, before the work is done.
+    """Raise an error for a path that `Trajectory.save` could not write to, before the work is done.
 
-    What exists is only ever replaced if `overwrite` is set, and a folder only if it is a zarr store.
+    A file that exists is replaced only if `overwrite` is set, and a folder only if it is a zarr store as well.
     """
     if path.suffix not in (".zarr", ".csv"):
         raise ValueError(f"out must end in .zarr or .csv, got {str(path)!r}")
@@ -133,6 +136,6 @@ def check_path(path: Path, *, overwrite: bool = False) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that compute."""
+    """The versions of the packages that compute."""
     packages = {name: version(name) for name in ("holdfast", "jax", "jaxlib", "numpy")}
     return {**packages, "python": platform.python_version(), "platform": jax.default_backend()}

@@ -11,7 +11,7 @@ from scipy.special import logit
 from holdfast.environments import Environments
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.strengths import diagonalised
-from holdfast.theory.window import sharp_window
+from holdfast.theory.window import Window, sharp_window
 
 # An invariant signal counts as learned for good when its share has reached this.
 LEARNED = 0.95
@@ -62,6 +62,7 @@ def advise(
     spectrum: ArrayLike = 1.0,
     dimension: int = 100,
     step_size: float | None = None,
+    window: Window | None = None,
 ) -> Advice | None:
     """The settings with the fewest steps that leave a spurious share below the tolerance, with this confidence.
 
@@ -77,6 +78,7 @@ def advise(
         dimension: d. The other directions keep what they start with, d alpha^2 in all, so that stays below the
             tolerance as well.
         step_size: eta, if it is given; otherwise it is chosen.
+        window: the sharp window, if it is known already.
 
     Returns:
         None if the window is empty, or the given step size is outside of it.
@@ -85,7 +87,8 @@ def advise(
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     if not 0 < tolerance < 1:
         raise ValueError(f"tolerance must be between 0 and 1, got {tolerance}")
-    window = sharp_window(environments, spectrum)
+    if window is None:
+        window = sharp_window(environments, spectrum)
     if window.empty or diagonalised(environments) is None:
         return None
     if step_size is None:
@@ -119,5 +122,5 @@ def _for_step_size(
     start = np.ceil(-np.log10(tolerance / dimension)) / 2
     # Smaller starting points take longer but fail less, so the first that does is found by halving.
     choices = np.arange(start, max(start, SMALLEST_EXPONENT) + 0.5, 0.5)
-    place = bisect_left(choices, True, key=lambda exponent: attempt(exponent).failure <= 1 - confidence)
-    return attempt(choices[place]) if place < len(choices) else None
+    first = bisect_left(choices, True, key=lambda exponent: attempt(exponent).failure <= 1 - confidence)
+    return attempt(choices[first]) if first < len(choices) else None

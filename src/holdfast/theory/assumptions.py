@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
 from holdfast.theory.isometry import error_tensor, isometry_constant
-from holdfast.theory.strengths import deviation_variance, diagonal_entries
+from holdfast.theory.strengths import deviation_bounds, deviation_variance, diagonal_entries
 
 # Above this dimension the d^4 / 4 entries of the error operator are too many for the search.
 LARGEST_SEARCH = 64
@@ -109,11 +109,12 @@ def regularity(environments: Environments) -> tuple[float, float]:
         variances = weights[weights > 0] @ (strengths - means) ** 2
         bound = np.abs(strengths).max()
     else:
+        ends = deviation_bounds(environments.deviation)
         means, scale = diagonal_entries(environments.location), diagonal_entries(environments.scale)
         variances = scale**2 * deviation_variance(environments.deviation)
         # A spread of zero times an unbounded law is still zero.
-        widest = environments.deviation.quantile(np.asarray(1.0)) * np.where(scale > 0, scale, np.nan)
-        bound = np.max(np.abs(means) + np.nan_to_num(widest, posinf=np.inf))
+        reach = [np.multiply(scale, end, where=scale > 0, out=np.zeros_like(scale)) for end in ends]
+        bound = np.max(np.abs(means + reach))
     return float(bound), float(np.min(variances / (1 + np.abs(means))))
 
 
@@ -122,7 +123,7 @@ def dominance(environments: Environments) -> float:
     other = 1 - np.eye(environments.rank)
     if isinstance(environments, FiniteEnvironments):
         return float((np.abs(np.asarray(environments.strengths, float)) * other).sum(-1).max())
-    widest = float(environments.deviation.quantile(np.asarray(1.0)))
+    widest = float(np.abs(deviation_bounds(environments.deviation)).max())
     scale = np.asarray(environments.scale, float) * other
     reach = np.multiply(scale, widest, where=scale > 0, out=np.zeros_like(scale))  # nothing times infinity is nothing
     return float((np.abs(np.asarray(environments.location, float)) * other + reach).sum(-1).max())

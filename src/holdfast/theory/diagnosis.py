@@ -12,9 +12,9 @@ from holdfast.theory.advice import Advice, advise
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
 from holdfast.theory.strengths import diagonalised
-from holdfast.theory.window import Limits, Window, limits, paper_window, sharp_window
+from holdfast.theory.window import Limits, Window, limits, paper_window, window_within
 
-SHOWN_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 class Diagnosis(NamedTuple):
@@ -24,14 +24,14 @@ class Diagnosis(NamedTuple):
         step_size: eta, for which the next four are.
         exponents: of each spurious direction; only the largest where strengths do not commute.
         top_exponent: the largest, with an interval where it is estimated.
-        stationary: shares kept in the long run; None where strengths do not commute.
+        stationary: shares that survive in the long run; None where strengths do not commute.
         median: predicted median of the largest spurious share after the steps; None where strengths do not commute or
             the step size is beyond stability.
         log_share: the law of the logarithm of that share while it is small; None where strengths do not commute.
         limits: what ends where.
         window: the sharp window.
         paper: the window of the paper.
-        advised: settings for the wanted confidence, None if there are none.
+        advised: settings for the wanted confidence; None if no settings reach it.
         sentences: the same in words.
     """
 
@@ -48,7 +48,7 @@ class Diagnosis(NamedTuple):
     sentences: tuple[str, ...]
 
     def asdict(self) -> dict[str, Any]:
-        """As plain values for JSON, with null for what does not exist."""
+        """As plain values for JSON; null where a value does not exist."""
         return {
             "step_size": self.step_size,
             "lyapunov": plain(self.top_exponent.value),
@@ -70,7 +70,7 @@ class Diagnosis(NamedTuple):
     def _law(self) -> dict[str, Any] | None:
         if self.log_share is None:
             return None
-        quantiles = {str(p): plain(self.log_share.quantile(p)) for p in SHOWN_QUANTILES}
+        quantiles = {str(p): plain(self.log_share.quantile(p)) for p in QUANTILES}
         return {"mean": self.log_share.mean, "deviation": self.log_share.deviation, "quantiles": quantiles}
 
 
@@ -115,14 +115,16 @@ signal grows at every step size and nothing can be washed out.
     commuting = diagonalised(environments) is not None
     top = top_exponent(environments, step_size)
     each = exponents(environments, step_size) if commuting else np.array([top.value])
-    window, paper = sharp_window(environments, spectrum), paper_window(environments)
-    stationary = stationary_shares(environments, step_size) if commuting else None
     found = limits(environments, spectrum)
+    window, paper = window_within(found, environments), paper_window(environments)
+    stationary = stationary_shares(environments, step_size) if commuting else None
     stable = step_size < min(found.invariant, found.bounded)
     median = median_share(environments, step_size, steps, init_scale) if commuting and stable else None
     slowest = int(np.argmax(each))
     law = log_share(environments, step_size, steps, init_scale, direction=slowest) if commuting else None
-    advised = advise(environments, confidence=confidence, tolerance=tolerance, spectrum=spectrum, dimension=dimension)
+    advised = advise(
+        environments, confidence=confidence, tolerance=tolerance, spectrum=spectrum, dimension=dimension, window=window
+    )
     sentences = [
         _about_window(window),
         *_about_step_size(step_size, found, top, stationary, median, steps, init_scale),
@@ -162,8 +164,8 @@ def _about_step_size(
     if top.low <= 0 <= top.high and top.low < top.high:
         sentence = f"At step size {step_size:g} the exponent is too close to zero to tell its sign."
     elif top.value > 0:
-        kept = np.nan if stationary is None else stationary.max()  # NaN if one of them is
-        share = "" if np.isnan(kept) else f", in the long run to a share of about {kept:.2g}"
+        largest = np.nan if stationary is None else stationary.max()  # NaN if one of them is
+        share = "" if np.isnan(largest) else f", in the long run to a share of about {largest:.2g}"
         sentence = f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."
     else:
         sentence = f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."

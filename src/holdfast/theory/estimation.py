@@ -48,7 +48,7 @@ def estimate(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLi
     """Estimate A*, V* and S(e) from measurements y = <X, A* + A(e)> + noise, without knowing any rank.
 
     1. The moment estimator (1/m) sum y X of each A_e = A* + A(e) errs by ||A_e|| / sqrt(m) in every entry. What lies in
-       the common column space of all environments, above the noise, is kept as B, and the moments of what it leaves
+       the common column space of all environments, above the noise, is taken as B, and the moments of what it leaves
        unexplained are added: B + (1/m) sum (y - <X, B>) X. Repeated, this removes the error that the signal itself
        causes; only that of label noise stays.
     2. The varying space V* is that of the differences between environments.
@@ -154,15 +154,15 @@ def _isotropic_scale(coordinates: np.ndarray) -> float:
 def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The debiased moment estimates of all A_e, (E, d, d), and the root mean square of what is left, (E,)."""
     count = len(responses)
-    kept = unpack_symmetric(np.zeros((count, coordinates[0].shape[1])))
-    dimension = kept.shape[1]
+    signal = unpack_symmetric(np.zeros((count, coordinates[0].shape[1])))
+    dimension = signal.shape[1]
     previous = np.full(count, np.inf)
     for _ in range(PASSES):
-        left = [y - x @ matrix for x, y, matrix in zip(coordinates, responses, pack_symmetric(kept), strict=True)]
+        left = [y - x @ matrix for x, y, matrix in zip(coordinates, responses, pack_symmetric(signal), strict=True)]
         residual = np.array([np.sqrt(np.mean(errors**2)) for errors in left])
         errors = residual / np.sqrt([len(y) for y in responses])
         moments = np.stack([e @ x / len(e) for x, e in zip(coordinates, left, strict=True)])
-        matrices = kept + unpack_symmetric(moments)
+        matrices = signal + unpack_symmetric(moments)
         if (residual > (1 - SETTLED) * previous).all():
             break
         previous = residual
@@ -172,7 +172,7 @@ def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tu
         vectors, values, _ = np.linalg.svd(stacked, full_matrices=False)
         space = vectors[:, values > noise_level(dimension, count, np.ones(1))]
         projection = space @ space.T
-        kept = projection @ matrices @ projection
+        signal = projection @ matrices @ projection
     return matrices, residual
 
 

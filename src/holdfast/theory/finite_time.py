@@ -11,9 +11,9 @@ from holdfast.theory.strengths import strength_atoms
 
 # Points of the grid on which the law of one step is convolved with itself, and its half width in deviations of the sum.
 GRID, HALF_WIDTH = 2**17, 8
-# A factor of zero kills the direction at once. Its logarithm is cut here: e^-60 of anything is nothing.
+# A factor of zero removes the direction at once. Its logarithm is cut here: e^-60 of anything is negligible.
 LEAST_LOGARITHM = -60.0
-# The share kept in the long run holds back what has grown long before its exponential would overflow.
+# Larger logarithms are cut here: the share that survives in the long run holds growth back long before this.
 LARGEST_LOGARITHM = 100.0
 
 
@@ -23,8 +23,8 @@ class LogShare(NamedTuple):
     Attributes:
         mean: 2 (log alpha + T lambda).
         deviation: its standard deviation, growing as sqrt(T).
-        values: places, rising.
-        distribution: the probability of being at most there.
+        values: of log Q^2, rising.
+        distribution: the probability that log Q^2 is at most that value.
     """
 
     mean: float
@@ -34,8 +34,8 @@ class LogShare(NamedTuple):
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Quantiles of log Q^2."""
-        places = np.searchsorted(self.distribution, np.asarray(probability, float))
-        return self.values[np.minimum(places, len(self.values) - 1)]
+        index = np.searchsorted(self.distribution, np.asarray(probability, float))
+        return self.values[np.minimum(index, len(self.values) - 1)]
 
     def above(self, level: float) -> float:
         """The probability that Q^2 is above a level."""
@@ -69,7 +69,7 @@ def log_share(
     with np.errstate(divide="ignore"):
         logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * strengths)), LEAST_LOGARITHM)
     deviations = logarithms - weights @ logarithms
-    # Atoms in the place of a continuum miss a little of the logarithm's singularity, T times; the exponent does not.
+    # Atoms that stand for a continuum miss a little of the logarithm's singularity, T times; the exponent does not.
     mean = 2 * max(float(exponents(environments, step_size)[direction]), LEAST_LOGARITHM)
     variance = float(weights @ deviations**2)
     start = 2 * np.log(init_scale)
@@ -79,11 +79,11 @@ def log_share(
     width = 2 * max(HALF_WIDTH * spread, 2 * np.abs(deviations).max())
     spacing = width / GRID
     # Each atom is shared between its two neighbours on the grid, which keeps the mean exact.
-    places = deviations / spacing
-    lower = np.floor(places).astype(int)
+    position = deviations / spacing
+    lower = np.floor(position).astype(int)
     grid = np.zeros(GRID)
-    np.add.at(grid, lower % GRID, weights * (lower + 1 - places))
-    np.add.at(grid, (lower + 1) % GRID, weights * (places - lower))
+    np.add.at(grid, lower % GRID, weights * (lower + 1 - position))
+    np.add.at(grid, (lower + 1) % GRID, weights * (position - lower))
     density = np.fft.irfft(np.fft.rfft(grid) ** steps, GRID)
     ordered = np.maximum(np.fft.fftshift(density), 0)
     values = centre + spacing * (np.arange(GRID) - GRID // 2)
@@ -95,7 +95,7 @@ def saturated(share: ArrayLike, stationary: float) -> np.ndarray:
 
     Args:
         share: x = Q^2 by the law of small shares.
-        stationary: c, the share kept in the long run; zero or NaN leaves x as it is, at most one.
+        stationary: c, the share that survives in the long run; where it is zero or NaN, x is only cut at one.
     """
     share = np.asarray(share, float)
     return share * stationary / (share + stationary) if stationary > 0 else np.minimum(share, 1.0)
@@ -105,7 +105,7 @@ def median_share(environments: Environments, step_size: float, steps: int, init_
     """The predicted median over seeds of the largest spurious share after T steps of HeteroSGD.
 
     The median of log Q^2 is its mean 2 (log alpha + T lambda), up to a skewness that fades with T. What has grown to
-    order one is held back by the share kept in the long run.
+    order one is held back by the share that survives in the long run.
     """
     grown = np.exp(np.minimum(2 * (np.log(init_scale) + steps * exponents(environments, step_size)), LARGEST_LOGARITHM))
     stationary = stationary_shares(environments, step_size)

@@ -44,9 +44,9 @@ def nearest_of_rank(matrices: np.ndarray, rank: int) -> np.ndarray:
     """The nearest symmetric matrices of this rank, scaled to unit Frobenius norm."""
     values, vectors = np.linalg.eigh((matrices + matrices.swapaxes(-1, -2)) / 2)
     largest = np.sort(np.abs(values), -1)[..., -rank][..., None]
-    kept = np.where(np.abs(values) >= largest, values, 0.0)
-    kept = kept / np.linalg.norm(kept, axis=-1, keepdims=True)
-    return (vectors * kept[..., None, :]) @ vectors.swapaxes(-1, -2)
+    truncated = np.where(np.abs(values) >= largest, values, 0.0)
+    truncated = truncated / np.linalg.norm(truncated, axis=-1, keepdims=True)
+    return (vectors * truncated[..., None, :]) @ vectors.swapaxes(-1, -2)
 
 
 def random_of_rank(random: np.random.Generator, count: int, dimension: int, rank: int) -> np.ndarray:

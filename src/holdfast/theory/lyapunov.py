@@ -9,8 +9,11 @@ from scipy.optimize import brentq
 
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.theory.logarithm import mean_logarithm
-from holdfast.theory.strengths import diagonal_entries, diagonalised, restored, strength_atoms
+from holdfast.theory.logarithm import TINY, mean_logarithm
+from holdfast.theory.strengths import diagonal_entries, diagonalised, strength_atoms, with_restoring_force
+
+# The first of this many parts of a chain, in which the frame turns to its directions, is not counted.
+WARM_UP = 10
 
 
 def two_point_exponent(step_size: ArrayLike, bias: ArrayLike, heterogeneity: ArrayLike) -> np.ndarray:
@@ -122,28 +125,52 @@ def draw_strengths(environments: Environments, *, steps: int, chains: int, seed:
 
 
 def product_exponents(strengths: np.ndarray, step_size: float) -> tuple[Estimate, ...]:
-    """As `matrix_exponents`, of strengths that were drawn before: the same draws serve many step sizes."""
+    """As `matrix_exponents`, of strengths drawn before, (steps, chains, r2, r2)."""
     steps, chains, rank, _ = strengths.shape
     if steps < 2 or chains < 2:
         raise ValueError(f"steps and chains must be at least 2 for an interval, got {steps} and {chains}")
-    warm_up = steps // 10
+    warm_up = steps // WARM_UP
     frame = np.broadcast_to(np.eye(rank), (chains, rank, rank))
     total = np.zeros((chains, rank))
-    tiny = np.finfo(float).tiny  # a singular factor gives a very negative exponent instead of -inf - inf
     for step, factor in enumerate(np.eye(rank) + step_size * strengths):
         frame, triangle = np.linalg.qr(factor @ frame)
         if step >= warm_up:
-            total += np.log(np.maximum(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), tiny))
+            # A singular factor gives a very negative exponent instead of -inf - inf.
+            total += np.log(np.maximum(np.abs(np.diagonal(triangle, axis1=1, axis2=2)), TINY))
     means = total / (steps - warm_up)
     half = NORMAL_QUANTILE * means.std(0, ddof=1) / np.sqrt(chains)
     found = [Estimate(float(m), float(m - h), float(m + h)) for m, h in zip(means.mean(0), half, strict=True)]
     return tuple(sorted(found, reverse=True))
 
 
-def stationary_shares(environments: Environments, step_size: float) -> np.ndarray:
-    """The share of each spurious direction that HeteroSGD keeps in the long run, under the mean restoring force.
+def largest_product_exponents(strengths: np.ndarray, step_sizes: np.ndarray) -> np.ndarray:
+    """The largest exponent at each of many step sizes, from one set of draws, so that the curve is smooth.
 
-    log q^2 has no drift in the long run, so E log|1 + eta (xi - q^2)| = 0. With the mean share c in the place of q^2
+    Single vectors take the place of the frame of `product_exponents`. Each turns to the direction that grows fastest
+    among those it can reach; starting from every axis, one of them reaches the fastest of all.
+
+    Args:
+        strengths: (steps, chains, r2, r2).
+        step_sizes: eta, (sizes,).
+    """
+    steps, chains, rank, _ = strengths.shape
+    warm_up = steps // WARM_UP
+    vectors = np.broadcast_to(np.repeat(np.eye(rank), len(step_sizes), 1), (chains, rank, rank * len(step_sizes)))
+    eta = np.tile(step_sizes, rank)
+    total = np.zeros(len(eta))
+    for step, strength in enumerate(strengths):
+        vectors = vectors + eta * (strength @ vectors)
+        lengths = np.maximum(np.sqrt(np.square(vectors).sum(1, keepdims=True)), TINY)
+        vectors = vectors / lengths
+        if step >= warm_up:
+            total += np.log(lengths[:, 0]).mean(0)
+    return total.reshape(rank, -1).max(0) / (steps - warm_up)
+
+
+def stationary_shares(environments: Environments, step_size: float) -> np.ndarray:
+    """The share of each spurious direction that survives HeteroSGD in the long run, under the mean restoring force.
+
+    log q^2 has no drift in the long run, so E log|1 + eta (xi - q^2)| = 0. With q^2 replaced by the mean share c
     the equation is solved for c; for strengths s -+ M it is c = s - (sqrt(1 + (eta M)^2) - 1) / eta. Zero where the
     exponent is negative, NaN where no share restores the balance.
 
@@ -154,7 +181,7 @@ def stationary_shares(environments: Environments, step_size: float) -> np.ndarra
     """
 
     def growth(share: float, direction: int) -> float:
-        return float(exponents(restored(environments, share), step_size)[direction])
+        return float(exponents(with_restoring_force(environments, share), step_size)[direction])
 
     shares = []
     directions = range(environments.rank)

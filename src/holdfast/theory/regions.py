@@ -25,7 +25,7 @@ class Region(IntEnum):
 
     @property
     def label(self) -> str:
-        """As shown in a legend."""
+        """The text in the legend of a figure."""
         return ("invariant not learned", "invariant only", "learns both", "unstable")[self]
 
 

@@ -1,4 +1,4 @@
-"""What finite batches add: the residual that HeteroSGD keeps because each batch errs."""
+"""What finite batches add: the residual that sampling error sustains under HeteroSGD."""
 
 import numpy as np
 

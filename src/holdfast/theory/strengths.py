@@ -13,13 +13,14 @@ ATOMS = 2**12
 
 
 def diagonalised(environments: Environments) -> Environments | None:
-    """The environments in the common eigenbasis of their strengths, or None if there is none."""
+    """The environments in the common eigenbasis of their strengths, or None if they do not commute."""
     if not isinstance(environments, FiniteEnvironments):
         return environments if _is_diagonal(environments.location) and _is_diagonal(environments.scale) else None
     strengths = np.asarray(environments.strengths, float)
     if _is_diagonal(strengths):
         return environments
-    # A mixture with unequal weights has the common eigenvectors, and no others unless weights conspire.
+    # A mixture with random weights has the common eigenvectors; that two of its eigenvalues coincide by accident, so
+    # that other vectors would do as well, has probability zero.
     weights = np.random.default_rng(0).standard_normal(len(strengths))
     basis = np.linalg.eigh(np.einsum("e,eij->ij", weights, strengths))[1]
     rotated = basis.T @ strengths @ basis
@@ -36,19 +37,25 @@ def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.n
     if isinstance(diagonal, FiniteEnvironments):
         weights = np.asarray(diagonal.probabilities, float)
         return diagonal_entries(diagonal.strengths)[weights > 0, direction], weights[weights > 0]
-    places = deviation_atoms(diagonal.deviation)
     location, scale = diagonal_entries(diagonal.location)[direction], diagonal_entries(diagonal.scale)[direction]
-    return location + scale * places, np.full(ATOMS, 1 / ATOMS)
+    return location + scale * deviation_atoms(diagonal.deviation), np.full(ATOMS, 1 / ATOMS)
 
 
 def deviation_atoms(deviation: Deviation) -> np.ndarray:
-    """Equally likely numbers in the place of a continuous law: its quantiles at the middles of equal parts."""
+    """Equally likely numbers that stand for a continuous law: its quantiles at the middles of equal parts."""
     return deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
 
 
 def deviation_variance(deviation: Deviation) -> float:
     """The variance of a law of mean zero."""
     return float(np.mean(np.square(deviation_atoms(deviation))))
+
+
+def deviation_bounds(deviation: Deviation) -> tuple[float, float]:
+    """The least and the largest value of a law; infinite for one without bounds."""
+    with np.errstate(divide="ignore"):
+        low, high = (float(deviation.quantile(np.asarray(end))) for end in (0.0, 1.0))
+    return low, high
 
 
 def extremes(environments: Environments) -> tuple[float, float]:
@@ -60,21 +67,23 @@ def extremes(environments: Environments) -> tuple[float, float]:
         met = np.asarray(environments.probabilities, float) > 0
         values = np.linalg.eigvalsh(np.asarray(environments.strengths, float)[met])
         return float(values.min()), float(values.max())
-    location, scale = np.asarray(environments.location, float), np.asarray(environments.scale, float)
+    scale = np.abs(np.asarray(environments.scale, float))
+    values = np.linalg.eigvalsh(np.asarray(environments.location, float))
     if not scale.any():
-        values = np.linalg.eigvalsh(location)
         return float(values.min()), float(values.max())
+    low, high = deviation_bounds(environments.deviation)
+    if not _is_diagonal(scale):  # an entry off the diagonal may push the eigenvalues to either side
+        low, high = min(low, -high), max(high, -low)
     # The norm of a symmetric matrix with entries of at most |scale_ij| is at most its largest row sum.
-    reach = float(environments.deviation.quantile(np.asarray(1.0))) * np.abs(scale).sum(1).max()
-    values = np.linalg.eigvalsh(location)
-    return float(values.min() - reach), float(values.max() + reach)
+    reach = scale.sum(1).max()
+    return float(values.min() + low * reach), float(values.max() + high * reach)
 
 
-def restored(environments: Environments, share: float) -> Environments:
-    """The environments as a direction sees them that has been learned to a share c: strengths S(e) - c I.
+def with_restoring_force(environments: Environments, share: float) -> Environments:
+    """The environments that act on a direction of which a share c has been learned: strengths S(e) - c I.
 
-    What is learned already pulls back: the step is q <- q (1 + eta (xi - q^2)). With the mean c of q^2 in its place,
-    the exponent of the restored environments is the growth rate under the mean restoring force.
+    What has been learned pulls back: the step is q <- q (1 + eta (xi - q^2)). With q^2 replaced by its mean c, the
+    exponent of these environments is the growth rate under the mean restoring force.
     """
     shift = share * np.eye(environments.rank)
     if isinstance(environments, FiniteEnvironments):
@@ -95,7 +104,7 @@ def after_invariant(problem: MatrixSensing) -> Environments:
     if isinstance(environments, FiniteEnvironments):
         return replace(environments, strengths=weaken @ np.asarray(environments.strengths, float) @ weaken)
     if not np.allclose(weaken, np.diag(np.diagonal(weaken))):
-        raise ValueError("a continuum of environments needs subspaces that overlap direction by direction")
+        raise ValueError("a continuum of environments needs subspaces that overlap direction by direction, got others")
     scale = np.outer(np.diagonal(weaken), np.diagonal(weaken))
     return replace(environments, location=scale * environments.location, scale=scale * environments.scale)
 

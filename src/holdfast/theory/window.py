@@ -1,6 +1,7 @@
 """Step sizes at which heterogeneity washes the spurious signal out: the sharp window, and that of the paper."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.theory.assumptions import regularity
-from holdfast.theory.lyapunov import draw_strengths, exponents, product_exponents
+from holdfast.theory.lyapunov import draw_strengths, exponents, largest_product_exponents
 from holdfast.theory.strengths import diagonalised, extremes, strength_atoms
 
 # Step sizes among which the ends of the window are looked for before they are refined, times the largest strength.
@@ -83,7 +84,11 @@ def sharp_window(environments: Environments, spectrum: ArrayLike = 1.0) -> Windo
         >>> round(window.low, 4), round(window.high, 3)
         (0.0571, 0.149)
     """
-    found = limits(environments, spectrum)
+    return window_within(limits(environments, spectrum), environments)
+
+
+def window_within(found: Limits, environments: Environments) -> Window:
+    """The sharp window that follows from the limits of these environments."""
     low, high = found.washing_out
     if np.isnan(low):
         return Window(np.nan, np.nan, why_never(environments))
@@ -193,14 +198,14 @@ def why_never(environments: Environments) -> str:
 
 def _negative_interval(environments: Environments) -> tuple[float, float]:
     """The first interval of step sizes on which the largest exponent is negative; NaN if there is none."""
-    if diagonalised(environments) is None:
+    diagonal = diagonalised(environments)
+    if diagonal is None:
         strengths = draw_strengths(environments, steps=SAMPLED_STEPS, chains=SAMPLED_CHAINS)
         scanned = np.geomspace(*SAMPLED_RANGE, SCANNED_BY_SAMPLING) / np.abs(np.linalg.eigvalsh(strengths)).max()
         bisections = SAMPLED_BISECTIONS
-        top = lambda eta: product_exponents(strengths, eta)[0].value  # noqa: E731
-        negative = np.array([top(eta) < 0 for eta in scanned])
+        largest: Callable[[np.ndarray], np.ndarray] = partial(largest_product_exponents, strengths)
     else:
-        atoms = np.concatenate([strength_atoms(environments, i)[0] for i in range(environments.rank)])
+        atoms = np.concatenate([strength_atoms(diagonal, i)[0] for i in range(diagonal.rank)])
         if not atoms.any():  # no strength at all: the signal neither grows nor shrinks
             return np.nan, np.nan
         scanned = np.geomspace(*RELATIVE_RANGE, SCANNED) / np.abs(atoms).max()
@@ -208,16 +213,20 @@ def _negative_interval(environments: Environments) -> tuple[float, float]:
         # The exponent of finitely many strengths has a narrow pit at -1 / xi, which a scan may step over.
         pits = -1 / atoms[atoms < 0] if len(atoms) < SCANNED else np.array([])
         scanned = np.sort(np.append(scanned, pits[(pits > scanned[0]) & (pits < scanned[-1])]))
-        top = lambda eta: float(exponents(environments, eta).max())  # noqa: E731
-        negative = exponents(environments, scanned).max(-1) < 0
+        largest = lambda step_sizes: exponents(diagonal, step_sizes).max(-1)  # noqa: E731
+    negative = largest(scanned) < 0
     if not negative.any():
         return np.nan, np.nan
+
+    def is_negative(step_size: float) -> bool:
+        return bool(largest(np.array([step_size]))[0] < 0)
+
     first = int(np.argmax(negative))
-    low = 0.0 if first == 0 else _bisect(lambda eta: top(eta) < 0, scanned[first - 1], scanned[first], bisections)
+    low = 0.0 if first == 0 else _bisect(is_negative, scanned[first - 1], scanned[first], bisections)
     after = first + int(np.argmax(~negative[first:]))
     if negative[after]:
         return low, np.inf
-    return low, _bisect(lambda eta: top(eta) >= 0, scanned[after - 1], scanned[after], bisections)
+    return low, _bisect(lambda eta: not is_negative(eta), scanned[after - 1], scanned[after], bisections)
 
 
 def _bisect(holds: Callable[[float], bool], low: float, high: float, bisections: int = BISECTIONS) -> float:

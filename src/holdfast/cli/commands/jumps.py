@@ -13,7 +13,7 @@ from holdfast.completion.settings import CompletionSettings
 class Arguments:
     """Complete a matrix with a deep linear network, and say when its rank jumps.
 
-    The defaults are the 2 x 2 example in a regime where SGD jumps from rank 2 to rank 1.
+    The defaults are the 2 x 2 example with numbers at which SGD jumps from rank 2 to rank 1.
     """
 
     settings: tyro.conf.OmitArgPrefixes[CompletionSettings]
@@ -24,13 +24,14 @@ class Arguments:
 def execute(arguments: Arguments) -> int:
     """Run, find the jumps and print them."""
     from holdfast.cli import terminal
-    from holdfast.completion.summary import summary, table
+    from holdfast.cli.terminal.completion import show_completion
+    from holdfast.completion.summary import summarise
     from holdfast.completion.training import simulate_completion
 
     with terminal.progress("completing") as progress:
-        simulation = simulate_completion(arguments.settings, progress=progress)
+        summary = summarise(simulate_completion(arguments.settings, progress=progress))
     if arguments.format == "json":
-        print(json.dumps(summary(simulation), allow_nan=False))
+        print(json.dumps(summary.asdict(), allow_nan=False))
     else:
-        table(simulation)
+        show_completion(summary)
     return 0

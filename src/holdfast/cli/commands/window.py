@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
+from holdfast.sensing.names import LAWS, LawName
 from holdfast.sensing.settings import Settings
 
 
@@ -21,8 +22,8 @@ class Arguments:
     """Number of steps T."""
     init_scale: float = 1e-3
     """Scale alpha of the starting point."""
-    environments: Literal["two-point", "uniform", "gaussian"] = "two-point"
-    """Law of the strengths: bias -+ heterogeneity; uniform between the two; normal with that mean and deviation."""
+    environments: LawName = "two-point"
+    """Law of the strengths, one of `holdfast.sensing.names.LAWS`."""
     dimension: int = 100
     """Size d of the matrices, which bounds the starting point that is advised."""
     confidence: float = 0.95
@@ -47,11 +48,10 @@ class Arguments:
 def execute(arguments: Arguments) -> int:
     """Diagnose and print."""
     from holdfast.cli import terminal
-    from holdfast.sensing.simulation import ENVIRONMENTS
     from holdfast.theory.diagnosis import diagnose, plain
     from holdfast.theory.window import threshold_heterogeneity
 
-    law = ENVIRONMENTS[arguments.environments]
+    law = LAWS[arguments.environments].load()
     diagnosis = diagnose(
         law(arguments.bias, arguments.heterogeneity),
         step_size=arguments.step_size,

@@ -11,16 +11,16 @@ from rich.table import Table
 from holdfast.sensing.outcome import Code
 from holdfast.sensing.trajectory import Trajectory
 
-SHOWN = ("invariant", "spurious", "residual", "distance", "pooled_distance")
-COMPARED = ("invariant", "spurious", "distance")  # as many columns as fit beside the swept settings
+SIGNALS = ("invariant", "spurious", "residual", "distance", "pooled_distance")
+COMPARED = ("invariant", "spurious", "distance")  # as many columns as fit next to the swept settings
 LEVELS = " ▁▂▃▄▅▆▇█"
 
 
 def show(trajectory: Trajectory) -> None:
-    """Print the final signals of a trajectory, how they came about, and how the runs ended."""
+    """Print the final signals of a trajectory, how they got to these values, and how the runs ended."""
     console = Console()
     survivors = trajectory.survivors
-    if trajectory.settings.axes:
+    if trajectory.axes:
         console.print(_cells(trajectory))
     else:
         console.print(_table(f"Signals after {_steps(trajectory)} steps", survivors))
@@ -32,8 +32,8 @@ def show(trajectory: Trajectory) -> None:
 
 
 def _cells(trajectory: Trajectory) -> Table:
-    """One row for each combination of swept settings: medians over the runs that did not diverge."""
-    axes = list(trajectory.settings.axes)
+    """One row for each combination of swept values: medians over the runs that did not diverge."""
+    axes = list(trajectory.axes)
     table = Table(title=f"Medians over seeds after {_steps(trajectory)} steps", title_justify="left")
     for column in (*axes, *COMPARED, "runs"):
         table.add_column(column.replace("_", " "), justify="right")
@@ -41,8 +41,8 @@ def _cells(trajectory: Trajectory) -> Table:
     for number in range(cells.sizes["cell"]):
         cell = cells.isel(cell=number).dropna("seed", subset=["invariant"])
         medians = [f"{float(cell[name].median()):.3g}" if cell.sizes["seed"] else "-" for name in COMPARED]
-        place = [f"{float(cell[axis]):g}" for axis in axes]
-        table.add_row(*place, *medians, f"{cell.sizes['seed']} of {cells.sizes['seed']}")
+        position = [f"{float(cell[axis]):g}" for axis in axes]
+        table.add_row(*position, *medians, f"{cell.sizes['seed']} of {cells.sizes['seed']}")
     table.caption, table.caption_justify = "runs: those that did not diverge", "left"
     return table
 
@@ -56,7 +56,7 @@ def _table(title: str, survivors: xr.Dataset) -> Table:
     for column in ("signal", "median", "10 %", "90 %", "mean"):
         table.add_column(column, justify="left" if column == "signal" else "right")
     left = survivors.dropna("seed", subset=["invariant"])
-    for name in SHOWN if left.sizes["seed"] else ():
+    for name in SIGNALS if left.sizes["seed"] else ():
         values = left[name].values
         numbers = (*np.quantile(values, [0.5, 0.1, 0.9]), values.mean())
         table.add_row(name.replace("_", " "), *(f"{number:.4g}" for number in numbers))

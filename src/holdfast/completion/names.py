@@ -1,0 +1,27 @@
+"""Names of the problems and algorithms of matrix completion: read by the settings, the command line and the docs."""
+
+from typing import TYPE_CHECKING
+
+from holdfast.core.names import Named, choice
+
+PROBLEMS = {
+    "two-by-two": Named("holdfast.problems:two_by_two", "three entries of [[1, *], [epsilon, 1]]"),
+    "random": Named("holdfast.problems:random_low_rank", "a random matrix of low rank"),
+}
+"""Functions that make a `holdfast.problems.MatrixCompletion`."""
+
+ALGORITHMS = {
+    "sgd": Named("holdfast.oracles.completion:one_entry", "one entry a step"),
+    "mini-batch": Named("holdfast.oracles.completion:mini_batch", "several entries a step"),
+    "label-noise": Named("holdfast.oracles.completion:one_noisy_entry", "one entry a step with fresh label noise"),
+    "gradient-descent": Named("holdfast.oracles.completion:all_entries", "all entries in every step"),
+    "sde": Named("holdfast.oracles.completion:diffusion", "the stochastic differential equation of SGD"),
+}
+"""Gradients that `holdfast.algorithms.deep_linear` descends, each a function of a problem."""
+
+if TYPE_CHECKING:
+    ProblemName = str
+    AlgorithmName = str
+else:
+    ProblemName = choice("The matrix to complete", PROBLEMS)
+    AlgorithmName = choice("The algorithm", ALGORITHMS)

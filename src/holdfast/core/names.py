@@ -1,0 +1,41 @@
+"""Parts of the library that settings choose by name. Imports nothing heavy, so that the command line starts at once."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, Literal, NamedTuple
+
+from typing_extensions import Doc
+
+
+class Named(NamedTuple):
+    """A part of the library behind a name.
+
+    Attributes:
+        target: "module:attribute".
+        words: what it is, for the help texts of the command line and the docs.
+
+    Example:
+        >>> Named("math:tau", "the circumference of the unit circle").load()
+        6.283185307179586
+    """
+
+    target: str
+    words: str
+
+    def load(self) -> Any:
+        """Import the part."""
+        module, attribute = self.target.split(":")
+        return getattr(import_module(module), attribute)
+
+
+def choice(subject: str, names: Mapping[str, Named]) -> Any:
+    """The type of a setting that takes one of these names.
+
+    `holdfast.core.validation` reads the allowed names from it, the command line the choices and the help text.
+
+    Args:
+        subject: what is chosen.
+        names: what there is to choose from.
+    """
+    described = "; ".join(f"{name}: {named.words}" for name, named in names.items())
+    return Annotated[Literal[tuple(names)], Doc(f"{subject}. {described}.")]

@@ -1,0 +1,75 @@
+"""Checks of settings: an error names the argument, the value and what is allowed. Imports nothing heavy."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+
+# Numbers beyond this cannot mean anything in settings, and their squares would overflow in float32.
+LARGEST = 1e12
+
+
+class Rule(NamedTuple):
+    """What a number has to be.
+
+    Attributes:
+        allowed: in words.
+        holds: number -> whether it is allowed.
+        whole: whether it has to be a whole number.
+    """
+
+    allowed: str
+    holds: Callable[[Any], bool]
+    whole: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise a ValueError unless the rule holds for the argument of this name.
+
+        Example:
+            >>> COUNT.check("seeds", 0)
+            Traceback (most recent call last):
+            ValueError: seeds must be a whole number of at least 1, got 0
+        """
+        number = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
+        if not number or not abs(value) < LARGEST or not self.holds(value):
+            raise ValueError(f"{name} must be {self.allowed}, got {value!r}")
+
+
+POSITIVE = Rule("a positive number", lambda value: value > 0)
+NOT_NEGATIVE = Rule("a number of at least 0", lambda value: value >= 0)
+SHARE = Rule("a number from 0 to 1", lambda value: 0 <= value <= 1)
+COUNT = Rule("a whole number of at least 1", lambda value: value >= 1, whole=True)
+COUNT_OR_ZERO = Rule("a whole number of at least 0", lambda value: value >= 0, whole=True)
+SEED = Rule("a whole number from 0 to 2^32 - 1", lambda value: 0 <= value < 2**32, whole=True)
+
+
+def check_settings(settings: Any, rules: Mapping[Rule, Collection[str]], swept: Collection[str] = ()) -> None:
+    """Check the fields of a dataclass: numbers by rules, choices and truth values by their types.
+
+    Args:
+        settings: the dataclass.
+        rules: rule -> the fields it is for.
+        swept: fields that may hold a tuple of numbers instead of one.
+    """
+    for rule, names in rules.items():
+        for name in names:
+            value = getattr(settings, name)
+            if isinstance(value, Sequence) and name not in swept:
+                raise ValueError(f"{name} must be one number, got {value!r}")
+            if value == ():
+                raise ValueError(f"{name} must hold at least one value, got an empty sequence")
+            for number in value if isinstance(value, tuple) else (value,):
+                rule.check(name, number)
+    for field in fields(settings):
+        value, allowed = getattr(settings, field.name), _choices(field.type)
+        if allowed and value not in allowed:
+            raise ValueError(f"{field.name} must be one of {', '.join(allowed)}, got {value!r}")
+        if field.type is bool and not isinstance(value, bool):
+            raise ValueError(f"{field.name} must be True or False, got {value!r}")
+    if settings.seed + settings.seeds > 2**32:
+        raise ValueError(f"seed + seeds must be at most 2^32, got {settings.seed} + {settings.seeds}")
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    """The names that a field of this type may hold; none for another type."""
+    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return get_args(plain) if get_origin(plain) is Literal else ()

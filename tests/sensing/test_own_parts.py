@@ -1,0 +1,167 @@
+"""Laws, batchings, oracles and algorithms of the user's own, composed by `simulate`."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+from holdfast import Settings, Trajectory, oracles, simulate
+from holdfast.algorithms import Algorithm, Factors, factored
+from holdfast.batching import Batch, hetero
+from holdfast.cli import terminal
+from holdfast.core.run import _advance
+from holdfast.environments import Deviation, FiniteEnvironments, continuum, table, two_point
+from holdfast.sensing import names
+from holdfast.sensing.simulation import SensingBuilder
+from holdfast.theory import diagnose, exponents
+from holdfast.theory.regions import Region, predicted_region
+
+SMALL = Settings(dimension=6, batch_size=50, steps=20, every=10, seeds=3)
+LAPLACE = Deviation(
+    lambda key, shape: jax.random.laplace(key, shape, jnp.float32),
+    lambda p: -np.sign(np.asarray(p) - 0.5) * np.log(1 - 2 * np.abs(np.asarray(p) - 0.5)),
+)
+laplace = partial(continuum, LAPLACE)
+
+
+class Moving(NamedTuple):
+    factors: Factors
+    velocity: Factors
+
+
+def heavy_ball(gradient, dimension, step_size, init_scale, *, momentum=0.0, dtype=None):
+    """Factored gradient descent with momentum."""
+    plain = factored(gradient, dimension, step_size, init_scale, dtype=dtype)
+
+    def init():
+        return Moving(plain.init(), jax.tree.map(jnp.zeros_like, plain.init()))
+
+    def step(key, state, number):
+        change = jax.tree.map(jnp.subtract, plain.step(key, state.factors, number), state.factors)
+        velocity = jax.tree.map(lambda old, new: momentum * old + new, state.velocity, change)
+        return Moving(jax.tree.map(jnp.add, state.factors, velocity), velocity)
+
+    return Algorithm(init, step, lambda state: state.factors)
+
+
+def in_turn(environments, batch_size):
+    """One environment after the other."""
+
+    def draw(key, step):
+        strength = jnp.asarray(environments.strengths)[step % environments.count]
+        return Batch(strength[None], jnp.full(1, 1 if batch_size is None else batch_size, strength.dtype))
+
+    return draw
+
+
+def same(left, right):
+    xr.testing.assert_allclose(left.data.drop_attrs(), right.data.drop_attrs(), rtol=1e-5)
+
+
+def test_a_law_can_be_swept_like_a_named_one():
+    settings = Settings(dimension=6, steps=40, every=20, seeds=2, oracle="population", heterogeneity=(3.0, 9.0))
+    same(simulate(settings, environments=two_point), simulate(settings))
+    found = simulate(settings, environments=laplace)
+    assert found.data["spurious"].dims == ("heterogeneity", "seed", "step")
+    fixed = simulate(
+        Settings(dimension=6, steps=40, every=20, seeds=2, oracle="population"), environments=laplace(1.0, 3.0)
+    )
+    np.testing.assert_allclose(found.data["spurious"].sel(heterogeneity=3.0), fixed.data["spurious"], rtol=1e-4)
+
+
+def test_a_law_decides_what_simulations_and_theory_find():
+    """The mean growth of log Q^2 over seeds is the exponent that quadrature gives."""
+    step_size, steps, seeds = 0.05, 100, 400
+    settings = Settings(
+        dimension=2, steps=steps, every=steps, seeds=seeds, oracle="population", step_size=step_size, init_scale=1e-8
+    )
+    grown = np.log(simulate(settings, environments=laplace).final["spurious"].values)
+    growth = (grown - 2 * np.log(1e-8)) / (2 * steps)
+    expected = exponents(laplace(1.0, 6.0), step_size)[0]
+    assert growth.mean() == pytest.approx(expected, abs=4 * growth.std() / np.sqrt(seeds))
+    assert diagnose(laplace(1.0, 4.0)).window.low == pytest.approx(0.0538555, abs=1e-6)
+    assert predicted_region(laplace(1.0, 4.0), 0.1) is Region.INVARIANT_ONLY
+
+
+def test_a_batching_sees_the_number_of_the_step():
+    settings = Settings(dimension=4, steps=2, every=1, seeds=1, oracle="population", init_scale=1e-4)
+    spurious = simulate(settings, environments=table([2.0, -4.0]), batching=in_turn).data["spurious"].values[0]
+    np.testing.assert_allclose(spurious[1:] / spurious[:-1], [(1 + 0.05 * 2) ** 2, (1 - 0.05 * 4) ** 2], rtol=1e-4)
+
+
+def test_an_oracle_takes_the_place_of_the_named_one():
+    settings = Settings(dimension=6, steps=20, every=10, seeds=3)
+    same(
+        simulate(settings, oracle=oracles.population),
+        simulate(Settings(**{**settings.asdict(), "oracle": "population"})),
+    )
+
+
+def test_an_algorithm_has_axes_of_its_own(tmp_path, capsys):
+    settings = replace(SMALL, bias=(0.5, 1.0))
+    found = simulate(settings, algorithm=heavy_ball, sweep={"momentum": [0.0, 0.5, 0.9]})
+    assert found.data["invariant"].dims == ("bias", "momentum", "seed", "step")
+    assert found.axes == {"bias": [0.5, 1.0], "momentum": [0.0, 0.5, 0.9]}
+    plain = simulate(settings)
+    np.testing.assert_allclose(found.data["invariant"].sel(momentum=0.0), plain.data["invariant"], rtol=1e-4)
+    assert (found.final["invariant"].sel(momentum=0.9) > found.final["invariant"].sel(momentum=0.0)).all()
+    found.save(tmp_path / "runs.zarr")
+    loaded = Trajectory.load(tmp_path / "runs.zarr")
+    xr.testing.assert_equal(loaded.data, found.data)
+    assert (loaded.axes, loaded.outcomes) == (found.axes, found.outcomes)
+    assert loaded.data.attrs["algorithm"] == "heavy_ball"
+    summary = json.loads(json.dumps(found.summary()))
+    assert summary["axes"]["momentum"] == [0.0, 0.5, 0.9]
+    assert np.shape(summary["outcome"]) == (2, 3, 3)
+    terminal.show(found)
+    assert "momentum" in capsys.readouterr().out
+
+
+def test_equal_parts_compile_once():
+    simulate(SMALL, environments=laplace, algorithm=heavy_ball, sweep={"momentum": [0.1]})
+    before = _advance._cache_size()
+    changed = replace(SMALL, steps=7, bias=0.3)
+    simulate(changed, environments=laplace, algorithm=heavy_ball, sweep={"momentum": [0.7]})
+    assert _advance._cache_size() == before
+    parts = SensingBuilder.of(SMALL, environments=laplace, batching=hetero)
+    assert parts == SensingBuilder.of(changed, environments=laplace, batching=hetero)
+    assert parts != SensingBuilder.of(SMALL, environments=laplace, batching=in_turn)
+
+
+@pytest.mark.parametrize(
+    ("changes", "own", "message"),
+    [
+        ({}, {"sweep": {"momentum": [0.1]}}, "sweep must be left out unless an algorithm is given, got momentum"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"decay": [0.1]}}, "keyword arguments of the algorithm, got"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"momentum": []}}, "momentum a sequence of finite numbers"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"momentum": 0.5}}, "momentum a sequence of finite numbers"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"bias": [0.5]}}, "unlike the settings and signals, got 'bias'"),
+        ({"parameterisation": "signed"}, {"algorithm": heavy_ball}, "parameterisation must be left out"),
+        ({"noise_variance": 0.1}, {"oracle": oracles.population}, "noise_variance must be left out when an oracle"),
+        ({"oracle": "data", "samples_per_environment": 60}, {"batching": hetero}, "samples_per_environment must be"),
+        ({}, {"environments": lambda bias, spread, **_: bias}, "a law that makes environments"),
+        ({}, {"environments": lambda bias, spread, **_: table([bias - spread, bias + spread])}, "that jax can trace"),
+        (
+            {"spurious_rank": 2},
+            {"environments": lambda bias, spread, **_: FiniteEnvironments(bias * jnp.ones((1, 1, 1)), jnp.ones(1))},
+            "spurious_rank must be 1, the rank of the environments",
+        ),
+        ({"batching": "full"}, {"environments": laplace}, "batching must be hetero or pooled for a continuum"),
+    ],
+)
+def test_parts_that_do_not_go_together(changes, own, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(replace(SMALL, **changes), **own)
+
+
+@pytest.mark.parametrize("kind", ["LAWS", "BATCHINGS", "ORACLES", "ENSEMBLES", "PARAMETERISATIONS"])
+def test_every_name_leads_to_a_documented_part(kind):
+    for named in getattr(names, kind).values():
+        assert named.load().__doc__
+        assert named.words

@@ -88,6 +88,12 @@ def test_a_users_module_leads_into_this_package_and_no_other(package):
     assert reached(("ours.outside",)) == {"ours.outside", "holdfast.core.progress"}
 
 
+def test_a_script_leads_to_the_modules_next_to_it(package, tmp_path):
+    (tmp_path / "script_of_a_user.py").write_text("import json\nfrom law_of_a_user import STEP\n")
+    (tmp_path / "law_of_a_user.py").write_text("STEP = 1\n")
+    assert reached(("script_of_a_user",)) == {"script_of_a_user", "law_of_a_user"}
+
+
 def test_the_whole_package_is_reached_through_its_lazy_names(package):
     everything = reached(("ours.uses_holdfast",))
     assert {"holdfast.cli.main", "holdfast.theory.window", "holdfast.estimators"} <= everything

@@ -9,9 +9,9 @@ from holdfast.theory.lyapunov import two_point_threshold
 from holdfast.theory.window import threshold_heterogeneity
 
 
-def own_two_point(bias, heterogeneity):
+def own_two_point(bias, heterogeneity, **options):
     """The same law, but not known by its closed form."""
-    return two_point(bias, heterogeneity)
+    return two_point(bias, heterogeneity, **options)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.01])
@@ -43,6 +43,12 @@ def test_curves_are_drawn_for_any_law(plane):
         with style():
             figure = phase.draw_phase_diagram(data, law)
         assert all(axes.get_lines() for axes in figure.axes if axes.get_label() != "<colorbar>")
+
+
+def test_a_law_of_ones_own_is_simulated():
+    known, own = (phase.phase_diagram("time", law, cells=3, seeds=4) for law in (two_point, own_two_point))
+    xr.testing.assert_allclose(known, own)
+    assert not known.equals(phase.phase_diagram("time", uniform, cells=3, seeds=4))
 
 
 @pytest.mark.parametrize(

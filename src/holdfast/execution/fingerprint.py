@@ -21,8 +21,9 @@ def fingerprint(modules: tuple[str, ...]) -> str:
     """SHA-256 of the code of modules and of everything that they import, also inside functions.
 
     Comments, docstrings, layout and imports that only serve type checkers do not count. Imports are followed within
-    this package and within the packages of `modules`. A package that resolves its names lazily counts as a whole where
-    such a name is used. Safe to call from several threads; the source is read once in the life of a process.
+    this package, within the packages of `modules`, and from a script to the modules in its folder. A package that
+    resolves its names lazily counts as a whole where such a name is used. Safe to call from several threads; the source
+    is read once in the life of a process.
 
     Args:
         modules: dotted names; "module:name" counts only what one function or constant of the module uses in it.
@@ -46,7 +47,9 @@ def reached(modules: tuple[str, ...]) -> set[str]:
         ['holdfast.core.statistics', 'holdfast.core.survival']
     """
     with _LOCK:
-        roots = frozenset({_PACKAGE, *(name.partition(".")[0] for name in modules)})
+        names = {re.split("[.:]", name)[0] for name in modules}
+        folders = (_folder(name) for name in names)
+        roots = frozenset({_PACKAGE, *names, *(folder for folder in folders if folder)})
         seen: set[str] = set()
         waiting = list(modules)
         while waiting:
@@ -130,7 +133,14 @@ def _lazy(name: str, roots: frozenset[str]) -> list[str]:
 
 
 def _within(name: str, roots: frozenset[str]) -> bool:
-    return name.partition(".")[0] in roots
+    root = name.partition(".")[0]
+    return root in roots or _folder(root) in roots
+
+
+def _folder(root: str) -> str:
+    """Of a module that belongs to no package, so that a script and the modules next to it go together."""
+    path = _path(root) if root else None
+    return "" if path is None or path.name == "__init__.py" else str(path.parent)
 
 
 def _tree(name: str) -> ast.Module:

@@ -1,5 +1,7 @@
 """The absorbing sets of SGD (Wang and Jacot, ICLR 2024): for which constants B_1 is closed."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -164,69 +166,60 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """Closedness of B_1, and the lemma on approximate ranks."""
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
     sgd, sde = data.sel(algorithm="SGD"), data.sel(algorithm="SDE")
     runs = sgd.sizes["seed"]
     inside = sgd["entered"].values >= 0
     closed = (data["search_exits"] == 0) & (data["search_entered"] > 0.5)
     tried = int(np.prod(closed.sel(algorithm="SGD").shape))
     constants = f"eps1={CHOSEN.balance:g}, eps2={CHOSEN.slack:g}, alpha={CHOSEN.level:g}, C={CHOSEN.bound:g}"
+    claim = partial(Claim, settings=f"{SUMMARY}, {constants}", recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
     steps, left = int(sgd["successors_tried"]), int(sgd["successors_left"])
     end = sgd.isel(step=-1)
     over = int((end["product_rank"].values[inside] > 1 + CHOSEN.slack).sum())
     return [
-        Claim(
+        claim(
             "absorbing-entered",
             "Wang and Jacot, theorem",
             "SGD enters B_1.",
-            f"{SUMMARY}, {constants}",
-            proportion(int(inside.sum()), runs),
-            (0.75, 1),
-            choice,
-            "share of the runs that were inside at some step",
+            measured=proportion(int(inside.sum()), runs),
+            allowed=(0.75, 1),
+            why="share of the runs that were inside at some step",
         ),
-        Claim(
+        claim(
             "absorbing-closed",
             "Wang and Jacot, theorem",
             "SGD does not leave B_1.",
-            f"{SUMMARY}, {constants}",
-            proportion(int((sgd["exits"].values > 0).sum()), runs),
-            (0, 0.25),
-            choice,
-            f"share of the runs that ever left: {int((sgd['exits'].values > 0).sum())} of {runs}; for "
+            measured=proportion(int((sgd["exits"].values > 0).sum()), runs),
+            allowed=(0, 0.25),
+            why=f"share of the runs that ever left: {int((sgd['exits'].values > 0).sum())} of {runs}; for "
             f"{int(closed.sel(algorithm='SGD').sum())} of {tried} constants that were tried no run leaves and most "
             "enter",
         ),
-        Claim(
+        claim(
             "absorbing-every-step",
             "Wang and Jacot, theorem",
             "None of the steps that SGD might take from the states it visits in B_1 leads out.",
-            f"{SUMMARY}, {constants}",
-            proportion(left, max(steps, 1)),
-            (0, 0.001),
-            choice,
-            f"share of steps that lead out, all three entries tried: {left} of {steps:,}",
+            measured=proportion(left, max(steps, 1)),
+            allowed=(0, 0.001),
+            why=f"share of steps that lead out, all three entries tried: {left} of {steps:,}",
         ),
-        Claim(
+        claim(
             "absorbing-sde",
             "Wang and Jacot, conclusion",
             "For the continuous approximation B_1 is not closed: some runs leave it.",
-            f"{SUMMARY}, {constants}, Euler-Maruyama with 8 substeps",
-            proportion(int(((sde["exits"].values > 0) | sde["diverged"].values.astype(bool)).sum()), runs),
-            (0.01, 1),
-            choice,
-            f"share of the runs that ever left or diverged; the search found {int(closed.sel(algorithm='SDE').sum())} "
-            f"of {tried} constants for which none does and most enter",
+            settings=f"{SUMMARY}, {constants}, Euler-Maruyama with 8 substeps",
+            measured=proportion(int(((sde["exits"].values > 0) | sde["diverged"].values.astype(bool)).sum()), runs),
+            allowed=(0.01, 1),
+            why="share of the runs that ever left or diverged; the search found "
+            f"{int(closed.sel(algorithm='SDE').sum())} of {tried} constants for which none does and most enter",
         ),
-        Claim(
+        claim(
             "absorbing-lemma",
             "Wang and Jacot, lemma",
             "In B_1 the approximate rank of the product is at most 1 + eps2.",
-            f"{SUMMARY}, {constants}",
-            proportion(over, max(int(inside.sum()), 1)),
-            (0, 0.25),
-            choice,
-            "share of the runs above it at the end; SGD at constant step size is near a critical point, not at one",
+            measured=proportion(over, max(int(inside.sum()), 1)),
+            allowed=(0, 0.25),
+            why="share of the runs above it at the end; SGD at constant step size is near a critical point, not at one",
         ),
     ]
 

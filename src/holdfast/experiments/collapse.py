@@ -1,5 +1,7 @@
 """The collapse to rank 0 (Wang and Jacot, ICLR 2024, theorem with r = 0): why step size and ridge must be annealed."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -77,32 +79,28 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    claim = partial(Claim, settings=SUMMARY, recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
     rate = jump_rate(sgd)
     wait = f"mean waiting time {1 / rate.value:,.0f} steps" if rate.value else "none did"
     source = "Wang and Jacot, theorem with r = 0"
     return [
-        Claim(
+        claim(
             "collapse-sgd",
             source,
             "At constant step size and ridge SGD collapses to rank 0.",
-            SUMMARY,
-            proportion(int(sgd["jumped"].sum()), seeds),
-            (0.75, 1),
-            choice,
-            f"share of the runs that sat at rank 1 and then fell to 0; {wait}; {rose} of {seeds} rose again",
+            measured=proportion(int(sgd["jumped"].sum()), seeds),
+            allowed=(0.75, 1),
+            why=f"share of the runs that sat at rank 1 and then fell to 0; {wait}; {rose} of {seeds} rose again",
         ),
-        Claim(
+        claim(
             "collapse-gradient-descent",
             source,
             "Gradient descent does not.",
-            SUMMARY,
-            proportion(int(descent["jumped"].sum()), seeds),
-            (0, 0.1),
-            choice,
-            "share of the runs that fell from rank 1 to 0",
+            measured=proportion(int(descent["jumped"].sum()), seeds),
+            allowed=(0, 0.1),
+            why="share of the runs that fell from rank 1 to 0",
         ),
     ]
 

@@ -1,5 +1,6 @@
 """How often SGD jumps to a lower rank, against step size, ridge, depth and width of the network."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -178,7 +179,7 @@ def _ratio(first: Estimate, second: Estimate) -> Estimate:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What noise, depth and width do to the rate."""
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    claim = partial(Claim, recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
 
     def cell(panel: str, algorithm: str, **at: float) -> xr.Dataset:
         chosen = (data["panel"] == panel) & (data["algorithm"] == algorithm)
@@ -193,57 +194,53 @@ def claims(data: xr.Dataset) -> list[Claim]:
     rises, count = int(deep["rose"].sum()), int(deep["sat"].sum())
     sgd, gd = cell("ridge", "sgd", depth=4, ridge=0.0095), cell("ridge", "gradient-descent", depth=4, ridge=0.0095)
     return [
-        Claim(
+        claim(
             "jump-rates-step-size",
             "Wang and Jacot, theorem",
             "Jumps come from the finite step size: they are more frequent at a larger one.",
-            f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
-            _ratio(jump_rate(fast), jump_rate(slow)),
-            (2, np.inf),
-            choice,
-            "ratio of the rates, with the widest interval",
+            settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
+            measured=_ratio(jump_rate(fast), jump_rate(slow)),
+            allowed=(2, np.inf),
+            why="ratio of the rates, with the widest interval",
         ),
-        Claim(
+        claim(
             "jump-rates-width",
             "this project",
             "The rate does not depend on the width of a wide enough network.",
-            f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
-            _ratio(jump_rate(wide), jump_rate(narrow)),
-            (1 / 3, 3),
-            choice,
-            "ratio of the rates, with the widest interval",
+            settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
+            measured=_ratio(jump_rate(wide), jump_rate(narrow)),
+            allowed=(1 / 3, 3),
+            why="ratio of the rates, with the widest interval",
         ),
-        Claim(
+        claim(
             "jump-rates-one-way",
             "Wang and Jacot, theorem",
             "With three or more layers no rank ever rises.",
-            f"all cells with L = 3, 4, 5, {SUMMARY}",
-            proportion(rises, max(count, 1)),
-            (0, 0.01),
-            choice,
-            f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
+            settings=f"all cells with L = 3, 4, 5, {SUMMARY}",
+            measured=proportion(rises, max(count, 1)),
+            allowed=(0, 0.01),
+            why=f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
         ),
-        Claim(
+        claim(
             "jump-rates-two-layers",
             "Wang and Jacot, theorem",
             "With two layers no rank ever rises.",
-            f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
-            proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)),
-            (0, 0.05),
-            Verdict.DOES_NOT_HOLD,
-            "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
+            settings=f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
+            measured=proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)),
+            allowed=(0, 0.05),
+            recorded=Verdict.DOES_NOT_HOLD,
+            why="share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
             "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
             "holds it",
         ),
-        Claim(
+        claim(
             "jump-rates-depth",
             "this project",
             "In four layers SGD stays at rank 2 where gradient descent leaves it.",
-            f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}",
-            _share(sgd),
-            (0, 0.2),
-            choice,
-            f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
+            settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}",
+            measured=_share(sgd),
+            allowed=(0, 0.2),
+            why=f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
             "second direction alive: jumps that gradient descent cannot make need depth 3",
         ),
     ]

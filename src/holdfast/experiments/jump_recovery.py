@@ -1,5 +1,7 @@
 """A 20 x 20 matrix of rank 3 that annealed SGD with label noise completes and gradient descent does not."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -143,7 +145,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """Who completes the matrix, at each depth."""
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    claim = partial(Claim, recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
     final = data.isel(step=-1)
     seeds = data.sizes["seed"]
     found = []
@@ -155,35 +157,33 @@ def claims(data: xr.Dataset) -> list[Claim]:
         medians = {name: float(np.median(values)) for name, values in errors.items()}
         noisy, plain, descent = VARIANTS
         found += [
-            Claim(
+            claim(
                 f"jump-recovery-sgd-{depth}",
                 "Wang and Jacot, conclusion",
                 "Annealed SGD with label noise completes the matrix.",
-                f"{settings}, label noise of variance {noise_variance:g}",
-                shares[noisy],
-                (0.25, 1),
-                choice,
-                f"share of the runs with a test error below {COMPLETED}; the median is {medians[noisy]:.2g}",
+                settings=f"{settings}, label noise of variance {noise_variance:g}",
+                measured=shares[noisy],
+                allowed=(0.25, 1),
+                why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[noisy]:.2g}",
             ),
-            Claim(
+            claim(
                 f"jump-recovery-gradient-descent-{depth}",
                 "Wang and Jacot, conclusion",
                 "Gradient descent with the same schedule does not.",
-                settings,
-                shares[descent],
-                (0, 0.25),
-                choice,
-                f"share of the runs with a test error below {COMPLETED}; the median is {medians[descent]:.2g}",
+                settings=settings,
+                measured=shares[descent],
+                allowed=(0, 0.25),
+                why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[descent]:.2g}",
             ),
-            Claim(
+            claim(
                 f"jump-recovery-plain-{depth}",
                 "this project",
                 "SGD without label noise completes the matrix as well.",
-                settings,
-                shares[plain],
-                (0.25, 1),
-                Verdict.DOES_NOT_HOLD,
-                f"share of the runs with a test error below {COMPLETED}; the median is {medians[plain]:.2g}. One "
+                settings=settings,
+                measured=shares[plain],
+                allowed=(0.25, 1),
+                recorded=Verdict.DOES_NOT_HOLD,
+                why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[plain]:.2g}. One "
                 "entry a step of 160 is noise enough for 2 x 2, not here",
             ),
         ]

@@ -1,6 +1,7 @@
 """One-way jumps of SGD in deep linear networks (Wang and Jacot, ICLR 2024): from rank 2 to rank 1, and not back."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -231,6 +232,7 @@ def offshoot_factors(data: xr.Dataset) -> np.ndarray:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the slides say about the experiment, and what this project asks of its regime."""
+    claim = partial(Claim, settings=SUMMARY, recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
     seeds = data.sizes["seed"]
     sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
     coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")
@@ -240,80 +242,70 @@ def claims(data: xr.Dataset) -> list[Claim]:
     # An interval for a median needs six values; with fewer jumps nothing is decided.
     factor = median(factors) if len(factors) >= 6 else Estimate(1.0, 0.0, np.inf)
     relative = jump_rate(fine).value / max(jump_rate(sgd).value, np.finfo(float).tiny)
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
     return [
-        Claim(
+        claim(
             "jumps-happen",
             "Wang and Jacot, figure",
             "SGD jumps from rank 2 to rank 1 after having sat at rank 2.",
-            SUMMARY,
-            proportion(jumped, seeds),
-            (0.8, 1.0),
-            choice,
-            f"share of the runs; mean waiting time {wait.value:,.0f} steps ({wait.low:,.0f} to {wait.high:,.0f})",
+            measured=proportion(jumped, seeds),
+            allowed=(0.8, 1.0),
+            why=f"share of the runs; mean waiting time {wait.value:,.0f} steps ({wait.low:,.0f} to {wait.high:,.0f})",
         ),
-        Claim(
+        claim(
             "jumps-one-way",
             "Wang and Jacot, theorem",
             "No run jumps back to a higher rank.",
-            SUMMARY,
-            proportion(int(sgd["rose"].sum()), seeds),
-            (0, 0.05),
-            choice,
-            f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}",
+            measured=proportion(int(sgd["rose"].sum()), seeds),
+            allowed=(0, 0.05),
+            why=f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}",
         ),
-        Claim(
+        claim(
             "jumps-gradient-descent",
             "Wang and Jacot, figure",
             "Gradient descent from the same starts stays at rank 2.",
-            SUMMARY,
-            proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds),
-            (0, 0.05),
-            choice,
-            f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
+            measured=proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds),
+            allowed=(0, 0.05),
+            why=f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
             f"{int(gd['sat'].sum())} of {seeds} sat",
         ),
-        Claim(
+        claim(
             "jumps-offshoots",
             "Wang and Jacot, figure",
             "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
-            f"{SUMMARY}; offshoots with eta=0.2, lambda=2e-4, 20,000 steps",
-            factor,
-            (100, np.inf),
-            choice,
-            f"median over runs of the ratio of medians; the smallest is {factors.min(initial=np.inf):.3g}",
+            settings=f"{SUMMARY}; offshoots with eta=0.2, lambda=2e-4, 20,000 steps",
+            measured=factor,
+            allowed=(100, np.inf),
+            why=f"median over runs of the ratio of medians; the smallest is {factors.min(initial=np.inf):.3g}",
         ),
-        Claim(
+        claim(
             "jumps-sde",
             "Wang and Jacot, conclusion",
             "The continuous approximation does not jump.",
-            "the same, Euler-Maruyama with 8 substeps, T=10,000",
-            proportion(int(fine["jumped"].sum()), seeds),
-            (0, 0.05),
-            Verdict.DOES_NOT_HOLD,
-            f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} times as "
-            "often as SGD. What the equation lacks is the closed set, not the jump: its noise is unbounded",
+            settings="the same, Euler-Maruyama with 8 substeps, T=10,000",
+            measured=proportion(int(fine["jumped"].sum()), seeds),
+            allowed=(0, 0.05),
+            recorded=Verdict.DOES_NOT_HOLD,
+            why=f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} times "
+            "as often as SGD. What the equation lacks is the closed set, not the jump: its noise is unbounded",
         ),
-        Claim(
+        claim(
             "jumps-sde-diverges",
             "Wang and Jacot, conclusion",
             "SGD stays in a bounded region where its continuous approximation does not.",
-            "the same, Euler-Maruyama with 1 substep, T=40,000",
-            proportion(int(coarse["diverged"].sum()), seeds),
-            (0.05, 1.0),
-            choice,
-            f"share of the SDE runs that diverge; with 8 substeps {int(fine['diverged'].sum())} of {seeds} in 10,000 "
-            f"steps, of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000",
+            settings="the same, Euler-Maruyama with 1 substep, T=40,000",
+            measured=proportion(int(coarse["diverged"].sum()), seeds),
+            allowed=(0.05, 1.0),
+            why=f"share of the SDE runs that diverge; with 8 substeps {int(fine['diverged'].sum())} of {seeds} in "
+            f"10,000 steps, of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000",
         ),
-        Claim(
+        claim(
             "jumps-batch",
             "this project",
             "Averaging two entries a step makes jumps rare.",
-            "the same, mini-batches of 2 with replacement, T=50,000",
-            proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds),
-            (0, 0.1),
-            choice,
-            "share of the runs that jump: it is the noise that carries a run over the barrier",
+            settings="the same, mini-batches of 2 with replacement, T=50,000",
+            measured=proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds),
+            allowed=(0, 0.1),
+            why="share of the runs that jump: it is the noise that carries a run over the barrier",
         ),
     ]
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.environments import Environments, two_point
+from holdfast.environments import Law, two_point
 from holdfast.experiments import TITLES
 from holdfast.plots import draw_plane, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
@@ -45,7 +43,6 @@ OVERLAP = replace(BASE, step_size=STEP_SIZE, steps=600, every=600)
 TIME = replace(BASE, heterogeneity=WEAK, step_size=STEP_SIZE, steps=600)
 SAMPLING = replace(BASE, heterogeneity=STRONG, step_size=STEP_SIZE)
 SUMMARY = "d=30, r1=r2=1, m=8000, s=1, T=200, alpha=1e-3, symmetric measurements, exact law"
-Law = Callable[..., Environments]
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ def phase_diagram(
 
     Args:
         plane: one of `PLANES`.
-        law: (bias, heterogeneity) -> environments, see `holdfast.environments`.
+        law: of the environments, given their bias and heterogeneity; see `holdfast.environments.Law`.
         cells: of a side.
         seeds: runs in each cell.
         progress: called with (done, total).
@@ -114,8 +111,7 @@ def draw_phase_diagram(data: xr.Dataset, law: Law = two_point) -> Figure:
 
 
 def _run(settings: Settings, law: Law, progress: Progress | None) -> xr.Dataset:
-    own: dict[str, Any] = {} if law is two_point else {"environments": law}  # two-point environments are the default
-    return run_simulation(settings, progress=progress, **own).data
+    return run_simulation(settings, environments=law, progress=progress).data
 
 
 def medians(runs: xr.Dataset) -> xr.Dataset:
@@ -133,24 +129,15 @@ def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0) 
     """The least heterogeneity at which a spurious direction grows by at most an exponent; NaN if none that is drawn."""
     if law is two_point:
         return two_point_threshold(step_size, BIAS, exponent)
-    strengths, surface = _top_exponents(law, tuple(step_size.tolist()))
-    found = []
-    for excess in surface.T - exponent:
-        after = int(np.argmax(excess <= 0))
-        if excess[after] > 0:
-            found.append(np.nan)
-        elif after == 0:
-            found.append(strengths[0])
-        else:
-            found.append(np.interp(0.0, excess[[after, after - 1]], strengths[[after, after - 1]]))
-    return np.array(found)
-
-
-@lru_cache(maxsize=4)  # the panels of a figure have the same curves
-def _top_exponents(law: Law, step_sizes: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Heterogeneities, and the largest exponent over (heterogeneity, step size)."""
     strengths = np.linspace(*HETEROGENEITIES, 121)
-    return strengths, np.stack([exponents(law(BIAS, float(m)), np.array(step_sizes)).max(-1) for m in strengths])
+    surface = np.stack([exponents(law(BIAS, float(m)), step_size).max(-1) for m in strengths])
+    found = np.full(len(step_size), np.nan)
+    for column, excess in enumerate(surface.T - exponent):
+        after = int(np.argmax(excess <= 0))
+        if excess[after] <= 0:
+            around = [after, max(after - 1, 0)]
+            found[column] = np.interp(0.0, excess[around], strengths[around])
+    return found
 
 
 def _step_size(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:

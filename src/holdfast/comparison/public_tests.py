@@ -26,6 +26,10 @@ class Group:
         name: the heading.
         about: what the tests have in common, and what the numbers mean.
         measures: one table each; methods are ranked by the first.
+
+    Example:
+        >>> TOY_MODEL.measures
+        ('coefficient_error', 'false_coefficient')
     """
 
     name: str

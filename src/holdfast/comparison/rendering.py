@@ -10,7 +10,15 @@ from holdfast.report import render
 
 
 def to_markdown(summary: ComparisonSummary) -> str:
-    """All tables, and who leads in each, for the documentation."""
+    """All tables, and who leads in each, for the documentation.
+
+    Example:
+        >>> from holdfast.comparison import METHODS, PUBLIC_TESTS, Comparison, summarize
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> print(to_markdown(summary).splitlines()[12])
+        | EILLS | **10.50** (4.15 to 16.85) |
+    """
     parts = [LEGEND]
     for each in summary.groups:
         parts.append(f"### {each.group.name.capitalize()}\n\n{each.group.about}")
@@ -38,7 +46,15 @@ def _markdown_cell(score: Score) -> str:
 
 
 def to_json(summary: ComparisonSummary) -> str:
-    """All numbers for programs; the ends of an interval are null where there is a single value."""
+    """All numbers for programs; the ends of an interval are null where there is a single value.
+
+    Example:
+        >>> from holdfast.comparison import METHODS, PUBLIC_TESTS, Comparison, summarize
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> json.loads(to_json(summary))["tests"]["Example1"]["leaders"]
+        ['eills']
+    """
     content = {
         "versions": summary.versions,
         "methods": {each.name: {"title": each.title, "about": each.about} for each in summary.methods},
@@ -74,6 +90,13 @@ def to_html(summary: ComparisonSummary, *, quick: bool = False) -> str:
     Args:
         summary: what the page says.
         quick: whether this was a quick look with few seeds; the page then says so.
+
+    Example:
+        >>> from holdfast.comparison import METHODS, PUBLIC_TESTS, Comparison, summarize
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> "<h1>Holdfast: comparison (quick look)</h1>" in to_html(summary, quick=True)
+        True
     """
     groups = {each.group.name.replace(" ", "-"): each for each in summary.groups}
     contents = {anchor: each.group.name.capitalize() for anchor, each in groups.items()}

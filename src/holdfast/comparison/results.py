@@ -48,6 +48,17 @@ class Comparison:
         methods: in the order of the tables.
         cells: (test, method) -> seed -> what was measured; a pair that does not apply is missing.
         failures: the errors of the cells that raised one.
+
+    Example:
+        >>> from holdfast.comparison import METHODS, PUBLIC_TESTS
+        >>> cells = {
+        ...     ("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}},
+        ...     ("Example1", "anchor"): {0: {"error": 13.0}, 1: {"error": 14.1}},
+        ... }
+        >>> methods = (METHODS["anchor"], METHODS["eills"])
+        >>> ranking = Comparison((PUBLIC_TESTS["Example1"],), methods, cells, {}).ranking("Example1", "error")
+        >>> ranking.leaders, round(ranking.behind["anchor"].value, 2)
+        (['eills'], 3.05)
     """
 
     tests: tuple[PublicTest, ...]

@@ -38,7 +38,7 @@ def choice(subject: str, names: Mapping[str, Named]) -> Any:
 
     Args:
         subject: what is chosen.
-        names: what there is to choose from.
+        names: the choices.
     """
     described = "; ".join(f"{name}: {named.words}" for name, named in names.items())
     return Annotated[Literal[tuple(names)], Doc(f"{subject}. {described}.")]

@@ -45,8 +45,8 @@ def quadrature(deviation: Deviation, centre: ArrayLike, spread: ArrayLike) -> np
 
         u = a + (b - a) / (1 + exp(-pi sinh t)) on each piece [a, b],    trapezoidal rule in t
 
-    The nodes crowd at the ends of a piece, so that singularities there do no harm. The pieces end where the logarithm
-    has its pole, c + b F^-1(u) = 0, and at the median, where quantile functions that are written in two halves join.
+    The nodes crowd at the ends of a piece, where singularities therefore do no harm. The pieces end at the pole of the
+    logarithm, c + b F^-1(u) = 0, and at the median, where quantile functions that are written in two halves join.
 
     Reference: H. Takahasi, M. Mori, Publ. RIMS 9 (1974).
     """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.environments import Environments, FiniteEnvironments, Law
 from holdfast.theory.assumptions import regularity
 from holdfast.theory.lyapunov import draw_strengths, exponents, largest_product_exponents
 from holdfast.theory.strengths import diagonalised, extremes, strength_atoms
@@ -152,7 +152,7 @@ def bounded_step_size(least: float, largest: float) -> float:
     return _bisect(lambda eta: margin(eta) < 0, low, high)
 
 
-def threshold_heterogeneity(law: Callable[[float, float], Environments], bias: float, step_size: float) -> float:
+def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:
     """The least heterogeneity M at which `law(bias, M)` is washed out at a step size; NaN if there is none.
 
     Example:

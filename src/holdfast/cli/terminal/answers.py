@@ -40,7 +40,7 @@ def _interval(window: Window) -> str:
 
 
 def show_findings(findings: Findings) -> None:
-    """Print what measurements tell: environments, assumptions, exponents and advice."""
+    """Print what was found from measurements: environments, assumptions, exponents and advice."""
     console = Console()
     estimated = findings.estimated
     if findings.diagnosis is not None:

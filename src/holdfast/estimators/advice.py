@@ -1,56 +1,16 @@
 """What a table can and cannot say about invariance, in sentences."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+
+from holdfast.estimators.search.dynamics import WashSettings
 
 FEW_ROWS = 20  # with fewer an environment says little about any effect
 DOUBTFUL = 0.75  # share of runs below which the survival of a feature is doubtful
 NAMED = 8  # features named in a sentence; more are counted
-
-
-class TableFindings(NamedTuple):
-    """What the sentences are made from.
-
-    Attributes:
-        names: of the features.
-        labels: of the environments.
-        counts: (environments,), rows.
-        selected, varies: (features,), which survive, and whose effect varies beyond sampling error.
-        survived: (features,), share of runs.
-        lowest, highest: (features,), range of the effect over the environments that measure it well.
-        explained, explained_by_all: share of the response that the selected features and that all features explain.
-        pooled_significance: probability of the differences between environments if there were none.
-        significance_of_selected: the same for the selected features alone.
-        constant: names of constant features.
-        amplification, step_size, compared: what was chosen.
-        levels: (environments,), mean errors, in standard deviations of the response.
-        spread: (features,), standard deviation of the effects over environments, as a share of their means.
-        without_features: what is predicted if no feature is selected, in words.
-    """
-
-    names: Sequence[str]
-    labels: Sequence
-    counts: np.ndarray
-    selected: np.ndarray
-    varies: np.ndarray
-    survived: np.ndarray
-    lowest: np.ndarray
-    highest: np.ndarray
-    explained: float
-    explained_by_all: float
-    pooled_significance: float
-    significance_of_selected: float
-    constant: Sequence[str]
-    amplification: float
-    step_size: float
-    compared: str
-    levels: np.ndarray
-    spread: np.ndarray
-    without_features: str
-
-
 # Differences at a smaller probability than this are differences.
 SIGNIFICANT = 0.001
 # A mean error is clear if it is this many standard errors from zero, and small below this many standard deviations.
@@ -60,6 +20,37 @@ CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
 MILD_SPREAD, WORTH_HAVING = 0.3, 0.05
 # Less than this share of the response explained by all features together is next to nothing.
 NEXT_TO_NOTHING = 0.01
+
+
+class TableFindings(NamedTuple):
+    """What the sentences are made from.
+
+    Attributes:
+        stability: table of features, as in `HeteroRegressor`.
+        selected: (features,), which of them survive.
+        labels: of the environments.
+        counts: (environments,), rows.
+        levels: (environments,), mean errors, in standard deviations of the response.
+        explained, explained_by_all: share of the response that the selected features and that all features explain.
+        pooled_significance: probability of the differences between environments if there were none.
+        significance_of_selected: the same for the selected features alone.
+        settings: what was chosen.
+        constant: names of constant features.
+        without_features: what is predicted if no feature is selected, in words.
+    """
+
+    stability: pd.DataFrame
+    selected: np.ndarray
+    labels: Sequence
+    counts: np.ndarray
+    levels: np.ndarray
+    explained: float
+    explained_by_all: float
+    pooled_significance: float
+    significance_of_selected: float
+    settings: WashSettings
+    constant: Sequence[str]
+    without_features: str
 
 
 def advise(findings: TableFindings) -> list[str]:
@@ -109,7 +100,7 @@ def _verdict(f: TableFindings) -> Iterator[str]:
         )
     if not f.selected.any():
         # effects that cancel in the mean explain nothing together, and still vary
-        if f.explained_by_all < NEXT_TO_NOTHING and not f.varies.any():
+        if f.explained_by_all < NEXT_TO_NOTHING and not f.stability["varies"].any():
             yield (
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
                 f"prediction is {f.without_features}."
@@ -123,40 +114,42 @@ def _verdict(f: TableFindings) -> Iterator[str]:
 
 
 def _features(f: TableFindings) -> Iterator[str]:
+    names, varies = f.stability.index, f.stability["varies"].to_numpy()
     if f.selected.any():
         yield (
-            f"Selected: {_listed(f.names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
+            f"Selected: {_listed(names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
             f"together {f.explained_by_all:.0%}."
         )
-    washed = ~f.selected & f.varies
+    washed = ~f.selected & varies
     if washed.any():
-        worst = int(np.nanargmax(np.where(washed, f.highest - f.lowest, -np.inf)))
+        lowest, highest = f.stability["lowest_effect"].to_numpy(), f.stability["highest_effect"].to_numpy()
+        widest = int(np.nanargmax(np.where(washed, highest - lowest, -np.inf)))
         yield (
-            f"Washed out, because the effect varies: {_listed(f.names, washed)}. That of {f.names[worst]} goes from "
-            f"{f.lowest[worst]:.3g} to {f.highest[worst]:.3g}."
+            f"Washed out, because the effect varies: {_listed(names, washed)}. That of {names[widest]} goes from "
+            f"{lowest[widest]:.3g} to {highest[widest]:.3g}."
         )
-        mild = washed & (f.spread < MILD_SPREAD)
+        mild = washed & (f.stability["spread"].to_numpy() < MILD_SPREAD)
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
-                f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {_listed(f.names, mild)}. A larger "
+                f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {_listed(names, mild)}. A larger "
                 "tolerance would select what varies so little; use it only for features that cannot be consequences of "
                 "the response."
             )
-    left = ~f.selected & ~f.varies
+    left = ~f.selected & ~varies
     if left.any() and not left.all():
-        yield f"Left out, because they add nothing to the selected ones: {_listed(f.names, left)}."
-    if len(f.counts) > 1 and f.amplification > 0:
+        yield f"Left out, because they add nothing to the selected ones: {_listed(names, left)}."
+    if len(f.counts) > 1 and f.settings.amplification > 0:
         yield (
-            f"Amplification {f.amplification:.3g} at step size {f.step_size:.2g} was chosen, comparing {f.compared}: "
-            "of all that were tried, its runs end nearest to the selected features."
+            f"Amplification {f.settings.amplification:.3g} at step size {f.settings.step_size:.2g} was chosen, "
+            f"comparing {f.settings.compared}: of all that were tried, its runs end nearest to the selected features."
         )
 
 
 def _cautions(f: TableFindings) -> Iterator[str]:
-    doubtful = f.selected & (f.survived < DOUBTFUL)
+    doubtful = f.selected & (f.stability["survived"].to_numpy() < DOUBTFUL)
     if doubtful.any() and len(f.counts) > 1:
         yield (
-            f"Treat with care: {_listed(f.names, doubtful)}. The tests on the whole table select it, but it "
+            f"Treat with care: {_listed(f.stability.index, doubtful)}. The tests on the whole table select it, but it "
             f"survived in less than {DOUBTFUL:.0%} of the runs at the chosen amplification."
         )
     if f.selected.any() and len(f.counts) > 1 and f.significance_of_selected < 0.01:
@@ -176,13 +169,13 @@ def _cautions(f: TableFindings) -> Iterator[str]:
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:
-        listed = _listed([str(label) for label in f.labels], tiny)
+        listed = _listed(f.labels, tiny)
         yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {len(f.counts)} ({listed})."
     if f.constant:
         yield f"Constant, and therefore without effect: {', '.join(f.constant)}."
 
 
-def _listed(names: Sequence[str], chosen: np.ndarray) -> str:
+def _listed(names: Iterable[Any], chosen: np.ndarray) -> str:
     listed = [str(name) for name, one in zip(names, chosen, strict=True) if one]
     if len(listed) <= NAMED:
         return ", ".join(listed)

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from holdfast.estimators.contract import BinaryClassifier, check_settings, two_classes, weighted_rows
-from holdfast.estimators.linear import TableDescription, fit_linear, publish
+from holdfast.estimators.linear import TableDescription, fit_linear
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.dynamics import logistic_program
@@ -94,7 +94,7 @@ class HeteroClassifier(BinaryClassifier):
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(x.shape[1])])
         share = float(np.average(positive, weights=weights))
         deviation, words = float(np.sqrt(share * (1 - share))), "the share of each class, whatever the features are"
-        table = TableDescription(names, grouping.labels, *scaling[:2], 1.0, scaling.constant, deviation, words)
+        table = TableDescription(names, grouping.labels, scaling.scale, 1.0, scaling.constant, deviation, words)
 
         def problem(system: Coordinates):
             columns = (z if system.name == "features" else z @ system.directions).T
@@ -103,17 +103,8 @@ class HeteroClassifier(BinaryClassifier):
 
         counts = np.array([weights[own].sum() for own in parts])
         second = np.stack([(z[own] * weights[own, None]).T @ z[own] / weights[own].sum() for own in parts])
-        fitted = fit_linear(
-            table,
-            coordinate_systems(second, counts, self.rotation),
-            problem,
-            significance=self.significance,
-            orders=self.orders,
-            seed=seed,
-            step_size=self.step_size,
-            amplification=self.amplification,
-        )
-        publish(self, fitted, table)
-        self.coef_ = fitted.coefficients[None]
-        self.intercept_ = np.atleast_1d(fitted.intercept - scaling.location @ fitted.coefficients)
+        systems = coordinate_systems(second, counts, self.rotation)
+        coefficients, intercept = fit_linear(self, table, systems, problem, seed)
+        self.coef_ = coefficients[None]
+        self.intercept_ = np.atleast_1d(intercept - scaling.location @ coefficients)
         return self

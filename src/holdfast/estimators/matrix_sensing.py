@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
@@ -14,7 +15,23 @@ from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.matrices import evenly_scaled, fit_matrix
 
 
-class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
+class _MatrixRegressor(RegressorMixin, BaseEstimator):
+    """The settings that both estimators share; a subclass provides `fit` and `predict`."""
+
+    def __init__(self, *, significance=0.001, tolerance=0.0, orders=8, random_state=0):
+        self.significance = significance
+        self.tolerance = tolerance
+        self.orders = orders
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
+        # on tables whose columns are not the entries of a matrix, on responses without a quadratic part
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class HeteroMatrixSensing(_MatrixRegressor):
     """The part of a low-rank matrix that all environments share, from measurements of it.
 
         y = <X, A* + A(e)> + noise,    fitted: P = U U^T - V V^T
@@ -48,12 +65,6 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
         [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
-    def __init__(self, *, significance=0.001, tolerance=0.0, orders=8, random_state=0):
-        self.significance = significance
-        self.tolerance = tolerance
-        self.orders = orders
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroMatrixSensing":
         """Fit to measurements.
 
@@ -79,13 +90,8 @@ class HeteroMatrixSensing(RegressorMixin, BaseEstimator):
         X = validate_data(self, _flat(X), reset=False, dtype=np.float64)
         return X @ self.coef_ + self.intercept_
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        tags.regressor_tags.poor_score = True  # on tables whose columns are not the entries of a matrix
-        return tags
 
-
-class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
+class HeteroQuadraticRegressor(_MatrixRegressor):
     """A network with quadratic activation whose neurons hold in all environments.
 
         y = sum_j s_j (a_j^T z)^2 + b = <z z^T, P> + b,    P = sum_j s_j a_j a_j^T
@@ -115,12 +121,6 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
         True
     """
 
-    def __init__(self, *, significance=0.001, tolerance=0.0, orders=8, random_state=0):
-        self.significance = significance
-        self.tolerance = tolerance
-        self.orders = orders
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroQuadraticRegressor":
         """Fit to a table.
 
@@ -144,11 +144,6 @@ class HeteroQuadraticRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return self._squares(X) @ pack_symmetric(self.matrix_) + self.intercept_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        tags.regressor_tags.poor_score = True  # on responses without a quadratic part
-        return tags
 
     def _squares(self, X: np.ndarray) -> np.ndarray:
         z = (X - self.location_) / self.scale_
@@ -183,8 +178,8 @@ def _fit_packed(estimator: Any, rows: WeightedRows, dimension: int, seed: int) -
     estimator.invariant_ = fitted.selected
     estimator.stability_ = fitted.stability
     estimator.effects_ = fitted.effects
-    estimator.amplification_ = fitted.amplification
-    estimator.step_size_ = fitted.step_size
+    estimator.amplification_ = fitted.settings.amplification
+    estimator.step_size_ = fitted.settings.step_size
     estimator.environments_ = list(labels)
     estimator.advice_ = advise_matrix(
         fitted.selected, fitted.pooled_test.significance, len(labels), fitted.explained, fitted.explained_by_all

@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from holdfast.estimators.contract import LinearRegressor, check_settings, weighted_rows
 from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.linear import TableDescription, fit_linear, publish
+from holdfast.estimators.linear import TableDescription, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
@@ -130,24 +130,14 @@ class HeteroRegressor(LinearRegressor):
     def _adopt(self, moments: MomentSums, seed: int) -> "HeteroRegressor":
         known = standardized(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
-        location, scale = known.location[:-1], known.scale[:-1]
-        words = "the mean of the response"
-        table = TableDescription(names, moments.labels, location, scale, known.scale[-1], known.constant, 1.0, words)
+        units = (known.scale[:-1], known.scale[-1], known.constant, 1.0)
+        table = TableDescription(names, moments.labels, *units, "the mean of the response")
 
         def problem(system: Coordinates):
             turned = known if system.name == "features" else rotated(known, system.directions)
             return squared_evidence(turned, self.tolerance), squared_program(turned, self.tolerance)
 
-        fitted = fit_linear(
-            table,
-            coordinate_systems(known.second, known.counts, self.rotation),
-            problem,
-            significance=self.significance,
-            orders=self.orders,
-            seed=seed,
-            step_size=self.step_size,
-            amplification=self.amplification,
-        )
-        publish(self, fitted, table)
-        self.intercept_ = float(known.location[-1] - known.location[:-1] @ fitted.coefficients)
+        systems = coordinate_systems(known.second, known.counts, self.rotation)
+        self.coef_, _ = fit_linear(self, table, systems, problem, seed)
+        self.intercept_ = float(known.location[-1] - known.location[:-1] @ self.coef_)
         return self

@@ -34,10 +34,6 @@ def _rates(source: random.Random) -> dict[str, float]:
     return {"step_size": 10 ** source.uniform(-4, -2), "weight_decay": 10 ** source.uniform(-6, -2)}
 
 
-def _average(source: random.Random) -> dict[str, float]:
-    return _rates(source)
-
-
 def _irm(source: random.Random) -> dict[str, float]:
     return {**_rates(source), "weight": 1 - 10 ** source.uniform(-3, -0.3)}
 
@@ -99,7 +95,7 @@ def _predict(kind: Kind, coefficients: np.ndarray, intercept: float, inputs: np.
 
 _BOTH: tuple[Kind, ...] = ("regression", "classification")
 _KNOWN = (
-    ("average_risk", "average risk (ERM by Adam)", AverageRisk, _average, "published ranges"),
+    ("average_risk", "average risk (ERM by Adam)", AverageRisk, _rates, "published ranges"),
     ("irm", "IRMv1", InvariantRiskMinimization, _irm, "published ranges"),
     ("and_mask", "AND-mask", AgreementMask, _mask, "published ranges"),
     ("vrex", "V-REx", RiskExtrapolation, _extrapolation, "penalty 10^U(-1, 5) as in DomainBed"),

@@ -57,6 +57,11 @@ class WashSettings(NamedTuple):
     amplification: float
     scaling: float = 0.0
 
+    @property
+    def compared(self) -> str:
+        """What is compared between environments, in words."""
+        return "effects" if self.scaling else "gradients"
+
 
 class CoefficientPaths(NamedTuple):
     """Coefficients over time.

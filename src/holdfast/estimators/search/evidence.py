@@ -74,29 +74,16 @@ def tolerant_slopes(evidence: Evidence, fitted: LinearModel) -> Slopes:
     return tolerant(evidence.slopes(fitted), evidence.weights, fitted.coefficients, evidence.tolerance)
 
 
-def effect_spread(slopes: Slopes) -> np.ndarray:
-    """(features,): the standard deviation of each effect over environments that sampling error does not explain.
-
-    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
-
-    Example, effects 1 and 3, both measured exactly:
-        >>> ones = np.ones((2, 1))
-        >>> effect_spread(Slopes(np.array([[-1.0], [-3.0]]), ones[:, 0], ones, 1e-12 * ones)).round(3).tolist()
-        [1.414]
-    """
-    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
-    measured = (curvature > 0) & (variance > 0)
-    effect = gradient / np.where(measured, curvature, 1.0)
-    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
-    total = np.maximum(precision.sum(0), 1e-300)
-    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
-    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
-    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
-
-
 def information_criterion(evidence: Evidence, fitted: LinearModel, parameters: float) -> float:
     """Deviance + parameters * log(rows), the Bayesian information criterion of a fit."""
     return float(evidence.deviance(fitted) + parameters * np.log(max(evidence.counts.sum(), 2.0)))
+
+
+def explained_share(evidence: Evidence, fitted: LinearModel) -> float:
+    """The share of the likelihood per row that a fit explains: for squared loss the coefficient of determination."""
+    constant = evidence.deviance(evidence.solve(np.arange(0)))
+    # the constant is among the fits, so what is below zero, or a negative zero, is rounding
+    return max(0.0, float(-np.expm1((evidence.deviance(fitted) - constant) / evidence.counts.sum())))
 
 
 class Equality(NamedTuple):

@@ -22,12 +22,13 @@ from holdfast.core.run import Run
 from holdfast.estimators.moments import StandardizedMoments
 from holdfast.estimators.search.coordinates import rotated
 from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, WashSettings, end_of_runs, run_orders
+from holdfast.estimators.search.effects import effect_spread, effect_table, stability_table
 from holdfast.estimators.search.evidence import (
     Equality,
     Evidence,
     LinearModel,
-    effect_spread,
     equality,
+    explained_share,
     information_criterion,
     squared_evidence,
 )
@@ -49,10 +50,9 @@ class MatrixFit(NamedTuple):
         matrix: (dimension, dimension), P, for standardised response.
         directions: (dimension, dimension), orthonormal columns: the selected ones first, then those that vary most.
         selected: (dimension,), which of them survive.
-        step_size, amplification: the choice.
+        settings: the step size and the amplification.
         effects: table of environments x directions.
         stability: table of directions.
-        test: of equal effects in the selected span.
         pooled_test: of equal effects of all directions.
         explained, explained_by_all: share of the response.
     """
@@ -60,11 +60,9 @@ class MatrixFit(NamedTuple):
     matrix: np.ndarray
     directions: np.ndarray
     selected: np.ndarray
-    step_size: float
-    amplification: float
+    settings: WashSettings
     effects: pd.DataFrame
     stability: pd.DataFrame
-    test: Equality
     pooled_test: Equality
     explained: float
     explained_by_all: float
@@ -230,41 +228,26 @@ def _described(
     exponents = effect_exponents(settings.step_size, amplified)
     sizes = np.abs(np.einsum("ik,rij,jk->rk", directions, finals, directions))
     names = [f"direction {number + 1}" for number in range(dimension)]
-    effects = pd.DataFrame(
-        values.coefficients - single.gradient / np.maximum(single.curvature, 1e-300),
-        index=pd.Index(labels, name="environment"),
-        columns=names,
+    effects, spread = effect_table(single, values.coefficients, names, labels), effect_spread(single)
+    stability = stability_table(
+        effects,
+        "direction",
+        coefficient=values.coefficients,
+        exponent=np.where(values.coefficients < 0, exponents[1], exponents[0]),
+        spread=spread,
+        varies=spread > 0,
+        survived=(sizes > SURVIVED).mean(0),
     )
-    low, high = effects.min(), effects.max()
-    spread = effect_spread(single)
-    stability = pd.DataFrame(
-        {
-            "coefficient": values.coefficients,
-            "exponent": np.where(values.coefficients < 0, exponents[1], exponents[0]),
-            "lowest_effect": low,
-            "highest_effect": high,
-            "effect_range": high - low,
-            "spread": spread,
-            "varies": spread > 0,
-            "survived": (sizes > SURVIVED).mean(0),
-        },
-        index=pd.Index(names, name="direction"),
-    )
-    inner, chosen = _within(known, span, tolerance)
     every = squared_evidence(known, tolerance)
     pooled = every.solve(np.arange(every.dimension))
-    nothing = every.deviance(LinearModel(np.zeros(every.dimension), 0.0))
-    rows = known.counts.sum()
     return MatrixFit(
         matrix,
         directions,
         np.arange(dimension) < rank,
-        settings.step_size,
-        settings.amplification,
+        settings,
         effects,
         stability,
-        equality(inner, chosen, np.arange(inner.dimension)),
         equality(every, pooled, np.arange(every.dimension)),
-        float(-np.expm1((inner.deviance(chosen) - nothing) / rows)),
-        float(-np.expm1((every.deviance(pooled) - nothing) / rows)),
+        explained_share(every, LinearModel(pack_symmetric(matrix), 0.0)),
+        explained_share(every, pooled),
     )

@@ -34,6 +34,24 @@ LARGEST_CHANGE = 0.7
 CLEARLY = 4.0
 
 
+class SearchSettings(NamedTuple):
+    """How to search.
+
+    Attributes:
+        significance: level of the tests for variation.
+        orders: random orders of the environments in the runs that are reported.
+        seed: of these orders.
+        step_size: eta; None: chosen.
+        amplification: k; None: chosen.
+    """
+
+    significance: float
+    orders: int
+    seed: int
+    step_size: float | None = None
+    amplification: float | None = None
+
+
 class Washout(NamedTuple):
     """What is left, and why.
 
@@ -66,49 +84,36 @@ class Washout(NamedTuple):
     sets_tried: int
 
 
-def washout(
-    evidence: Evidence,
-    program: Program,
-    *,
-    significance: float,
-    orders: int,
-    seed: int,
-    step_size: float | None = None,
-    amplification: float | None = None,
-) -> Washout:
+def washout(evidence: Evidence, program: Program, settings: SearchSettings) -> Washout:
     """Wash out what varies.
 
     Args:
         evidence: the table, for decisions in double precision.
         program: the same table, for the runs.
-        significance: level of the tests for variation.
-        orders: random orders of the environments in the runs that are reported.
-        seed: of these orders.
-        step_size: eta; None: chosen.
-        amplification: k; None: chosen.
+        settings: how to search.
     """
-    critical = critical_variation(evidence, significance)
-    candidates = _candidates(evidence, critical, step_size, amplification)
-    runs = wash(program, candidates, critical, SCAN_ORDERS, seed)
-    search = FeatureSetSearch(evidence, critical, significance)
+    critical = critical_variation(evidence, settings.significance)
+    washing = _Washing(evidence, program, critical, settings)
+    candidates = washing.candidates()
+    runs = wash(program, candidates, critical, SCAN_ORDERS, settings.seed)
+    search = FeatureSetSearch(evidence, critical, settings.significance)
     everything, nothing = np.ones(evidence.dimension, bool), np.zeros(evidence.dimension, bool)
     for members in (nothing, everything, *(row for paths in runs for row in np.unique(paths.survived, axis=0))):
         search.settle(members)
     selected, fitted = search.best()
-    finalists = _finalists(evidence, fitted, selected, candidates, runs, critical, (step_size, amplification), program)
-    repeated = wash(program, finalists, critical, orders, seed + 1)
+    finalists = washing.finalists(fitted, selected, list(zip(candidates, runs, strict=True)))
+    repeated = wash(program, finalists, critical, settings.orders, settings.seed + 1)
     chosen = int(np.argmax([_agreement(paths, selected) for paths in repeated]))
-    candidate, paths = finalists[chosen], repeated[chosen]
-    slopes, tolerant = evidence.slopes(fitted), tolerant_slopes(evidence, fitted)
+    tolerant = tolerant_slopes(evidence, fitted)
     pooled = evidence.solve(np.arange(evidence.dimension))
     return Washout(
         selected,
         fitted,
-        candidate,
-        slopes,
+        finalists[chosen],
+        evidence.slopes(fitted),
         (np.asarray(excess_share(tolerant, evidence.weights, 1.0, critical)) > 0) | search.unsettling(selected, fitted),
-        _exponents(tolerant, evidence, fitted, candidate, critical),
-        paths,
+        washing.exponents(tolerant, fitted, finalists[chosen]),
+        repeated[chosen],
         equality(evidence, fitted, np.flatnonzero(selected)),
         equality(evidence, pooled, np.arange(evidence.dimension)),
         pooled,
@@ -122,93 +127,81 @@ def critical_variation(evidence: Evidence, significance: float) -> float:
     return float(chi2.isf(significance / evidence.dimension, environments - 1)) if environments > 1 else np.inf
 
 
-def _amplified(slopes: Slopes, evidence: Evidence, candidate: WashSettings, critical: float) -> np.ndarray:
-    return np.asarray(amplified(slopes, evidence.weights, candidate.amplification, candidate.scaling, critical))
-
-
-def _exponents(
-    slopes: Slopes, evidence: Evidence, fitted: LinearModel, candidate: WashSettings, critical: float
-) -> np.ndarray:
-    both = effect_exponents(candidate.step_size, _amplified(slopes, evidence, candidate, critical))
-    w = fitted.coefficients
-    return np.where(w > 0, both[0], np.where(w < 0, both[1], both.max(0)))
-
-
-def _surplus(slopes: Slopes, evidence: Evidence, scaling: float, critical: float) -> tuple[np.ndarray, np.ndarray]:
-    """Mean gradients, and for each environment what an amplification of 1 adds to them."""
-    plain, once = (np.asarray(amplified(slopes, evidence.weights, k, scaling, critical)) for k in (0.0, 1.0))
-    return evidence.weights @ np.asarray(slopes.gradient), once - plain
-
-
-def _candidates(
-    evidence: Evidence, critical: float, step_size: float | None, amplification: float | None
-) -> list[WashSettings]:
-    start = tolerant_slopes(evidence, LinearModel(np.zeros(evidence.dimension), 0.0))
-    mean, surplus = _surplus(start, evidence, 0.0, critical)
-    largest = float(np.abs(surplus).max())
-    if largest == 0:  # one environment, or none that differ: nothing to amplify
-        return [WashSettings(step_size or LARGEST_STEP, amplification or 0.0, 0.0)]
-    strengths = washing_strength(mean, np.mean(surplus**2, 0))
-    strengths = strengths[np.isfinite(strengths) & (strengths > 0)]
-    highest = LARGEST_CHANGE**2 / (largest**2 * SMALLEST_STEP)
-    # where all that varies has no mean effect at all, nothing grows and any strength will do
-    weakest, strongest = (strengths.min(), strengths.max()) if len(strengths) else (0.0, 0.0)
-    low = float(np.clip(weakest / 4, 1.0, highest / 10))
-    high = float(np.clip(strongest * 4, 10 * low, highest))
-    candidates = []
-    for strength in np.geomspace(low, high, STRENGTHS):
-        eta = step_size or float(np.clip(LARGEST_CHANGE**2 / (strength * largest**2), SMALLEST_STEP, LARGEST_STEP))
-        k = max(np.sqrt(strength / eta) - 1, 0.0) if amplification is None else amplification
-        candidates += [WashSettings(eta, float(k), scaling) for scaling in (0.0, 1.0)]
-    return list(dict.fromkeys(candidates))
-
-
-def _finalists(
-    evidence: Evidence,
-    fitted: LinearModel,
-    selected: np.ndarray,
-    candidates: list[WashSettings],
-    runs: list[CoefficientPaths],
-    critical: float,
-    given: tuple[float | None, float | None],
-    program: Program,
-) -> list[WashSettings]:
-    """For each scaling the candidate whose runs came closest to the selected set, as it is and with clear exponents."""
-    out = []
-    for scaling in sorted({candidate.scaling for candidate in candidates}):
-        pairs = [pair for pair in zip(candidates, runs, strict=True) if pair[0].scaling == scaling]
-        nearest, _ = max(pairs, key=lambda pair: _agreement(pair[1], selected))
-        out += [_clear(evidence, fitted, selected, nearest, critical, given, program), nearest]
-    return list(dict.fromkeys(out))
-
-
 def _agreement(paths: CoefficientPaths, selected: np.ndarray) -> float:
     return float(np.mean(paths.survived == selected))
 
 
-def _clear(
-    evidence: Evidence,
-    fitted: LinearModel,
-    selected: np.ndarray,
-    start: WashSettings,
-    critical: float,
-    given: tuple[float | None, float | None],
-    program: Program,
-) -> WashSettings:
-    """The smallest amplification, from that of `start` on, that clearly washes out every effect that varies."""
-    step_size, amplification = given
-    slopes = tolerant_slopes(evidence, fitted)
-    _, surplus = _surplus(slopes, evidence, start.scaling, critical)
-    varying = ~selected & (np.abs(surplus).max(0) > 0)
-    if not varying.any() or amplification is not None:
-        return start
-    largest = float(np.abs(surplus[:, varying]).max())
-    candidate = start
-    for k in (1 + start.amplification) * np.geomspace(1, 100, 25) - 1:
-        # a larger amplification needs smaller steps, or the exponents would not describe the factors
-        eta = step_size or float(np.clip(LARGEST_CHANGE / ((1 + k) * largest), SMALLEST_STEP, start.step_size))
-        candidate = WashSettings(eta, float(k), start.scaling)
-        both = effect_exponents(eta, _amplified(slopes, evidence, candidate, critical)[:, varying])
-        if both.max() * program.sweeps * program.environments < -CLEARLY or eta <= SMALLEST_STEP:
-            break
-    return candidate
+class _Washing(NamedTuple):
+    """The choice of step size and amplification."""
+
+    evidence: Evidence
+    program: Program
+    critical: float
+    settings: SearchSettings
+
+    def candidates(self) -> list[WashSettings]:
+        """Strengths from one that spares almost all features to one that spares almost none, for both scalings."""
+        step_size, amplification = self.settings.step_size, self.settings.amplification
+        start = tolerant_slopes(self.evidence, LinearModel(np.zeros(self.evidence.dimension), 0.0))
+        surplus = self._surplus(start, 0.0)
+        largest = float(np.abs(surplus).max())
+        if largest == 0:  # one environment, or none that differ: nothing to amplify
+            return [WashSettings(step_size or LARGEST_STEP, amplification or 0.0, 0.0)]
+        strengths = washing_strength(self.evidence.weights @ np.asarray(start.gradient), np.mean(surplus**2, 0))
+        strengths = strengths[np.isfinite(strengths) & (strengths > 0)]
+        highest = LARGEST_CHANGE**2 / (largest**2 * SMALLEST_STEP)
+        # where all that varies has no mean effect at all, nothing grows and any strength will do
+        weakest, strongest = (strengths.min(), strengths.max()) if len(strengths) else (0.0, 0.0)
+        low = float(np.clip(weakest / 4, 1.0, highest / 10))
+        high = float(np.clip(strongest * 4, 10 * low, highest))
+        found = []
+        for strength in np.geomspace(low, high, STRENGTHS):
+            eta = step_size or float(np.clip(LARGEST_CHANGE**2 / (strength * largest**2), SMALLEST_STEP, LARGEST_STEP))
+            k = max(np.sqrt(strength / eta) - 1, 0.0) if amplification is None else amplification
+            found += [WashSettings(eta, float(k), scaling) for scaling in (0.0, 1.0)]
+        return list(dict.fromkeys(found))
+
+    def finalists(
+        self, fitted: LinearModel, selected: np.ndarray, runs: list[tuple[WashSettings, CoefficientPaths]]
+    ) -> list[WashSettings]:
+        """For each scaling the candidate whose runs came closest to the set, as it is and with clear exponents."""
+        found = []
+        for scaling in sorted({candidate.scaling for candidate, _ in runs}):
+            own = [run for run in runs if run[0].scaling == scaling]
+            nearest, _ = max(own, key=lambda run: _agreement(run[1], selected))
+            found += [self._clear(fitted, selected, nearest), nearest]
+        return list(dict.fromkeys(found))
+
+    def exponents(self, slopes: Slopes, fitted: LinearModel, candidate: WashSettings) -> np.ndarray:
+        """(features,): the exponent of the factor that carries the coefficient, or the larger one if it is zero."""
+        both = effect_exponents(candidate.step_size, self._amplified(slopes, candidate))
+        w = fitted.coefficients
+        return np.where(w > 0, both[0], np.where(w < 0, both[1], both.max(0)))
+
+    def _amplified(self, slopes: Slopes, candidate: WashSettings) -> np.ndarray:
+        k, scaling = candidate.amplification, candidate.scaling
+        return np.asarray(amplified(slopes, self.evidence.weights, k, scaling, self.critical))
+
+    def _surplus(self, slopes: Slopes, scaling: float) -> np.ndarray:
+        """(environments, features): what an amplification of 1 adds to the gradients."""
+        plain, once = (self._amplified(slopes, WashSettings(0.0, k, scaling)) for k in (0.0, 1.0))
+        return once - plain
+
+    def _clear(self, fitted: LinearModel, selected: np.ndarray, start: WashSettings) -> WashSettings:
+        """The smallest amplification, from that of `start` on, that clearly washes out every effect that varies."""
+        slopes = tolerant_slopes(self.evidence, fitted)
+        surplus = self._surplus(slopes, start.scaling)
+        varying = ~selected & (np.abs(surplus).max(0) > 0)
+        if not varying.any() or self.settings.amplification is not None:
+            return start
+        largest = float(np.abs(surplus[:, varying]).max())
+        candidate = start
+        for k in (1 + start.amplification) * np.geomspace(1, 100, 25) - 1:
+            # a larger amplification needs smaller steps, or the exponents would not describe the factors
+            eta = float(np.clip(LARGEST_CHANGE / ((1 + k) * largest), SMALLEST_STEP, start.step_size))
+            candidate = WashSettings(self.settings.step_size or eta, float(k), start.scaling)
+            both = effect_exponents(candidate.step_size, self._amplified(slopes, candidate)[:, varying])
+            visits = self.program.sweeps * self.program.environments
+            if both.max() * visits < -CLEARLY or candidate.step_size <= SMALLEST_STEP:
+                break
+        return candidate

@@ -1,0 +1,79 @@
+"""Effects in each environment, and how much they vary, as tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.losses import Slopes
+
+# An environment hardly measures an effect if its standard error is this many times the median one: the environment has
+# few rows, or the feature hardly moves in it.
+HARDLY_MEASURED = 3.0
+# A feature stands still in an environment if its variance is below this share of the largest one: rounding leaves some.
+STANDS_STILL = 1e-9
+
+
+def effect_table(slopes: Slopes, coefficients: np.ndarray, names: Sequence[str], labels: Sequence[Any]) -> pd.DataFrame:
+    """Environments x features: the coefficient that each feature would have in each environment, all others as fitted.
+
+    Args:
+        slopes: at the fit.
+        coefficients: of the fit.
+        names: of the features.
+        labels: of the environments.
+    """
+    curvature = np.asarray(slopes.curvature)
+    own = coefficients - np.asarray(slopes.gradient) / np.where(curvature > 0, curvature, np.nan)
+    return pd.DataFrame(own, index=pd.Index(list(labels), name="environment"), columns=list(names))
+
+
+def well_measured(slopes: Slopes) -> np.ndarray:
+    """(environments, features): where an environment says something about the range of an effect."""
+    curvature, variance = np.asarray(slopes.curvature), np.asarray(slopes.variance)
+    moves = (curvature > STANDS_STILL * curvature.max(axis=0)) & (variance >= 0)
+    error = np.sqrt(np.where(moves, variance, 0.0)) / np.where(moves, curvature, 1.0)
+    typical = np.ma.median(np.ma.array(error, mask=~moves), axis=0).filled(np.inf)
+    return moves & (error <= HARDLY_MEASURED * typical)
+
+
+def stability_table(effects: pd.DataFrame, kind: str, **columns: np.ndarray) -> pd.DataFrame:
+    """Features x (coefficient, exponent, range of the effect, spread, varies, survived).
+
+    Args:
+        effects: environments x features; NaN where an effect is not measured.
+        kind: what a row is: feature or direction.
+        columns: coefficient, exponent, spread, varies and survived, each (features,).
+
+    Example:
+        >>> effects = pd.DataFrame({"x0": [1.0, 3.0]})
+        >>> one = dict.fromkeys(("coefficient", "exponent", "spread", "varies", "survived"), np.ones(1))
+        >>> stability_table(effects, "feature", **one)["effect_range"].tolist()
+        [2.0]
+    """
+    low, high = effects.min(), effects.max()
+    ranges = {"lowest_effect": low, "highest_effect": high, "effect_range": high - low}
+    order = ("coefficient", "exponent", *ranges, "spread", "varies", "survived")
+    found = columns | ranges
+    return pd.DataFrame({name: found[name] for name in order}, index=pd.Index(effects.columns, name=kind))
+
+
+def effect_spread(slopes: Slopes) -> np.ndarray:
+    """(features,): the standard deviation of each effect over environments that sampling error does not explain.
+
+    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
+
+    Example, effects 1 and 3, both measured exactly:
+        >>> ones = np.ones((2, 1))
+        >>> effect_spread(Slopes(np.array([[-1.0], [-3.0]]), ones[:, 0], ones, 1e-12 * ones)).round(3).tolist()
+        [1.414]
+    """
+    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
+    measured = (curvature > 0) & (variance > 0)
+    effect = gradient / np.where(measured, curvature, 1.0)
+    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
+    total = np.maximum(precision.sum(0), 1e-300)
+    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
+    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
+    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))

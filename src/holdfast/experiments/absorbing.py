@@ -177,51 +177,30 @@ def claims(data: xr.Dataset) -> list[Claim]:
     end = sgd.isel(step=-1)
     over = int((end["product_rank"].values[inside] > 1 + CHOSEN.slack).sum())
     return [
-        claim(
-            "absorbing-entered",
-            "Wang and Jacot, theorem",
-            "SGD enters B_1.",
-            measured=proportion(int(inside.sum()), runs),
-            allowed=(0.75, 1),
-            why="share of the runs that were inside at some step",
-        ),
-        claim(
-            "absorbing-closed",
-            "Wang and Jacot, theorem",
-            "SGD does not leave B_1.",
-            measured=proportion(int((sgd["exits"].values > 0).sum()), runs),
-            allowed=(0, 0.25),
-            why=f"share of the runs that ever left: {int((sgd['exits'].values > 0).sum())} of {runs}; for "
-            f"{int(closed.sel(algorithm='SGD').sum())} of {tried} constants that were tried no run leaves and most "
-            "enter",
-        ),
-        claim(
-            "absorbing-every-step",
-            "Wang and Jacot, theorem",
-            "None of the steps that SGD might take from the states it visits in B_1 leads out.",
-            measured=proportion(left, max(steps, 1)),
-            allowed=(0, 0.001),
-            why=f"share of steps that lead out, all three entries tried: {left} of {steps:,}",
-        ),
-        claim(
-            "absorbing-sde",
-            "Wang and Jacot, conclusion",
-            "For the continuous approximation B_1 is not closed: some runs leave it.",
-            settings=f"{SUMMARY}, {constants}, Euler-Maruyama with 8 substeps",
-            measured=proportion(int(((sde["exits"].values > 0) | sde["diverged"].values.astype(bool)).sum()), runs),
-            allowed=(0.01, 1),
-            why="share of the runs that ever left or diverged; the search found "
-            f"{int(closed.sel(algorithm='SDE').sum())} of {tried} constants for which none does and most enter",
-        ),
-        claim(
-            "absorbing-lemma",
-            "Wang and Jacot, lemma",
-            "In B_1 the approximate rank of the product is at most 1 + eps2.",
-            measured=proportion(over, max(int(inside.sum()), 1)),
-            allowed=(0, 0.25),
-            why="share of the runs above it at the end; SGD at constant step size is near a critical point, not at one",
-        ),
-    ]
+        claim("absorbing-entered", "Wang and Jacot, theorem", "SGD enters B_1.",
+              measured=proportion(int(inside.sum()), runs), allowed=(0.75, 1),
+              why="share of the runs that were inside at some step"),
+        claim("absorbing-closed", "Wang and Jacot, theorem", "SGD does not leave B_1.",
+              measured=proportion(int((sgd["exits"].values > 0).sum()), runs), allowed=(0, 0.25),
+              why=f"share of the runs that ever left: {int((sgd['exits'].values > 0).sum())} of {runs}; for "
+              f"{int(closed.sel(algorithm='SGD').sum())} of {tried} constants that were tried no run leaves and most "
+              "enter"),
+        claim("absorbing-every-step", "Wang and Jacot, theorem",
+              "None of the steps that SGD might take from the states it visits in B_1 leads out.",
+              measured=proportion(left, max(steps, 1)), allowed=(0, 0.001),
+              why=f"share of steps that lead out, all three entries tried: {left} of {steps:,}"),
+        claim("absorbing-sde", "Wang and Jacot, conclusion",
+              "For the continuous approximation B_1 is not closed: some runs leave it.",
+              settings=f"{SUMMARY}, {constants}, Euler-Maruyama with 8 substeps",
+              measured=proportion(int(((sde["exits"].values > 0) | sde["diverged"].values.astype(bool)).sum()), runs),
+              allowed=(0.01, 1), why="share of the runs that ever left or diverged; the search found "
+              f"{int(closed.sel(algorithm='SDE').sum())} of {tried} constants for which none does and most enter"),
+        claim("absorbing-lemma", "Wang and Jacot, lemma",
+              "In B_1 the approximate rank of the product is at most 1 + eps2.",
+              measured=proportion(over, max(int(inside.sum()), 1)), allowed=(0, 0.25),
+              why="share of the runs above it at the end; SGD at constant step size is near a critical point, "
+              "not at one"),
+    ]  # fmt: skip
 
 
 EXPERIMENT = Experiment(TITLES["absorbing"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

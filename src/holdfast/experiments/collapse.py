@@ -86,23 +86,13 @@ def claims(data: xr.Dataset) -> list[Claim]:
     wait = f"mean waiting time {1 / rate.value:,.0f} steps" if rate.value else "none did"
     source = "Wang and Jacot, theorem with r = 0"
     return [
-        claim(
-            "collapse-sgd",
-            source,
-            "At constant step size and ridge SGD collapses to rank 0.",
-            measured=proportion(int(sgd["jumped"].sum()), seeds),
-            allowed=(0.75, 1),
-            why=f"share of the runs that sat at rank 1 and then fell to 0; {wait}; {rose} of {seeds} rose again",
-        ),
-        claim(
-            "collapse-gradient-descent",
-            source,
-            "Gradient descent does not.",
-            measured=proportion(int(descent["jumped"].sum()), seeds),
-            allowed=(0, 0.1),
-            why="share of the runs that fell from rank 1 to 0",
-        ),
-    ]
+        claim("collapse-sgd", source, "At constant step size and ridge SGD collapses to rank 0.",
+              measured=proportion(int(sgd["jumped"].sum()), seeds), allowed=(0.75, 1),
+              why=f"share of the runs that sat at rank 1 and then fell to 0; {wait}; {rose} of {seeds} rose again"),
+        claim("collapse-gradient-descent", source, "Gradient descent does not.",
+              measured=proportion(int(descent["jumped"].sum()), seeds), allowed=(0, 0.1),
+              why="share of the runs that fell from rank 1 to 0"),
+    ]  # fmt: skip
 
 
 EXPERIMENT = Experiment(TITLES["collapse"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

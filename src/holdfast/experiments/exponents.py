@@ -211,71 +211,45 @@ def claims(data: xr.Dataset) -> list[Claim]:
     inside = (rates["rate"] - rates["exponent"]).abs() <= WIDE * rates["standard_error"]
     source = "sharp threshold of this project"
     thresholds = [
-        claim(
-            f"exponents-threshold-{step_size:g}",
-            source,
-            f"At step size {step_size:g} the spurious signal turns from growing to dying at the analytic threshold.",
-            settings=f"population, s=1, T={LONG}, alpha={ROOM:g}",
-            measured=bootstrap(data["growth"].sel(step_size=step_size).transpose("seed", ...).values, _threshold),
-            allowed=(0.97, 1.03),
-            why=f"measured threshold over {float(two_point_threshold(step_size, BIAS)):.3f}",
-        )
+        claim(f"exponents-threshold-{step_size:g}", source,
+              f"At step size {step_size:g} the spurious signal turns from growing to dying at the analytic threshold.",
+              settings=f"population, s=1, T={LONG}, alpha={ROOM:g}",
+              measured=bootstrap(data["growth"].sel(step_size=step_size).transpose("seed", ...).values, _threshold),
+              allowed=(0.97, 1.03), why=f"measured threshold over {float(two_point_threshold(step_size, BIAS)):.3f}")
         for step_size in STEP_SIZES
-    ]
+    ]  # fmt: skip
     right, total = quantiles_within_error(data)
     below, above = (data["diverged"].sel(relative_step_size=side) for side in SIDES)
     floor = residual_floor(environments.two_point(BIAS, 8.0), STEP_SIZE, SAMPLED.dimension, 2000)
     residual = median(data["residual"])
     return [
-        claim(
-            "exponents-growth",
-            source,
-            "A small spurious direction grows or shrinks at the rate of its Lyapunov exponent.",
-            settings=f"{PROBLEMS} random problems, population, T={STEPS}: tables, uniform and normal strengths",
-            measured=proportion(int(inside.sum()), PROBLEMS),
-            allowed=(0.8, 1.0),
-            why=f"share of problems whose interval (95 % for all together) holds the exponent; "
-            f"correlation {np.corrcoef(rates['exponent'], rates['rate'])[0, 1]:.4f}",
-        ),
+        claim("exponents-growth", source,
+              "A small spurious direction grows or shrinks at the rate of its Lyapunov exponent.",
+              settings=f"{PROBLEMS} random problems, population, T={STEPS}: tables, uniform and normal strengths",
+              measured=proportion(int(inside.sum()), PROBLEMS), allowed=(0.8, 1.0),
+              why=f"share of problems whose interval (95 % for all together) holds the exponent; "
+              f"correlation {np.corrcoef(rates['exponent'], rates['rate'])[0, 1]:.4f}"),
         *thresholds,
-        claim(
-            "exponents-quantiles",
-            source,
-            "log Q^2 after T steps has the quantiles of a sum of T independent logarithms.",
-            settings=f"population, eta={STEP_SIZE}, T={FINITE}, {data.sizes['run']} runs of each law, "
-            f"quantiles {QUANTILES}",
-            measured=proportion(right, total),
-            allowed=(0.75, 1.0),
-            why=f"{right} of {total} quantiles lie within {WIDE} standard errors",
-        ),
-        claim(
-            "exponents-bounded",
-            source,
-            "Just below the step size at which it loses its bound, the iteration never diverges.",
-            settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[0]} of that step size",
-            measured=proportion(int(below.sum()), below.size),
-            allowed=(0.0, 0.05),
-            why=f"{int(below.sum())} of {below.size} runs diverged",
-        ),
-        claim(
-            "exponents-unbounded",
-            source,
-            "Just above it, some runs diverge.",
-            settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[1]} of that step size",
-            measured=proportion(int(above.sum()), above.size),
-            allowed=(1e-4, 1.0),
-            why=f"{int(above.sum())} of {above.size} runs diverged",
-        ),
-        claim(
-            "exponents-sampling-floor",
-            "sampling error of this project",
-            "Sampling error sustains a residual of eta d E S^2 / (2 m (2 - eta)).",
-            settings="d=30, r1=r2=1, m=2000, eta=0.05, s=1, M=8, T=300, symmetric measurements, exact law",
-            measured=Estimate(*(value / floor for value in residual)),
-            allowed=(0.8, 1.2),
-            why=f"median residual over the predicted {floor:.3g}",
-        ),
-    ]
+        claim("exponents-quantiles", source,
+              "log Q^2 after T steps has the quantiles of a sum of T independent logarithms.",
+              settings=f"population, eta={STEP_SIZE}, T={FINITE}, {data.sizes['run']} runs of each law, "
+              f"quantiles {QUANTILES}", measured=proportion(right, total), allowed=(0.75, 1.0),
+              why=f"{right} of {total} quantiles lie within {WIDE} standard errors"),
+        claim("exponents-bounded", source,
+              "Just below the step size at which it loses its bound, the iteration never diverges.",
+              settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[0]} of that step size",
+              measured=proportion(int(below.sum()), below.size), allowed=(0.0, 0.05),
+              why=f"{int(below.sum())} of {below.size} runs diverged"),
+        claim("exponents-unbounded", source, "Just above it, some runs diverge.",
+              settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[1]} of that step size",
+              measured=proportion(int(above.sum()), above.size), allowed=(1e-4, 1.0),
+              why=f"{int(above.sum())} of {above.size} runs diverged"),
+        claim("exponents-sampling-floor", "sampling error of this project",
+              "Sampling error sustains a residual of eta d E S^2 / (2 m (2 - eta)).",
+              settings="d=30, r1=r2=1, m=2000, eta=0.05, s=1, M=8, T=300, symmetric measurements, exact law",
+              measured=Estimate(*(value / floor for value in residual)), allowed=(0.8, 1.2),
+              why=f"median residual over the predicted {floor:.3g}"),
+    ]  # fmt: skip
 
 
 EXPERIMENT = Experiment(TITLES["exponents"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -140,72 +140,41 @@ def claims(data: xr.Dataset) -> list[Claim]:
         "lemma_4": "||E(X) Z|| is at most delta ||X||_* ||Z||.",
     }
     return [
-        Claim(
-            "isometry-measurements",
-            "definition 1 and section 3.2",
-            "The isometry constant falls like m^(-1/2) with the number of measurements.",
-            f"{SUMMARY}, m=1000 to 8000",
-            bootstrap(data["delta_by_count"].transpose("seed", "count").values, _slope(COUNTS)),
-            (-0.55, -0.45),
-            Verdict.HOLDS,
-            "log-log slope; delta is the largest deviation found, a lower bound",
-        ),
-        Claim(
-            "isometry-any-matrix",
-            "definition 1 and assumption 3",
-            "Symmetric Gaussian measurements are nearly isometric on ANY matrix of low rank.",
-            f"symmetric Gaussian, d={DIMENSION}, m={LEMMA_COUNT}",
-            median(data["antisymmetric"].values),
-            (-np.inf, 0.5),
-            Verdict.DOES_NOT_HOLD,
-            "deviation at an antisymmetric matrix of rank 2, which they cannot see; only symmetric matrices are needed",
-        ),
+        Claim("isometry-measurements", "definition 1 and section 3.2",
+              "The isometry constant falls like m^(-1/2) with the number of measurements.",
+              f"{SUMMARY}, m=1000 to 8000",
+              bootstrap(data["delta_by_count"].transpose("seed", "count").values, _slope(COUNTS)), (-0.55, -0.45),
+              Verdict.HOLDS, "log-log slope; delta is the largest deviation found, a lower bound"),
+        Claim("isometry-any-matrix", "definition 1 and assumption 3",
+              "Symmetric Gaussian measurements are nearly isometric on ANY matrix of low rank.",
+              f"symmetric Gaussian, d={DIMENSION}, m={LEMMA_COUNT}", median(data["antisymmetric"].values),
+              (-np.inf, 0.5), Verdict.DOES_NOT_HOLD,
+              "deviation at an antisymmetric matrix of rank 2, which they cannot see; only symmetric matrices are "
+              "needed"),
         *(
-            Claim(
-                name.replace("_", "-"),
-                f"{name.replace('_', ' ')}, appendix A.1",
-                statements[name],
-                f"{SUMMARY}, m={LEMMA_COUNT}, delta sought at rank {2 * RANK}",
-                bootstrap(ratios.sel(lemma=name).values, np.max),
-                (-np.inf, 1),
-                Verdict.HOLDS_WITH_OUR_CHOICE,
-                "largest ratio over seeds, by ascent; delta at twice the rank is our reading; random matrices reach "
-                f"{float(sampled.sel(lemma=name).max()):.2f}",
-            )
+            Claim(name.replace("_", "-"), f"{name.replace('_', ' ')}, appendix A.1", statements[name],
+                  f"{SUMMARY}, m={LEMMA_COUNT}, delta sought at rank {2 * RANK}",
+                  bootstrap(ratios.sel(lemma=name).values, np.max), (-np.inf, 1), Verdict.HOLDS_WITH_OUR_CHOICE,
+                  "largest ratio over seeds, by ascent; delta at twice the rank is our reading; random matrices reach "
+                  f"{float(sampled.sel(lemma=name).max()):.2f}")
             for name in LEMMAS
         ),
-        Claim(
-            "lemma-1-same-rank",
-            "lemma 1, appendix A.1",
-            "Lemma 1 needs the isometry at rank r only, as printed.",
-            f"symmetric Gaussian, d=2, r=1, m={PLANAR_COUNT}, all directions on a grid of half a degree",
-            bootstrap((data["planar"] > PLANAR_MARK).mean("draw").values, np.mean),
-            (-np.inf, 0),
-            Verdict.DOES_NOT_HOLD,
-            f"share of draws with <E(X), Y> > delta_1, by up to {float(data['planar'].max()):.2f} times; "
-            "the theorem asks for rank 4 (r1 + r2), so nothing breaks",
-        ),
-        Claim(
-            "lemma-20-printed",
-            "lemma 20, eq. 121",
-            "With truncation at R = log(1/delta) rank-one measurements average to 2A + tr(A) I within delta ||A||_*.",
-            f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
-            median(data["truncated"].sel(radius=PRINTED).values),
-            (-np.inf, 1),
-            Verdict.DOES_NOT_HOLD,
-            "deviation / delta; the truncated tail alone, E g^4 1(g^2 > R) = 1.40, is 140 times delta at A = u u^T",
-        ),
-        Claim(
-            "lemma-20-larger-radius",
-            "lemma 20, eq. 121",
-            f"The same with R = {OURS:g} log(1/delta).",
-            f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
-            median(data["truncated"].sel(radius=OURS).values),
-            (-np.inf, 1),
-            Verdict.HOLDS_WITH_OUR_CHOICE,
-            "median over seeds of deviation / delta, with far fewer measurements than the lemma asks for",
-        ),
-    ]
+        Claim("lemma-1-same-rank", "lemma 1, appendix A.1", "Lemma 1 needs the isometry at rank r only, as printed.",
+              f"symmetric Gaussian, d=2, r=1, m={PLANAR_COUNT}, all directions on a grid of half a degree",
+              bootstrap((data["planar"] > PLANAR_MARK).mean("draw").values, np.mean), (-np.inf, 0),
+              Verdict.DOES_NOT_HOLD,
+              f"share of draws with <E(X), Y> > delta_1, by up to {float(data['planar'].max()):.2f} times; "
+              "the theorem asks for rank 4 (r1 + r2), so nothing breaks"),
+        Claim("lemma-20-printed", "lemma 20, eq. 121",
+              "With truncation at R = log(1/delta) rank-one measurements average to 2A + tr(A) I within delta ||A||_*.",
+              f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
+              median(data["truncated"].sel(radius=PRINTED).values), (-np.inf, 1), Verdict.DOES_NOT_HOLD,
+              "deviation / delta; the truncated tail alone, E g^4 1(g^2 > R) = 1.40, is 140 times delta at A = u u^T"),
+        Claim("lemma-20-larger-radius", "lemma 20, eq. 121", f"The same with R = {OURS:g} log(1/delta).",
+              f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
+              median(data["truncated"].sel(radius=OURS).values), (-np.inf, 1), Verdict.HOLDS_WITH_OUR_CHOICE,
+              "median over seeds of deviation / delta, with far fewer measurements than the lemma asks for"),
+    ]  # fmt: skip
 
 
 def _slope(counts: tuple[int, ...]) -> Callable[[np.ndarray], float]:

@@ -194,56 +194,32 @@ def claims(data: xr.Dataset) -> list[Claim]:
     rises, count = int(deep["rose"].sum()), int(deep["sat"].sum())
     sgd, gd = cell("ridge", "sgd", depth=4, ridge=0.0095), cell("ridge", "gradient-descent", depth=4, ridge=0.0095)
     return [
-        claim(
-            "jump-rates-step-size",
-            "Wang and Jacot, theorem",
-            "Jumps come from the finite step size: they are more frequent at a larger one.",
-            settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
-            measured=_ratio(jump_rate(fast), jump_rate(slow)),
-            allowed=(2, np.inf),
-            why="ratio of the rates, with the widest interval",
-        ),
-        claim(
-            "jump-rates-width",
-            "this project",
-            "The rate does not depend on the width of a wide enough network.",
-            settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
-            measured=_ratio(jump_rate(wide), jump_rate(narrow)),
-            allowed=(1 / 3, 3),
-            why="ratio of the rates, with the widest interval",
-        ),
-        claim(
-            "jump-rates-one-way",
-            "Wang and Jacot, theorem",
-            "With three or more layers no rank ever rises.",
-            settings=f"all cells with L = 3, 4, 5, {SUMMARY}",
-            measured=proportion(rises, max(count, 1)),
-            allowed=(0, 0.01),
-            why=f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
-        ),
-        claim(
-            "jump-rates-two-layers",
-            "Wang and Jacot, theorem",
-            "With two layers no rank ever rises.",
-            settings=f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
-            measured=proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)),
-            allowed=(0, 0.05),
-            recorded=Verdict.DOES_NOT_HOLD,
-            why="share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
-            "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
-            "holds it",
-        ),
-        claim(
-            "jump-rates-depth",
-            "this project",
-            "In four layers SGD stays at rank 2 where gradient descent leaves it.",
-            settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}",
-            measured=_share(sgd),
-            allowed=(0, 0.2),
-            why=f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
-            "second direction alive: jumps that gradient descent cannot make need depth 3",
-        ),
-    ]
+        claim("jump-rates-step-size", "Wang and Jacot, theorem",
+              "Jumps come from the finite step size: they are more frequent at a larger one.",
+              settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
+              measured=_ratio(jump_rate(fast), jump_rate(slow)), allowed=(2, np.inf),
+              why="ratio of the rates, with the widest interval"),
+        claim("jump-rates-width", "this project", "The rate does not depend on the width of a wide enough network.",
+              settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
+              measured=_ratio(jump_rate(wide), jump_rate(narrow)), allowed=(1 / 3, 3),
+              why="ratio of the rates, with the widest interval"),
+        claim("jump-rates-one-way", "Wang and Jacot, theorem", "With three or more layers no rank ever rises.",
+              settings=f"all cells with L = 3, 4, 5, {SUMMARY}", measured=proportion(rises, max(count, 1)),
+              allowed=(0, 0.01),
+              why=f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}"),
+        claim("jump-rates-two-layers", "Wang and Jacot, theorem", "With two layers no rank ever rises.",
+              settings=f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
+              measured=proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), allowed=(0, 0.05),
+              recorded=Verdict.DOES_NOT_HOLD,
+              why="share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
+              "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
+              "holds it"),
+        claim("jump-rates-depth", "this project",
+              "In four layers SGD stays at rank 2 where gradient descent leaves it.",
+              settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}", measured=_share(sgd), allowed=(0, 0.2),
+              why=f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
+              "second direction alive: jumps that gradient descent cannot make need depth 3"),
+    ]  # fmt: skip
 
 
 EXPERIMENT = Experiment(TITLES["jump_rates"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

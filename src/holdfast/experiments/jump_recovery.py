@@ -157,36 +157,21 @@ def claims(data: xr.Dataset) -> list[Claim]:
         medians = {name: float(np.median(values)) for name, values in errors.items()}
         noisy, plain, descent = VARIANTS
         found += [
-            claim(
-                f"jump-recovery-sgd-{depth}",
-                "Wang and Jacot, conclusion",
-                "Annealed SGD with label noise completes the matrix.",
-                settings=f"{settings}, label noise of variance {noise_variance:g}",
-                measured=shares[noisy],
-                allowed=(0.25, 1),
-                why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[noisy]:.2g}",
-            ),
-            claim(
-                f"jump-recovery-gradient-descent-{depth}",
-                "Wang and Jacot, conclusion",
-                "Gradient descent with the same schedule does not.",
-                settings=settings,
-                measured=shares[descent],
-                allowed=(0, 0.25),
-                why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[descent]:.2g}",
-            ),
-            claim(
-                f"jump-recovery-plain-{depth}",
-                "this project",
-                "SGD without label noise completes the matrix as well.",
-                settings=settings,
-                measured=shares[plain],
-                allowed=(0.25, 1),
-                recorded=Verdict.DOES_NOT_HOLD,
-                why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[plain]:.2g}. One "
-                "entry a step of 160 is noise enough for 2 x 2, not here",
-            ),
-        ]
+            claim(f"jump-recovery-sgd-{depth}", "Wang and Jacot, conclusion",
+                  "Annealed SGD with label noise completes the matrix.",
+                  settings=f"{settings}, label noise of variance {noise_variance:g}", measured=shares[noisy],
+                  allowed=(0.25, 1),
+                  why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[noisy]:.2g}"),
+            claim(f"jump-recovery-gradient-descent-{depth}", "Wang and Jacot, conclusion",
+                  "Gradient descent with the same schedule does not.", settings=settings, measured=shares[descent],
+                  allowed=(0, 0.25),
+                  why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[descent]:.2g}"),
+            claim(f"jump-recovery-plain-{depth}", "this project",
+                  "SGD without label noise completes the matrix as well.", settings=settings, measured=shares[plain],
+                  allowed=(0.25, 1), recorded=Verdict.DOES_NOT_HOLD,
+                  why=f"share of the runs with a test error below {COMPLETED}; the median is {medians[plain]:.2g}. One "
+                  "entry a step of 160 is noise enough for 2 x 2, not here"),
+        ]  # fmt: skip
     return found
 
 

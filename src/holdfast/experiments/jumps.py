@@ -243,71 +243,40 @@ def claims(data: xr.Dataset) -> list[Claim]:
     factor = median(factors) if len(factors) >= 6 else Estimate(1.0, 0.0, np.inf)
     relative = jump_rate(fine).value / max(jump_rate(sgd).value, np.finfo(float).tiny)
     return [
-        claim(
-            "jumps-happen",
-            "Wang and Jacot, figure",
-            "SGD jumps from rank 2 to rank 1 after having sat at rank 2.",
-            measured=proportion(jumped, seeds),
-            allowed=(0.8, 1.0),
-            why=f"share of the runs; mean waiting time {wait.value:,.0f} steps ({wait.low:,.0f} to {wait.high:,.0f})",
-        ),
-        claim(
-            "jumps-one-way",
-            "Wang and Jacot, theorem",
-            "No run jumps back to a higher rank.",
-            measured=proportion(int(sgd["rose"].sum()), seeds),
-            allowed=(0, 0.05),
-            why=f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}",
-        ),
-        claim(
-            "jumps-gradient-descent",
-            "Wang and Jacot, figure",
-            "Gradient descent from the same starts stays at rank 2.",
-            measured=proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds),
-            allowed=(0, 0.05),
-            why=f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
-            f"{int(gd['sat'].sum())} of {seeds} sat",
-        ),
-        claim(
-            "jumps-offshoots",
-            "Wang and Jacot, figure",
-            "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
-            settings=f"{SUMMARY}; offshoots with eta=0.2, lambda=2e-4, 20,000 steps",
-            measured=factor,
-            allowed=(100, np.inf),
-            why=f"median over runs of the ratio of medians; the smallest is {factors.min(initial=np.inf):.3g}",
-        ),
-        claim(
-            "jumps-sde",
-            "Wang and Jacot, conclusion",
-            "The continuous approximation does not jump.",
-            settings="the same, Euler-Maruyama with 8 substeps, T=10,000",
-            measured=proportion(int(fine["jumped"].sum()), seeds),
-            allowed=(0, 0.05),
-            recorded=Verdict.DOES_NOT_HOLD,
-            why=f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} times "
-            "as often as SGD. What the equation lacks is the closed set, not the jump: its noise is unbounded",
-        ),
-        claim(
-            "jumps-sde-diverges",
-            "Wang and Jacot, conclusion",
-            "SGD stays in a bounded region where its continuous approximation does not.",
-            settings="the same, Euler-Maruyama with 1 substep, T=40,000",
-            measured=proportion(int(coarse["diverged"].sum()), seeds),
-            allowed=(0.05, 1.0),
-            why=f"share of the SDE runs that diverge; with 8 substeps {int(fine['diverged'].sum())} of {seeds} in "
-            f"10,000 steps, of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000",
-        ),
-        claim(
-            "jumps-batch",
-            "this project",
-            "Averaging two entries a step makes jumps rare.",
-            settings="the same, mini-batches of 2 with replacement, T=50,000",
-            measured=proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds),
-            allowed=(0, 0.1),
-            why="share of the runs that jump: it is the noise that carries a run over the barrier",
-        ),
-    ]
+        claim("jumps-happen", "Wang and Jacot, figure", "SGD jumps from rank 2 to rank 1 after having sat at rank 2.",
+              measured=proportion(jumped, seeds), allowed=(0.8, 1.0),
+              why=f"share of the runs; mean waiting time {wait.value:,.0f} steps "
+              f"({wait.low:,.0f} to {wait.high:,.0f})"),
+        claim("jumps-one-way", "Wang and Jacot, theorem", "No run jumps back to a higher rank.",
+              measured=proportion(int(sgd["rose"].sum()), seeds), allowed=(0, 0.05),
+              why=f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}"),
+        claim("jumps-gradient-descent", "Wang and Jacot, figure",
+              "Gradient descent from the same starts stays at rank 2.",
+              measured=proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds),
+              allowed=(0, 0.05),
+              why=f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
+              f"{int(gd['sat'].sum())} of {seeds} sat"),
+        claim("jumps-offshoots", "Wang and Jacot, figure",
+              "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
+              settings=f"{SUMMARY}; offshoots with eta=0.2, lambda=2e-4, 20,000 steps", measured=factor,
+              allowed=(100, np.inf),
+              why=f"median over runs of the ratio of medians; the smallest is {factors.min(initial=np.inf):.3g}"),
+        claim("jumps-sde", "Wang and Jacot, conclusion", "The continuous approximation does not jump.",
+              settings="the same, Euler-Maruyama with 8 substeps, T=10,000",
+              measured=proportion(int(fine["jumped"].sum()), seeds), allowed=(0, 0.05), recorded=Verdict.DOES_NOT_HOLD,
+              why=f"share of the runs that jump, before they diverge if they do; per step they jump {relative:.2g} "
+              "times as often as SGD. What the equation lacks is the closed set, not the jump: its noise is unbounded"),
+        claim("jumps-sde-diverges", "Wang and Jacot, conclusion",
+              "SGD stays in a bounded region where its continuous approximation does not.",
+              settings="the same, Euler-Maruyama with 1 substep, T=40,000",
+              measured=proportion(int(coarse["diverged"].sum()), seeds), allowed=(0.05, 1.0),
+              why=f"share of the SDE runs that diverge; with 8 substeps {int(fine['diverged'].sum())} of {seeds} in "
+              f"10,000 steps, of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000"),
+        claim("jumps-batch", "this project", "Averaging two entries a step makes jumps rare.",
+              settings="the same, mini-batches of 2 with replacement, T=50,000",
+              measured=proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds), allowed=(0, 0.1),
+              why="share of the runs that jump: it is the noise that carries a run over the barrier"),
+    ]  # fmt: skip
 
 
 EXPERIMENT = Experiment(TITLES["jumps"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -271,18 +271,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
     agreement = proportion(int((at_end == expected)[stable].sum()), int(stable.sum()))
     washed = at_end[(expected == Region.INVARIANT_ONLY) & stable]
     return [
-        Claim(
-            "phase-agreement",
-            "sharp threshold and finite-time law",
-            "The finite-time law names the region of a setting.",
-            SUMMARY,
-            agreement,
-            (0.9, 1.0),
-            Verdict.HOLDS_WITH_OUR_CHOICE,
-            f"share of cells below the loss of the bound; cells at the border may fall on either side "
-            f"({len(washed)} cells are expected to keep the invariant signal only)",
-        ),
-    ]
+        Claim("phase-agreement", "sharp threshold and finite-time law",
+              "The finite-time law names the region of a setting.", SUMMARY, agreement, (0.9, 1.0),
+              Verdict.HOLDS_WITH_OUR_CHOICE,
+              f"share of cells below the loss of the bound; cells at the border may fall on either side "
+              f"({len(washed)} cells are expected to keep the invariant signal only)"),
+    ]  # fmt: skip
 
 
 EXPERIMENT = Experiment(

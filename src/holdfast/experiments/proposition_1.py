@@ -89,52 +89,30 @@ def claims(data: xr.Dataset) -> list[Claim]:
     constants = _needed_constants(normalised, SMALL)
     beyond = _upper_share(normalised > LARGE)
     return [
-        claim(
-            "proposition-1-rate",
-            "proposition 1, section 3.2",
-            "At given ranks the overlap of random subspaces decays like d^(-1/2).",
-            measured=slope,
-            allowed=(-0.55, -0.45),
-            recorded=Verdict.HOLDS,
-            why="slope of the log of the median overlap against log d, averaged over the ranks",
-        ),
-        claim(
-            "proposition-1-upper",
-            "proposition 1, section 3.2",
-            "The overlap is at most a constant times sqrt((r1 + r2) / d), nearly always.",
-            measured=largest,
-            allowed=(-np.inf, 2.5),
-            why="99 % quantile of the ratio, worst over the grid; the constant 2.5 is ours, large ranks tend to "
-            "sqrt(2)",
-        ),
-        claim(
-            "proposition-1-lower",
-            "assumption 1, section 3.2",
-            "The overlap is of the exact order sqrt((r1 + r2) / d), not smaller.",
-            measured=smallest,
-            allowed=(0.25, np.inf),
-            why="least median of the ratio over the grid, 0.67 / sqrt(2) = 0.48 in theory at r1=r2=1; the 0.25 is ours",
-        ),
-        claim(
-            "proposition-1-large-t",
-            "proposition 1, eq. 5",
-            f"For t={LARGE:g} the overlap hardly ever exceeds t sqrt((r1 + r2) / d).",
-            settings=f"{SUMMARY}, r1=r2>=4",
-            measured=beyond,
-            allowed=(-np.inf, 0.01),
-            why="share of seeds, dimensions and ranks beyond the bound; t and the mark of 1 % are ours",
-        ),
-        claim(
-            "proposition-1-small-t",
-            "proposition 1, eq. 5",
-            f"One constant C1 serves all ranks at t={SMALL:g} too, as printed for every t.",
-            measured=growth,
-            allowed=(-np.inf, 0.2),
-            recorded=Verdict.DOES_NOT_HOLD,
-            why=f"slope of log(needed C1) against log(r1 + r2): {constants[0]:.2g} at rank 1, {constants[-1]:.2g} at "
-            "16, since the ratio tends to sqrt(2) > t; the proof's log 9 asks for a larger t",
-        ),
-    ]
+        claim("proposition-1-rate", "proposition 1, section 3.2",
+              "At given ranks the overlap of random subspaces decays like d^(-1/2).", measured=slope,
+              allowed=(-0.55, -0.45), recorded=Verdict.HOLDS,
+              why="slope of the log of the median overlap against log d, averaged over the ranks"),
+        claim("proposition-1-upper", "proposition 1, section 3.2",
+              "The overlap is at most a constant times sqrt((r1 + r2) / d), nearly always.", measured=largest,
+              allowed=(-np.inf, 2.5),
+              why="99 % quantile of the ratio, worst over the grid; the constant 2.5 is ours, large ranks tend to "
+              "sqrt(2)"),
+        claim("proposition-1-lower", "assumption 1, section 3.2",
+              "The overlap is of the exact order sqrt((r1 + r2) / d), not smaller.", measured=smallest,
+              allowed=(0.25, np.inf),
+              why="least median of the ratio over the grid, 0.67 / sqrt(2) = 0.48 in theory at r1=r2=1; the 0.25 is "
+              "ours"),
+        claim("proposition-1-large-t", "proposition 1, eq. 5",
+              f"For t={LARGE:g} the overlap hardly ever exceeds t sqrt((r1 + r2) / d).",
+              settings=f"{SUMMARY}, r1=r2>=4", measured=beyond, allowed=(-np.inf, 0.01),
+              why="share of seeds, dimensions and ranks beyond the bound; t and the mark of 1 % are ours"),
+        claim("proposition-1-small-t", "proposition 1, eq. 5",
+              f"One constant C1 serves all ranks at t={SMALL:g} too, as printed for every t.", measured=growth,
+              allowed=(-np.inf, 0.2), recorded=Verdict.DOES_NOT_HOLD,
+              why=f"slope of log(needed C1) against log(r1 + r2): {constants[0]:.2g} at rank 1, {constants[-1]:.2g} at "
+              "16, since the ratio tends to sqrt(2) > t; the proof's log 9 asks for a larger t"),
+    ]  # fmt: skip
 
 
 def _slope(overlaps: np.ndarray) -> float:

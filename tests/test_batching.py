@@ -98,7 +98,7 @@ def test_full_rows_weigh_all_alike(data):
     np.testing.assert_allclose(weights[np.asarray(data.environment) >= 0], 1 / 60, rtol=1e-6)
 
 
-def test_more_rows_than_there_are_need_replacement(data):
+def test_more_rows_than_the_data_set_has_need_replacement(data):
     with pytest.raises(ValueError, match=r"batch_size must be at most 20.*got 21"):
         batching.hetero_rows(data, 21)
     batching.hetero_rows(data, 21, replacement=True)

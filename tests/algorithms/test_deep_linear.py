@@ -24,7 +24,7 @@ def test_a_step_is_the_update_of_the_slides():
         np.testing.assert_allclose(new, (1 - 2 * 0.1 * 0.05) * old - 0.1 * slope, rtol=1e-6)
 
 
-def test_small_steps_preserve_the_balance():
+def test_small_steps_preserve_balance():
     """d/dt (W_{l+1}^T W_{l+1} - W_l W_l^T) = 0 without ridge: the change over a fixed time falls like the step size."""
 
     def drift(step_size):

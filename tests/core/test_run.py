@@ -8,8 +8,9 @@ import pytest
 
 from holdfast.core import run as run_module
 from holdfast.core.run import Run, run
+from holdfast.sensing.builder import SensingBuilder
 from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import SensingBuilder, execute
+from holdfast.sensing.simulation import execute
 
 SMALL = Settings(dimension=8, batch_size=100, steps=40, every=10, seeds=7, heterogeneity=3.0)
 

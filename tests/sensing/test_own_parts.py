@@ -18,7 +18,7 @@ from holdfast.cli import terminal
 from holdfast.core.run import _advance
 from holdfast.environments import Deviation, FiniteEnvironments, continuum, table, two_point
 from holdfast.sensing import names
-from holdfast.sensing.simulation import SensingBuilder
+from holdfast.sensing.builder import Parts, SensingBuilder
 from holdfast.theory import diagnose, exponents
 from holdfast.theory.regions import Region, predicted_region
 
@@ -129,23 +129,24 @@ def test_equal_parts_compile_once():
     changed = replace(SMALL, steps=7, bias=0.3)
     simulate(changed, environments=laplace, algorithm=heavy_ball, sweep={"momentum": [0.7]})
     assert _advance._cache_size() == before
-    parts = SensingBuilder.of(SMALL, environments=laplace, batching=hetero)
-    assert parts == SensingBuilder.of(changed, environments=laplace, batching=hetero)
-    assert parts != SensingBuilder.of(SMALL, environments=laplace, batching=in_turn)
+    parts = SensingBuilder.of(SMALL, Parts(laplace, hetero))
+    assert parts == SensingBuilder.of(changed, Parts(laplace, hetero))
+    assert parts != SensingBuilder.of(SMALL, Parts(laplace, in_turn))
 
 
 @pytest.mark.parametrize(
     ("changes", "own", "message"),
     [
-        ({}, {"sweep": {"momentum": [0.1]}}, "sweep must be left out unless an algorithm is given, got momentum"),
+        ({}, {"sweep": {"momentum": [0.1]}}, "sweep must be left out unless algorithm is given, got momentum"),
         ({}, {"algorithm": heavy_ball, "sweep": {"decay": [0.1]}}, "keyword arguments of the algorithm, got"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": []}}, "momentum a sequence of finite numbers"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": 0.5}}, "momentum a sequence of finite numbers"),
         ({}, {"algorithm": heavy_ball, "sweep": {"bias": [0.5]}}, "unlike the settings and signals, got 'bias'"),
         ({"parameterisation": "signed"}, {"algorithm": heavy_ball}, "parameterisation must be left out"),
-        ({"noise_variance": 0.1}, {"oracle": oracles.population}, "noise_variance must be left out when an oracle"),
+        ({"noise_variance": 0.1}, {"oracle": oracles.population}, "noise_variance must be left out when oracle"),
         ({"oracle": "data", "samples_per_environment": 60}, {"batching": hetero}, "samples_per_environment must be"),
-        ({}, {"environments": lambda bias, spread, **_: bias}, "a law that makes environments"),
+        ({}, {"environments": lambda bias, spread, **_: bias}, "or a law that makes them"),
+        ({}, {"environments": [1.0, 2.0]}, "environments must be environments or a law"),
         ({}, {"environments": lambda bias, spread, **_: table([bias - spread, bias + spread])}, "that jax can trace"),
         (
             {"spurious_rank": 2},

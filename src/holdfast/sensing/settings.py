@@ -139,16 +139,12 @@ def _check_combinations(settings: Settings) -> None:
             "noise_variance must be 0 with the population oracle, whose infinite batch averages the noise out, got "
             f"{settings.noise_variance}"
         )
-    if settings.oracle == "data" and isinstance(settings.batch_size, tuple):
-        raise ValueError(
-            f"batch_size must be one number with the data oracle, which draws each sample, got {settings.batch_size}"
-        )
+    if settings.oracle != "law" and "batch_size" in settings.axes:
+        raise ValueError(f"batch_size must be one number with the {settings.oracle} oracle, got {settings.batch_size}")
     if settings.spurious_rank == 1 and any(settings.values("off_diagonal")):
         raise ValueError(
             f"off_diagonal must be 0 for spurious_rank 1, whose S(e) is one number, got {settings.off_diagonal}"
         )
-    if settings.oracle == "population" and "batch_size" in settings.axes:
-        raise ValueError(f"batch_size must be one number with the population oracle, got {settings.batch_size}")
     if settings.replacement and settings.samples_per_environment is None:
         raise ValueError("replacement needs a fixed data set: give samples_per_environment, or leave it out")
     if settings.samples_per_environment is not None:

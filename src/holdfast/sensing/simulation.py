@@ -1,32 +1,25 @@
-"""From settings to results: look the parts up by name or take those given, compose them, run them."""
+"""From settings to results: compose what the settings and the user name, run it, label the records."""
 
-import inspect
 import itertools
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
-from holdfast import batching as batchings
-from holdfast import oracles
-from holdfast.algorithms import AlgorithmMaker, Gradient, sampled
-from holdfast.batching import LARGEST_POOL, BatchingMaker, RowBatching
+from holdfast.algorithms import AlgorithmMaker
+from holdfast.batching import BatchingMaker
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress
-from holdfast.core.run import Records, Run, run
-from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law
-from holdfast.measurements import FixedDataSet, collect
-from holdfast.oracles import Oracle, OracleMaker
-from holdfast.problems import MatrixSensing, matrix_sensing
-from holdfast.sensing.names import BATCHINGS, ENSEMBLES, LAWS, ORACLES, PARAMETERISATIONS
+from holdfast.core.run import Records, run
+from holdfast.environments import Environments, Law
+from holdfast.measurements import collect
+from holdfast.oracles import OracleMaker
+from holdfast.sensing.builder import Parts, SensingBuilder, Shared
+from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.settings import SWEPT, Settings
-from holdfast.sensing.signals import MEANINGS, signals
 
 if TYPE_CHECKING:
     from holdfast.sensing.trajectory import Trajectory
@@ -38,8 +31,6 @@ ENTRIES_ON_ACCELERATOR = 2**28  # in all matrices of a slab
 # Numbers in a record besides the singular values, matrices that a step of one run holds, and the most bytes of either.
 RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = 9, 6, 2**36
 
-Sweep = Mapping[str, Sequence[float]]
-
 
 def simulate(
     settings: Settings,
@@ -48,7 +39,7 @@ def simulate(
     batching: BatchingMaker | None = None,
     oracle: OracleMaker | None = None,
     algorithm: AlgorithmMaker | None = None,
-    sweep: Sweep | None = None,
+    sweep: Mapping[str, Sequence[float]] | None = None,
     progress: Progress | None = None,
 ) -> "Trajectory":
     """Simulate SGD on multi-environment matrix sensing.
@@ -75,51 +66,36 @@ def simulate(
     """
     from holdfast.sensing.trajectory import Trajectory
 
-    own: dict[str, Any] = {
-        "environments": environments, "batching": batching, "oracle": oracle, "algorithm": algorithm,
-    }  # fmt: skip
-    records = execute(settings, **own, sweep=sweep, progress=progress)
-    return Trajectory.of(settings, records, sweep, {name: part for name, part in own.items() if part is not None})
+    parts = Parts(environments, batching, oracle, algorithm, sweep or {})
+    return Trajectory.of(settings, execute(settings, parts, progress=progress), parts)
 
 
 def execute(
     settings: Settings,
+    parts: Parts | None = None,
     *,
-    environments: Environments | Law | None = None,
-    batching: BatchingMaker | None = None,
-    oracle: OracleMaker | None = None,
-    algorithm: AlgorithmMaker | None = None,
-    sweep: Sweep | None = None,
     slab: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Records:
     """As `simulate`, but with plain arrays as the result, one row for each run: needs jax, numpy and scipy only.
 
-    Runs are ordered by the swept settings (first axis slowest), then by `sweep` and then by seed.
+    Runs are ordered by the swept settings (first axis slowest), then by the sweep of the parts and then by seed.
     """
-    if oracle is not None:
-        settings = _without_named_oracle(settings)
-    if algorithm is not None and settings.parameterisation != Settings.parameterisation:
-        raise ValueError(
-            f"parameterisation must be left out when an algorithm is given, got {settings.parameterisation!r}"
-        )
-    if batching is not None and settings.samples_per_environment is not None:
-        raise ValueError(
-            "samples_per_environment must be left out when a batching is given, which draws fresh samples, got "
-            f"{settings.samples_per_environment}"
-        )
-    axes = {**settings.axes, **_checked_sweep(sweep, algorithm)}
-    _check_memory(settings, math.prod(map(len, axes.values())))
-    build = SensingBuilder.of(settings, environments, batching, oracle, algorithm, tuple(sweep or ()))
+    parts = parts or Parts()
+    parts.check(settings)
+    if parts.oracle is not None:  # it sees fresh batches of the batch size, as this one does
+        settings = replace(settings, oracle="law")
+    axes = {**settings.axes, **parts.sweep}
     cells = list(itertools.product(*axes.values()))
+    _check_memory(settings, len(cells))
+    build = SensingBuilder.of(settings, parts)
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
+    constant = {name: getattr(settings, name) for name in SWEPT}
     swept = dict(zip(axes, np.array(cells).T, strict=True))
     parameters = {
-        name: np.broadcast_to(swept[name] if name in swept else getattr(settings, name), len(cells))
-        .astype(settings.dtype)
-        .repeat(len(seeds))
-        for name in (*SWEPT, *(sweep or ()))
+        name: np.broadcast_to(value, len(cells)).astype(settings.dtype).repeat(len(seeds))
+        for name, value in {**constant, **swept}.items()
     }
     frame = orthonormal_frame(
         settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
@@ -127,8 +103,7 @@ def execute(
     with jax.enable_x64(settings.dtype == "float64"):
         # Cast by NumPy: in jax each shape is a program to compile.
         cast = lambda leaf: jnp.asarray(np.asarray(leaf, settings.dtype))  # noqa: E731
-        given = environments if isinstance(environments, FiniteEnvironments | ContinuousEnvironments) else None
-        shared = Shared(cast(frame), jax.tree.map(cast, given), None)
+        shared = Shared(cast(frame), jax.tree.map(cast, parts.environments) if build.law is None else None, None)
         if settings.samples_per_environment is not None:
             first = {name: float(values[0]) for name, values in parameters.items()}
             data = collect(
@@ -152,38 +127,6 @@ def execute(
         double=settings.dtype == "float64",
         progress=progress,
     )
-
-
-def _without_named_oracle(settings: Settings) -> Settings:
-    """The settings for an oracle of the user's own, which sees fresh batches of the batch size as "law" does."""
-    for name in ("noise_variance", "samples_per_environment", "ensemble"):
-        if getattr(settings, name) != getattr(Settings, name):
-            raise ValueError(
-                f"{name} must be left out when an oracle is given, which decides on it, got {getattr(settings, name)!r}"
-            )
-    return replace(settings, oracle=Settings.oracle)
-
-
-def _checked_sweep(sweep: Sweep | None, algorithm: AlgorithmMaker | None) -> dict[str, tuple[float, ...]]:
-    """The values of each argument in a sweep over arguments of an algorithm."""
-    if not sweep:
-        return {}
-    if algorithm is None:
-        raise ValueError(f"sweep must be left out unless an algorithm is given, got {', '.join(sweep)}")
-    taken = {*inspect.signature(Settings).parameters, *MEANINGS, "step", "direction", "outcome", "diverged_at"}
-    for name, values in sweep.items():
-        numbers = np.asarray(values)
-        if numbers.ndim != 1 or not len(numbers) or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
-            raise ValueError(f"sweep must give {name} a sequence of finite numbers, got {values!r}")
-        if name in taken:
-            raise ValueError(f"sweep must name arguments unlike the settings and signals, got {name!r}")
-    try:
-        inspect.signature(algorithm).bind(None, 1, 1.0, 1.0, dtype=None, **sweep)
-    except TypeError as error:
-        raise ValueError(
-            f"sweep must name keyword arguments of the algorithm, got {', '.join(sweep)}: {error}"
-        ) from None
-    return {name: tuple(np.asarray(values).tolist()) for name, values in sweep.items()}
 
 
 def _check_memory(settings: Settings, cells: int) -> None:
@@ -211,178 +154,3 @@ def slab_size(settings: Settings) -> int:
     if jax.default_backend() == "cpu":
         return SLAB_ON_CPU
     return max(1, min(SLAB_ON_ACCELERATOR, ENTRIES_ON_ACCELERATOR // settings.dimension**2))
-
-
-def _is_finite(source: Environments | Law, settings: Settings) -> bool:
-    """Whether a law makes finitely many environments, of the rank of the settings."""
-    if isinstance(source, FiniteEnvironments | ContinuousEnvironments):
-        made: Any = source
-        for name in ("bias", "heterogeneity", "off_diagonal"):
-            if name in settings.axes:
-                raise ValueError(f"{name} must be one number when environments are given, got {settings.axes[name]}")
-    else:
-        law = partial(source, rank=settings.spurious_rank, shared=not settings.independent)
-        try:
-            made = jax.eval_shape(lambda bias, spread, other: law(bias, spread, off_diagonal=other), 1.0, 1.0, 1.0)
-        except jax.errors.JAXTypeError as error:
-            raise ValueError(f"environments must be a law that jax can trace, got {source!r}: {error}") from error
-        if not isinstance(made, FiniteEnvironments | ContinuousEnvironments):
-            raise ValueError(f"environments must be a law that makes environments, got one that makes {made!r}")
-    if made.rank != settings.spurious_rank:
-        raise ValueError(
-            f"spurious_rank must be {made.rank}, the rank of the environments, got {settings.spurious_rank}"
-        )
-    return isinstance(made, FiniteEnvironments)
-
-
-def _check_batching(settings: Settings, finite: bool) -> None:
-    """Raise an error where a named batching does not go with the environments."""
-    largest = max(settings.values("batch_size"))
-    if settings.oracle == "population":
-        return
-    if not finite and settings.batching == "full":
-        raise ValueError("batching must be hetero or pooled for a continuum of environments, got 'full'")
-    if settings.batching == "pooled":
-        if not finite and "batch_size" in settings.axes:
-            raise ValueError(
-                f"batch_size must be one number for pooled batches of a continuum, got {settings.batch_size}"
-            )
-        if finite and largest > LARGEST_POOL:
-            raise ValueError(f"batch_size must be at most {LARGEST_POOL} for pooled batches, got {largest}")
-
-
-class Shared(NamedTuple):
-    """What all runs of a simulation see."""
-
-    frame: jax.Array
-    environments: Environments | None
-    data: FixedDataSet | None
-
-
-Parameters = Mapping[str, ArrayLike]
-
-
-@dataclass(frozen=True)
-class SensingBuilder:
-    """Makes one run of a simulation. Equal structures and parts are equal builders, and are compiled once.
-
-    Attributes:
-        structure: the settings, without the numbers that do not shape the program.
-        noisy: whether labels have noise.
-        sized: whether the batch size shapes the program; otherwise it is a parameter of each run.
-        law: of the environments; None if these are given.
-        batching: makes the batches.
-        oracle: makes the oracle; None: the one that the settings name.
-        algorithm: makes the algorithm.
-        swept: keyword arguments of the algorithm that are parameters of each run.
-    """
-
-    structure: Settings
-    noisy: bool
-    sized: bool
-    law: Law | None
-    batching: BatchingMaker
-    oracle: OracleMaker | None
-    algorithm: AlgorithmMaker
-    swept: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        environments: Environments | Law | None = None,
-        batching: BatchingMaker | None = None,
-        oracle: OracleMaker | None = None,
-        algorithm: AlgorithmMaker | None = None,
-        swept: tuple[str, ...] = (),
-    ) -> "SensingBuilder":
-        """The builder of some settings, with the parts that are given in the place of the named ones."""
-        source = LAWS[settings.environments].load() if environments is None else environments
-        finite = _is_finite(source, settings)
-        if batching is None:
-            _check_batching(settings, finite)
-        each_sample_drawn = batching is None and settings.batching == "pooled" and not finite
-        sized = settings.oracle == "data" or (settings.oracle == "law" and each_sample_drawn)
-        unshaping = ("seeds", "seed", "problem_seed", "steps", "every", *SWEPT)
-        plain = {name: getattr(Settings, name) for name in unshaping if not (sized and name == "batch_size")}
-        return cls(
-            replace(settings, **plain),
-            any(settings.values("noise_variance")),
-            sized,
-            None if isinstance(source, FiniteEnvironments | ContinuousEnvironments) else source,
-            batching or BATCHINGS[settings.batching].load(),
-            oracle,
-            algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
-            swept,
-        )
-
-    @property
-    def batch_size(self) -> int:
-        """m, if it shapes the program: then it is one number."""
-        return int(self.structure.values("batch_size")[0])
-
-    def problem(self, shared: Shared, parameters: Parameters) -> MatrixSensing:
-        """The problem of one run."""
-        environments = shared.environments
-        if self.law is not None:
-            environments = self.law(
-                parameters["bias"],
-                parameters["heterogeneity"],
-                rank=self.structure.spurious_rank,
-                off_diagonal=parameters["off_diagonal"],
-                shared=not self.structure.independent,
-            )
-        assert environments is not None  # either they or a law are given
-        return matrix_sensing(
-            shared.frame,
-            self.structure.invariant_rank,
-            environments,
-            overlap=parameters["overlap"],
-            condition_number=parameters["condition_number"],
-        )
-
-    def __call__(self, shared: Shared, parameters: Parameters) -> Run:
-        """The algorithm of one run, and the signals recorded of it."""
-        problem = self.problem(shared, parameters)
-        algorithm = self.algorithm(
-            self._gradient(shared, problem, parameters),
-            self.structure.dimension,
-            parameters["step_size"],
-            parameters["init_scale"],
-            dtype=self.structure.dtype,
-            **{name: parameters[name] for name in self.swept},
-        )
-        return Run(algorithm, lambda state: signals(problem, state))
-
-    def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters) -> Gradient:
-        if shared.data is not None:
-            ensemble = ENSEMBLES[self.structure.ensemble].load()
-            return sampled(self.rows(shared.data), oracles.fixed(shared.data, ensemble))
-        infinite = self.structure.oracle == "population"
-        size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
-        return sampled(self.batching(problem.environments, size), self._oracle(problem, parameters))
-
-    def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
-        if self.oracle is not None:
-            return self.oracle(problem)
-        ensemble = ENSEMBLES[self.structure.ensemble].load()
-        noise = parameters["noise_variance"] if self.noisy else None
-        arguments: dict[str, tuple] = {
-            "population": (),
-            "law": (ensemble, noise),
-            "data": (ensemble, self.batch_size, noise),
-        }
-        return ORACLES[self.structure.oracle].load()(problem, *arguments[self.structure.oracle])
-
-    def rows(self, data: FixedDataSet) -> RowBatching:
-        """How batches are drawn from a fixed data set."""
-        structure = self.structure
-        everything = self.batch_size == structure.samples_per_environment and not structure.replacement
-        makers: dict[str, Callable[[], RowBatching]] = {
-            "hetero": lambda: batchings.hetero_rows(
-                data, None if everything else self.batch_size, replacement=structure.replacement
-            ),
-            "pooled": lambda: batchings.pooled_rows(data, self.batch_size, replacement=structure.replacement),
-            "full": lambda: batchings.full_rows(data),
-        }
-        return makers[structure.batching]()

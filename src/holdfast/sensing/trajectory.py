@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,9 +14,13 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.run import Records
+from holdfast.sensing.builder import Parts
 from holdfast.sensing.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import MEANINGS
+
+# Objects of `Parts` that are noted in a result.
+PARTS = ("environments", "batching", "oracle", "algorithm")
 
 
 @dataclass(frozen=True)
@@ -37,22 +41,17 @@ class Trajectory:
     outcomes: list[Outcome]
 
     @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        records: Records,
-        sweep: Mapping[str, Sequence[float]] | None = None,
-        parts: Mapping[str, Any] | None = None,
-    ) -> "Trajectory":
+    def of(cls, settings: Settings, records: Records, parts: Parts | None = None) -> "Trajectory":
         """Label the records of `execute`.
 
         Args:
             settings: what was simulated.
             records: of all runs.
-            sweep: the values of swept arguments of the algorithm; their axes follow those of the settings.
-            parts: objects that were given beside the settings, by name; noted in the attributes of `data`.
+            parts: what was given in addition to the settings. The axes of its sweep follow those of the settings, and
+                its objects are noted in the attributes of `data`.
         """
-        axes = {**settings.axes, **(sweep or {})}
+        parts = parts or Parts()
+        axes = {**settings.axes, **parts.sweep}
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         shape = (*map(len, axes.values()), len(seeds))
         dimensions = (*axes, "seed")
@@ -66,7 +65,8 @@ class Trajectory:
         variables["outcome"] = (dimensions, codes, {"codes": ", ".join(f"{c.value}: {c.name.lower()}" for c in Code)})
         variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
         coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
-        notes = {name: getattr(part, "__qualname__", repr(part)) for name, part in (parts or {}).items()}
+        own = {name: part for name in PARTS if (part := getattr(parts, name)) is not None}
+        notes = {name: getattr(part, "__qualname__", repr(part)) for name, part in own.items()}
         return cls(xr.Dataset(variables, coordinates, notes), settings, versions(), ends)
 
     @property

@@ -1,15 +1,19 @@
 """Invariant prediction for tables, in scikit-learn's conventions: `fit(X, y, *, environments=None)`."""
 
 from holdfast.estimators.classifier import HeteroClassifier
+from holdfast.estimators.contract import EnvironmentEstimator
 from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.matrix_sensing import HeteroMatrixSensing, HeteroQuadraticRegressor
 from holdfast.estimators.regressor import HeteroRegressor
 
 __all__ = [
+    "EnvironmentEstimator",
     "Grouping",
     "HeteroClassifier",
     "HeteroMatrixSensing",
     "HeteroQuadraticRegressor",
     "HeteroRegressor",
     "group_rows",
+    "held_out_errors",
 ]

@@ -26,7 +26,7 @@ class _MatrixRegressor(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        # on tables whose columns are not the entries of a matrix, on responses without a quadratic part
+        # Many tables have no matrix in their columns, or no quadratic part in the response.
         tags.regressor_tags.poor_score = True
         return tags
 

@@ -1,4 +1,4 @@
-"""What least squares needs to know of a table: the second moments of each environment, added up chunk by chunk."""
+"""What least squares needs to know about a table: the second moments of each environment, added up chunk by chunk."""
 
 from typing import NamedTuple
 

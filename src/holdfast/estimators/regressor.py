@@ -29,15 +29,15 @@ class HeteroRegressor(LinearRegressor):
     surviving features get the coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2
     times the variance of their effects, which for survivors is nothing but sampling error.
 
-    The table is seen through the second moments of each environment, so the number of rows costs one pass over them.
+    Only the second moments of each environment are used, so the rows are read once.
 
     Args:
         amplification: k; None: chosen from the data.
         step_size: eta; None: chosen from the data.
         significance: level of the tests whether an effect varies. Smaller values select more features.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-            With 0, the default, any variation beyond sampling error counts, which with many rows is that of any real
-            effect; a larger one is for features that cannot be consequences of the response.
+            With 0, the default, any variation beyond sampling error counts; with many rows, every real effect varies
+            in this sense. A larger tolerance is for features that cannot be consequences of the response.
         orders: random orders of the environments whose runs are reported in `stability_`.
         level: "common": all environments share an intercept, and features that move with the level of an environment
             are suspicious. "environment": each environment has its own mean, and only effects are compared.

@@ -17,6 +17,15 @@ class AverageRisk:
     Attributes:
         step_size: of Adam.
         weight_decay: added to the gradient as weight_decay * parameters.
+
+    Example, one step of Adam from 0, for R(w, b) = (w - 2)^2 + b^2:
+        >>> from holdfast.algorithms.invariance import squared_risks
+        >>> from holdfast.losses import SecondMoments
+        >>> risks = squared_risks(SecondMoments(jnp.eye(2)[None], jnp.array([[2.0, 0.0]]), jnp.array([4.0])))
+        >>> algorithm = AverageRisk(step_size=0.125).algorithm(risks, jnp.zeros(2))
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
+        >>> algorithm.parameters(state).round(4).tolist()
+        [0.125, 0.0]
     """
 
     step_size: ArrayLike = 1e-3

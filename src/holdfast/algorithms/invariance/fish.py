@@ -23,6 +23,16 @@ class Fish:
         step_size: of the pass.
         meta_step_size: epsilon.
         weight_decay: added to each gradient as weight_decay * parameters.
+
+    Example, one pass from 0, for R(w, b) = (w - 2)^2 + b^2:
+        >>> import jax.numpy as jnp
+        >>> from holdfast.algorithms.invariance import squared_risks
+        >>> from holdfast.losses import SecondMoments
+        >>> risks = squared_risks(SecondMoments(jnp.eye(2)[None], jnp.array([[2.0, 0.0]]), jnp.array([4.0])))
+        >>> algorithm = Fish(step_size=0.125, meta_step_size=0.5).algorithm(risks, jnp.zeros(2))
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
+        >>> algorithm.parameters(state).round(4).tolist()
+        [0.25, 0.0]
     """
 
     step_size: ArrayLike = 1e-3

@@ -19,7 +19,12 @@ NEGLIGIBLE = 1e-9
 
 
 class LinearModel(NamedTuple):
-    """Coefficients of standardised features and an intercept."""
+    """Coefficients of standardised features and an intercept.
+
+    Attributes:
+        coefficients: (features,), w.
+        intercept: b.
+    """
 
     coefficients: np.ndarray
     intercept: float

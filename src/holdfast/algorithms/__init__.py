@@ -4,3 +4,4 @@ from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, fact
 from holdfast.core.algorithm import Algorithm
 
 __all__ = ["Algorithm", "AlgorithmMaker", "Factors", "Gradient", "factored", "sampled"]
+__dir__ = __all__.copy

@@ -17,3 +17,4 @@ __all__ = [
     "group_rows",
     "held_out_errors",
 ]
+__dir__ = __all__.copy

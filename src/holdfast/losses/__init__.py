@@ -5,3 +5,4 @@ from holdfast.losses.slopes import Slopes
 from holdfast.losses.squared import SecondMoments
 
 __all__ = ["LogisticRows", "SecondMoments", "Slopes"]
+__dir__ = __all__.copy

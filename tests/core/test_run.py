@@ -149,7 +149,7 @@ def test_any_algorithm_runs_in_the_loop():
 
 
 def _walk(shared, parameters):
-    from holdfast.algorithms import Algorithm
+    from holdfast.core import Algorithm
 
     def step(key, place, number):
         return place + parameters["scale"] * jax.random.normal(key)
@@ -159,7 +159,7 @@ def _walk(shared, parameters):
 
 def _with_growing_moments(shared, parameters):
     """A parameter that stays small beside a moment that grows without bound."""
-    from holdfast.algorithms import Algorithm
+    from holdfast.core import Algorithm
 
     def step(key, state, number):
         _, moment = state

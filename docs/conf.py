@@ -39,6 +39,8 @@ RESULT = re.compile(r" {4}([a-z_]\w*(?:, [a-z_]\w*)*): (.*)")
 CODE = re.compile(r"(`+[^`]*`+)")
 
 
+# What Sphinx documents by itself; everything else that is public is a constant.
+OBJECTS = (inspect.ismodule, inspect.isclass, inspect.isroutine)
 # Public name of a constant -> the text below its definition, which Sphinx finds only where it is defined.
 CONSTANTS: dict[str, list[str]] = {}
 
@@ -57,6 +59,8 @@ def write_reference(folder: Path) -> None:
             texts = constants(face)
             CONSTANTS.update(texts)
             lines = [f".. automodule:: {face.__name__}", *(f".. autodata:: {each}\n   :no-value:" for each in texts)]
+            public = [value for name in face.__all__ if inspect.ismodule(value := getattr(face, name))]
+            lines += [f".. automodule:: {module.__name__}\n   :no-imported-members:" for module in public]
             heading = [] if face is package else [f"## {face.__name__}"]
             sections += [*heading, "```{eval-rst}", *lines, "```"]
         write(folder / f"{name}.md", "\n\n".join(sections) + "\n")
@@ -70,7 +74,7 @@ def write_reference(folder: Path) -> None:
 def constants(face) -> dict[str, list[str]]:
     """The constants that a package exports from its modules, each with the text below its definition."""
     values = {name: getattr(face, name) for name in face.__all__}
-    wanted = {name for name, value in values.items() if not (inspect.isroutine(value) or inspect.isclass(value))}
+    wanted = {name for name, value in values.items() if not any(kind(value) for kind in OBJECTS)}
     wanted -= {name for _, name in ModuleAnalyzer.for_module(face.__name__).find_attr_docs()}
     texts = {}
     for module in pkgutil.walk_packages(getattr(face, "__path__", []), f"{face.__name__}."):

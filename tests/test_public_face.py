@@ -103,6 +103,10 @@ def test_every_public_name_is_explained_with_an_example_that_runs(face):
             # Dataclasses and named tuples without a docstring get one that only repeats their arguments.
             text = "" if (value.__doc__ or "").startswith(f"{name}(") else value.__doc__ or ""
             missing += [] if ">>>" in text else [f"{name}: example"]
+        elif inspect.ismodule(value):
+            own = [each for each in vars(value).values() if getattr(each, "__module__", "") == value.__name__]
+            public = [each for each in own if not each.__name__.startswith("_")]
+            missing += [f"{name}.{each.__name__}: example" for each in public if ">>>" not in (each.__doc__ or "")]
         elif name not in constants:
             missing.append(f"{name}: text")
     assert not missing

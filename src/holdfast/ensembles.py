@@ -12,11 +12,7 @@ import jax.numpy as jnp
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
 
-__all__ = [
-    "Ensemble",
-    "gaussian",
-    "symmetric_gaussian",
-]
+__all__ = ["Ensemble", "gaussian", "symmetric_gaussian"]
 __dir__ = __all__.copy
 
 

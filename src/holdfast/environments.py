@@ -155,8 +155,8 @@ class Law(Protocol):
 
     Example, three environments, one of which has the mean strength:
         >>> def three_point(bias, heterogeneity, *, rank=1, off_diagonal=0.0, shared=True):
-        ...     strengths = bias + heterogeneity * jnp.array([-1.0, 0.0, 1.0])
-        ...     return FiniteEnvironments(strengths[:, None, None] * jnp.eye(rank), np.full(3, 1 / 3))
+        ...     strengths = bias + heterogeneity * np.array([-1.0, 0.0, 1.0])
+        ...     return FiniteEnvironments(strengths[:, None, None] * np.eye(rank), np.full(3, 1 / 3))
         >>> law: Law = three_point
         >>> law(1.0, 6.0).strengths.ravel().tolist()
         [-5.0, 1.0, 7.0]

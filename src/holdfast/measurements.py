@@ -11,11 +11,7 @@ from holdfast.ensembles import Ensemble
 from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
-__all__ = [
-    "FixedDataSet",
-    "collect",
-    "fixed_data_set",
-]
+__all__ = ["FixedDataSet", "collect", "fixed_data_set"]
 __dir__ = __all__.copy
 
 # A block is what one iteration of a streaming loop holds. It is large enough that XLA shares its two products among the

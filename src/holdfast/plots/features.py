@@ -114,7 +114,7 @@ def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Fig
     """The error in each environment when all others were fitted.
 
     Args:
-        errors: environments x methods; see `holdfast.estimators.held_out`.
+        errors: environments x methods; see `holdfast.estimators.held_out_errors`.
         what: the kind of error.
 
     Example:

@@ -1,12 +1,14 @@
 """Configuration of the documentation; writes one page of the API reference for each subpackage."""
 
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
 from typing import NewType
 
 import jax.typing
+from sphinx.pycode import ModuleAnalyzer
 
 import holdfast
 
@@ -23,9 +25,8 @@ exclude_patterns = ["_build", "comparison_table.md"]  # the latter is included b
 default_role = "code"
 autodoc_default_options = {
     "members": True,
-    "member-order": "bysource",
+    "imported-members": True,  # what a package exports is documented there, by its public name
     "show-inheritance": True,
-    "ignore-module-all": True,  # what a package exports is documented where it is defined
 }
 autodoc_typehints = "description"
 autodoc_typehints_format = "short"
@@ -38,22 +39,51 @@ RESULT = re.compile(r" {4}([a-z_]\w*(?:, [a-z_]\w*)*): (.*)")
 CODE = re.compile(r"(`+[^`]*`+)")
 
 
-def modules(name: str) -> list[str]:
-    """The public modules of a subpackage, itself first."""
-    package = importlib.import_module(name)
-    found = pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}.")
-    return [name, *(module.name for module in found if not any(part[0] == "_" for part in module.name.split(".")))]
+# What Sphinx documents by itself; everything else that is public is a constant.
+OBJECTS = (inspect.ismodule, inspect.isclass, inspect.isroutine)
+# Public name of a constant -> the text below its definition, which Sphinx finds only where it is defined.
+CONSTANTS: dict[str, list[str]] = {}
 
 
 def write_reference(folder: Path) -> None:
-    """Write `api/NAME.md` for each subpackage: a section for each module with all that is defined in it."""
+    """Write `api/NAME.md` for each subpackage: its public names, then those of the packages in it."""
     folder.mkdir(exist_ok=True)
+    rows = []
     for name in sorted(set(dir(holdfast)) & {module.name for module in pkgutil.iter_modules(holdfast.__path__)}):
+        package = importlib.import_module(f"holdfast.{name}")
+        found = pkgutil.iter_modules(getattr(package, "__path__", []), f"holdfast.{name}.")
+        inner = [importlib.import_module(module.name) for module in found if module.ispkg]
+        faces = [package, *(each for each in inner if not set(getattr(each, "__all__", ())) <= set(package.__all__))]
         sections = [f"# holdfast.{name}"]
-        for module in modules(f"holdfast.{name}"):
-            heading = [] if module == f"holdfast.{name}" else [f"## {module.removeprefix('holdfast.')}"]
-            sections += [*heading, f"```{{eval-rst}}\n.. automodule:: {module}\n```"]
+        for face in faces:
+            texts = constants(face)
+            CONSTANTS.update(texts)
+            lines = [f".. automodule:: {face.__name__}", *(f".. autodata:: {each}\n   :no-value:" for each in texts)]
+            public = [value for name in face.__all__ if inspect.ismodule(value := getattr(face, name))]
+            lines += [f".. automodule:: {module.__name__}\n   :no-imported-members:" for module in public]
+            heading = [] if face is package else [f"## {face.__name__}"]
+            sections += [*heading, "```{eval-rst}", *lines, "```"]
         write(folder / f"{name}.md", "\n\n".join(sections) + "\n")
+        rows.append(f"| [holdfast.{name}]({name}.md) | {inspect.getdoc(package).splitlines()[0]} |")
+    shortcuts = [name for name in dir(holdfast) if not inspect.ismodule(getattr(holdfast, name))]
+    listed = ", ".join(f"`hf.{name}`" for name in shortcuts)
+    text = f"`import holdfast as hf` gives the subpackages and, for short, {listed}."
+    write(folder / "index.md", "\n".join(["# Reference", "", text, "", "| package | |", "|---|---|", *rows]) + "\n")
+
+
+def constants(face) -> dict[str, list[str]]:
+    """The constants that a package exports from its modules, each with the text below its definition."""
+    values = {name: getattr(face, name) for name in face.__all__}
+    wanted = {name for name, value in values.items() if not any(kind(value) for kind in OBJECTS)}
+    wanted -= {name for _, name in ModuleAnalyzer.for_module(face.__name__).find_attr_docs()}
+    texts = {}
+    for module in pkgutil.walk_packages(getattr(face, "__path__", []), f"{face.__name__}."):
+        for (owner, name), lines in ModuleAnalyzer.for_module(module.name).find_attr_docs().items():
+            if not owner and name in wanted:
+                texts[f"{face.__name__}.{name}"] = lines
+    if len(texts) < len(wanted):
+        raise ValueError(f"constants of {face.__name__} must have a text below them, got one for {list(texts)} only")
+    return texts
 
 
 def write_names(path: Path) -> None:
@@ -74,6 +104,8 @@ def write(path: Path, text: str) -> None:
 
 def as_restructured_text(app, what, name, obj, options, lines) -> None:
     """Docstrings are plain text: formulas set off by indentation become literal blocks, and stars stay stars."""
+    if name in CONSTANTS:
+        lines[:] = CONSTANTS[name]
     text: list[str] = []
     literal, section = False, ""
     for line in lines:

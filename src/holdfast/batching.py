@@ -15,6 +15,20 @@ from jax.typing import ArrayLike
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.measurements import FixedDataSet
 
+__all__ = [
+    "Batch",
+    "Batching",
+    "BatchingMaker",
+    "RowBatching",
+    "full",
+    "full_rows",
+    "hetero",
+    "hetero_rows",
+    "pooled",
+    "pooled_rows",
+]
+__dir__ = __all__.copy
+
 
 class Batch(NamedTuple):
     """Groups of fresh samples that share a strength matrix.
@@ -22,6 +36,11 @@ class Batch(NamedTuple):
     Attributes:
         strengths: (groups, r2, r2), S(e) of each group.
         counts: (groups,), samples in each group (an infinite batch counts as one sample); None: one each.
+
+    Example, one sample with strength -5 and three with 7:
+        >>> batch = Batch(jnp.array([[[-5.0]], [[7.0]]]), jnp.array([1.0, 3.0]))
+        >>> batch.size.item(), batch.mean_strength.item()
+        (4.0, 4.0)
     """
 
     strengths: jax.Array
@@ -73,6 +92,12 @@ def pooled(environments: Environments, batch_size: ArrayLike | None) -> Batching
 
     A continuum gives groups of one sample each, so its `batch_size` must be a Python integer. Finitely many
     environments allow at most `LARGEST_POOL` samples: float32 does not hold larger counts exactly.
+
+    Example:
+        >>> from holdfast.environments import table
+        >>> batch = jax.jit(pooled(table([-5.0, 7.0]), 50))(jax.random.key(0), 0)
+        >>> batch.strengths.ravel().tolist(), batch.size.item()
+        ([-5.0, 7.0], 50.0)
     """
     if batch_size is None:
         return full(environments, None)
@@ -94,6 +119,11 @@ def full(environments: Environments, batch_size: ArrayLike | None) -> Batching:
 
     The shares are rounded to whole samples that sum to `batch_size`. Over an infinite batch only the mean of
     S(e) is seen, so a continuum is one group.
+
+    Example:
+        >>> from holdfast.environments import table
+        >>> full(table([-5.0, 7.0], [0.2, 0.8]), 50)(jax.random.key(0), 0).counts.tolist()
+        [10.0, 40.0]
     """
     if batch_size is None:
         return lambda key, step: Batch(environments.mean[None], jnp.ones(1, environments.mean.dtype))
@@ -124,7 +154,14 @@ def _choose(key: jax.Array, eligible: jax.Array, batch_size: int | None, replace
 
 
 def hetero_rows(data: FixedDataSet, batch_size: int | None = None, *, replacement: bool = False) -> RowBatching:
-    """`batch_size` rows of one environment, chosen in proportion to its number of rows; None: all its rows."""
+    """`batch_size` rows of one environment, chosen in proportion to its number of rows; None: all its rows.
+
+    Example, four rows of two environments:
+        >>> from holdfast.measurements import fixed_data_set
+        >>> data = fixed_data_set(np.eye(4), np.arange(4.0), np.array([0, 0, 1, 1]), dimension=2)
+        >>> hetero_rows(data)(jax.random.key(0), 0).tolist() in ([0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5])
+        True
+    """
     _enough(batch_size, min(data.counts), replacement, "the smallest environment")
 
     def draw(key: jax.Array, step: ArrayLike) -> jax.Array:
@@ -137,13 +174,27 @@ def hetero_rows(data: FixedDataSet, batch_size: int | None = None, *, replacemen
 
 
 def pooled_rows(data: FixedDataSet, batch_size: int, *, replacement: bool = False) -> RowBatching:
-    """`batch_size` rows of the whole data set, whatever their environment."""
+    """`batch_size` rows of the whole data set, whatever their environment.
+
+    Example:
+        >>> from holdfast.measurements import fixed_data_set
+        >>> data = fixed_data_set(np.eye(4), np.arange(4.0), np.array([0, 0, 1, 1]), dimension=2)
+        >>> sorted(jax.jit(pooled_rows(data, 2))(jax.random.key(0), 0).tolist())
+        [0.0, 0.0, 0.5, 0.5]
+    """
     _enough(batch_size, data.count, replacement, "the data set")
     return lambda key, step: _choose(key, data.environment >= 0, batch_size, replacement)
 
 
 def full_rows(data: FixedDataSet) -> RowBatching:
-    """All rows of all environments (PooledGD, Theorem 6)."""
+    """All rows of all environments (PooledGD, Theorem 6).
+
+    Example:
+        >>> from holdfast.measurements import fixed_data_set
+        >>> data = fixed_data_set(np.eye(4), np.arange(4.0), np.array([0, 0, 1, 1]), dimension=2)
+        >>> full_rows(data)(jax.random.key(0), 0).tolist()
+        [0.25, 0.25, 0.25, 0.25]
+    """
     return lambda key, step: _choose(key, data.environment >= 0, None, False)
 
 

@@ -12,6 +12,9 @@ import jax.numpy as jnp
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
 
+__all__ = ["Ensemble", "gaussian", "symmetric_gaussian"]
+__dir__ = __all__.copy
+
 
 class Ensemble(NamedTuple):
     """A Gaussian ensemble of d x d measurement matrices.
@@ -20,6 +23,11 @@ class Ensemble(NamedTuple):
         size: dimension d -> number of coordinates of one measurement.
         pack: matrix -> coordinates, with <X, W> = pack(X) . pack(W) for X in the ensemble.
         unpack: (coordinates, d) -> matrix, the inverse of `pack`.
+
+    Example, <X, W> = 11:
+        >>> x, w = jnp.array([[1.0, 2.0], [2.0, 3.0]]), jnp.array([[1.0, 1.0], [1.0, 2.0]])
+        >>> round((symmetric_gaussian.pack(x) @ symmetric_gaussian.pack(w)).item(), 4), symmetric_gaussian.size(2)
+        (11.0, 3)
     """
 
     size: Callable[[int], int]

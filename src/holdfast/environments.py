@@ -14,11 +14,33 @@ from scipy.special import ndtri
 
 from holdfast.core.randomness import standard_normals
 
+__all__ = [
+    "ContinuousEnvironments",
+    "Deviation",
+    "Environments",
+    "FiniteEnvironments",
+    "Law",
+    "NORMAL",
+    "UNIFORM",
+    "continuum",
+    "gaussian",
+    "table",
+    "two_point",
+    "uniform",
+]
+__dir__ = __all__.copy
+
 
 @partial(jax.tree_util.register_dataclass, data_fields=["strengths", "probabilities"], meta_fields=[])
 @dataclass(frozen=True)
 class FiniteEnvironments:
-    """Finitely many environments: S(e) is `strengths[e]` with probability `probabilities[e]`."""
+    """Finitely many environments: S(e) is `strengths[e]` with probability `probabilities[e]`.
+
+    Example:
+        >>> environments = FiniteEnvironments(np.array([[[-5.0]], [[7.0]]]), np.array([0.25, 0.75]))
+        >>> environments.count, environments.mean.tolist()
+        (2, [[4.0]])
+    """
 
     strengths: jax.Array | np.ndarray
     probabilities: jax.Array | np.ndarray
@@ -86,6 +108,14 @@ class ContinuousEnvironments:
 
     The entries of N have the law `deviation`. With `shared` one number moves the whole diagonal; otherwise each
     spurious direction has a number of its own. Each off-diagonal entry always does.
+
+    Example:
+        >>> environments = uniform(1.0, 6.0, rank=2)
+        >>> environments.mean.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        >>> strength = jax.jit(environments.draw)(jax.random.key(0))
+        >>> bool(strength[0, 0] == strength[1, 1])  # one number moves the diagonal
+        True
     """
 
     location: jax.Array | np.ndarray
@@ -114,6 +144,7 @@ class ContinuousEnvironments:
 
 
 Environments = FiniteEnvironments | ContinuousEnvironments
+"""The law of S(e), with its mean and how it is drawn."""
 
 
 class Law(Protocol):
@@ -121,6 +152,14 @@ class Law(Protocol):
 
     Simulations call it inside of a compiled program, so the numbers may be traced by jax. Take it from a module, or
     make it once: the law is part of what identifies a compiled program.
+
+    Example, three environments, one of which has the mean strength:
+        >>> def three_point(bias, heterogeneity, *, rank=1, off_diagonal=0.0, shared=True):
+        ...     strengths = bias + heterogeneity * np.array([-1.0, 0.0, 1.0])
+        ...     return FiniteEnvironments(strengths[:, None, None] * np.eye(rank), np.full(3, 1 / 3))
+        >>> law: Law = three_point
+        >>> law(1.0, 6.0).strengths.ravel().tolist()
+        [-5.0, 1.0, 7.0]
     """
 
     def __call__(
@@ -213,6 +252,11 @@ def continuum(
     """A continuum: each strength is bias + heterogeneity * N, with N of the law `deviation`.
 
     `shared` and `off_diagonal` are as in `two_point`; each off-diagonal entry is off_diagonal * N with an N of its own.
+
+    Example:
+        >>> environments = continuum(UNIFORM, bias=1.0, heterogeneity=6.0)
+        >>> -5 < environments.draw(jax.random.key(0)).item() < 7
+        True
     """
     identity = jnp.eye(rank)
     scale = jnp.asarray(heterogeneity * identity + off_diagonal * (1 - identity))

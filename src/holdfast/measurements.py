@@ -11,6 +11,9 @@ from holdfast.ensembles import Ensemble
 from holdfast.environments import FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
+__all__ = ["FixedDataSet", "collect", "fixed_data_set"]
+__dir__ = __all__.copy
+
 # A block is what one iteration of a streaming loop holds. It is large enough that XLA shares its two products among the
 # cores, so that a single run uses them all (with less than 2.4 MiB it does not), and small enough to stay in the caches
 # between the products.
@@ -34,6 +37,11 @@ class FixedDataSet:
         environment: (blocks * rows,), -1 where padded.
         counts: how many measurements each environment has.
         dimension: d.
+
+    Example:
+        >>> data = fixed_data_set(np.ones((3, 4)), np.array([5.0, 6.0, 7.0]), np.array([1, 0, 1]), dimension=2)
+        >>> data.counts, data.responses.tolist()
+        ((1, 2), [6.0, 5.0, 7.0])
     """
 
     measurements: jax.Array
@@ -51,7 +59,13 @@ class FixedDataSet:
 def fixed_data_set(
     measurements: np.ndarray, responses: np.ndarray, environment: np.ndarray, dimension: int
 ) -> FixedDataSet:
-    """A `FixedDataSet` from packed measurements (n, coordinates), responses (n,) and environment numbers (n,)."""
+    """A `FixedDataSet` from packed measurements (n, coordinates), responses (n,) and environment numbers (n,).
+
+    Example:
+        >>> data = fixed_data_set(np.eye(4), np.arange(4.0), np.array([0, 0, 1, 1]), dimension=2)
+        >>> data.count, data.counts
+        (4, (2, 2))
+    """
     environment = np.asarray(environment)
     if not len(measurements) == len(responses) == len(environment) or len(environment) == 0:
         raise ValueError(
@@ -86,7 +100,17 @@ def collect(
     noise_variance: float = 0.0,
     seed: int = 0,
 ) -> FixedDataSet:
-    """Measure a problem with finitely many environments: y = <X, A* + A(e)> + noise, drawn from `seed`."""
+    """Measure a problem with finitely many environments: y = <X, A* + A(e)> + noise, drawn from `seed`.
+
+    Example:
+        >>> from holdfast.core.linear_algebra import orthonormal_frame
+        >>> from holdfast.ensembles import gaussian
+        >>> from holdfast.environments import two_point
+        >>> from holdfast.problems import matrix_sensing
+        >>> problem = matrix_sensing(orthonormal_frame(6, 2), 1, two_point(1.0, 6.0))
+        >>> collect(problem, gaussian, samples_per_environment=50).counts
+        (50, 50)
+    """
     environments = problem.environments
     if not isinstance(environments, FiniteEnvironments):
         raise ValueError("a fixed data set needs finitely many environments, got a continuum of them")

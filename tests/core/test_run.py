@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from holdfast.core import run as run_module
-from holdfast.core.run import Run, run
+from holdfast.core.run import Run, _advance, run
 from holdfast.sensing.builder import SensingBuilder
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
@@ -55,7 +54,7 @@ def test_cells_of_a_sweep_are_the_single_runs():
 
 
 def test_one_compilation_for_each_shape():
-    run_module._advance.clear_cache()
+    _advance.clear_cache()
     for changes in (
         {},
         {"step_size": 0.01},
@@ -65,9 +64,9 @@ def test_one_compilation_for_each_shape():
         {"batch_size": 7},
     ):
         execute(with_settings(**changes))
-    assert run_module._advance._cache_size() == 1
+    assert _advance._cache_size() == 1
     execute(with_settings(seeds=15))  # two slabs on two threads still are one program
-    assert run_module._advance._cache_size() == 1 + 1
+    assert _advance._cache_size() == 1 + 1
 
 
 def test_float64_sees_the_same_random_numbers():
@@ -150,7 +149,7 @@ def test_any_algorithm_runs_in_the_loop():
 
 
 def _walk(shared, parameters):
-    from holdfast.algorithms import Algorithm
+    from holdfast.core import Algorithm
 
     def step(key, place, number):
         return place + parameters["scale"] * jax.random.normal(key)
@@ -160,7 +159,7 @@ def _walk(shared, parameters):
 
 def _with_growing_moments(shared, parameters):
     """A parameter that stays small beside a moment that grows without bound."""
-    from holdfast.algorithms import Algorithm
+    from holdfast.core import Algorithm
 
     def step(key, state, number):
         _, moment = state

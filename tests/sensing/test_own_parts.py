@@ -12,9 +12,10 @@ import pytest
 import xarray as xr
 
 from holdfast import Settings, Trajectory, oracles, simulate
-from holdfast.algorithms import Algorithm, Factors, factored
+from holdfast.algorithms import Factors, factored
 from holdfast.batching import Batch, hetero
 from holdfast.cli import terminal
+from holdfast.core import Algorithm
 from holdfast.core.run import _advance
 from holdfast.environments import Deviation, FiniteEnvironments, continuum, table, two_point
 from holdfast.sensing import names

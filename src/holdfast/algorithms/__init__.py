@@ -1,6 +1,6 @@
-"""Algorithms: pure functions init and step; see `holdfast.core.algorithm`."""
+"""Algorithms: pure functions init and step; see `holdfast.core.Algorithm`."""
 
 from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, factored, sampled
-from holdfast.core.algorithm import Algorithm
 
-__all__ = ["Algorithm", "AlgorithmMaker", "Factors", "Gradient", "factored", "sampled"]
+__all__ = ["AlgorithmMaker", "Factors", "Gradient", "factored", "sampled"]
+__dir__ = __all__.copy

@@ -20,6 +20,10 @@ class Factors(NamedTuple):
     """The fitted matrix P = positive positive^T - negative negative^T.
 
     The symmetric parameterisation has a negative factor without columns.
+
+    Example:
+        >>> Factors(2 * jnp.eye(2), jnp.eye(2)).fitted.tolist()
+        [[3.0, 0.0], [0.0, 3.0]]
     """
 
     positive: jax.Array
@@ -35,6 +39,12 @@ class AlgorithmMaker(Protocol):
     """Makes an algorithm that fits a matrix by descending a gradient; its parameters are `Factors`.
 
     `factored` is one. Another may have further keyword arguments with defaults, which `holdfast.simulate` can sweep.
+
+    Example, `signed` starts from U U^T - V V^T = 0:
+        >>> maker: AlgorithmMaker = signed
+        >>> algorithm = maker(lambda key, fitted, step: fitted, 2, step_size=0.1, init_scale=1e-3, dtype=None)
+        >>> algorithm.init().fitted.tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
     """
 
     def __call__(
@@ -53,7 +63,13 @@ class AlgorithmMaker(Protocol):
 def sampled(
     batching: Callable[[jax.Array, ArrayLike], Sampled], oracle: Callable[[jax.Array, jax.Array, Sampled], Seen]
 ) -> Callable[[jax.Array, jax.Array, ArrayLike], Seen]:
-    """The stochastic gradient (key, fitted, step) -> G of an oracle on batches drawn by a batching."""
+    """The stochastic gradient (key, fitted, step) -> G of an oracle on batches drawn by a batching.
+
+    Example:
+        >>> gradient = sampled(lambda key, step: step + 1, lambda key, fitted, batch: batch * fitted)
+        >>> gradient(jax.random.key(0), jnp.eye(2), 2).tolist()
+        [[3.0, 0.0], [0.0, 3.0]]
+    """
 
     def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> Seen:
         batch_key, oracle_key = jax.random.split(key)

@@ -3,3 +3,4 @@
 from holdfast.bench.suite import report
 
 __all__ = ["report"]
+__dir__ = __all__.copy

@@ -1,6 +1,6 @@
 """Methods over public tests: which one predicts where the shortcuts fail."""
 
-from holdfast.comparison.methods import METHODS, ComparedMethod
+from holdfast.comparison.methods import METHODS, ComparedMethod, FittedMethod, fitted_estimator
 from holdfast.comparison.public_tests import PUBLIC_TESTS, Group, PublicTest
 from holdfast.comparison.rendering import to_html, to_json, to_markdown
 from holdfast.comparison.results import Comparison, Ranking
@@ -13,12 +13,15 @@ __all__ = [
     "ComparedMethod",
     "Comparison",
     "ComparisonSummary",
+    "FittedMethod",
     "Group",
     "PublicTest",
     "Ranking",
     "compare",
+    "fitted_estimator",
     "summarize",
     "to_html",
     "to_json",
     "to_markdown",
 ]
+__dir__ = __all__.copy

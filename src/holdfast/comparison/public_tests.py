@@ -160,3 +160,4 @@ _ALL = (
     ),
 )
 PUBLIC_TESTS = {test.name: test for test in _ALL}
+"""The tests of the comparison by name."""

@@ -27,6 +27,11 @@ class Ranking:
         values: method -> (seeds,), what was measured.
         behind: method -> its mean difference to the lowest mean, with a 95 % interval. The differences are paired,
             because methods see the same data.
+
+    Example:
+        >>> values = {"irm": np.array([1.0, 2.0, 3.0]), "pooled": np.array([1.5, 2.6, 3.5])}
+        >>> Ranking(values, {"pooled": mean_interval(values["pooled"] - values["irm"])}).leaders
+        ['irm']
     """
 
     values: dict[str, np.ndarray]

@@ -117,6 +117,13 @@ class ComparisonSummary:
         cells: how many there are.
         failures: the errors of the cells that raised one.
         versions: of the packages that decide the numbers.
+
+    Example:
+        >>> from holdfast.comparison import METHODS, PUBLIC_TESTS
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> summary.cells, [group.group.name for group in summary.groups]
+        (2, ['unit tests'])
     """
 
     methods: tuple[ComparedMethod, ...]

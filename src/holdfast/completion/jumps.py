@@ -20,6 +20,10 @@ class Jump(NamedTuple):
         before: the rank it left.
         after: the rank it went to.
         stay: steps spent at the rank it left.
+
+    Example, from rank 2 to rank 1 after 20 steps:
+        >>> jumps(np.array([0, 10, 20, 30]), np.array([2, 2, 1, 1]))[0].after
+        1
     """
 
     step: int

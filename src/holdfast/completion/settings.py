@@ -22,6 +22,14 @@ class CompletionSettings:
 
     The defaults are a regime that we chose: SGD stays at rank 2 for thousands of steps and then jumps to rank 1, while
     gradient descent stays for good. The slides of Wang and Jacot (ICLR 2024) give no numbers.
+
+    Example:
+        >>> settings = CompletionSettings(problem="random", dimension=10, rank=2)
+        >>> settings.algorithm, settings.depth
+        ('sgd', 3)
+        >>> CompletionSettings(ridge=-1.0)
+        Traceback (most recent call last):
+        ValueError: ridge must be a number of at least 0, got -1.0
     """
 
     problem: ProblemName = "two-by-two"

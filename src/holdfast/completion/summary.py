@@ -27,6 +27,13 @@ class RunSummary(NamedTuple):
         jumps: changes of the rank, before the run diverged if it did.
         offshoot_errors: test error at the end of each offshoot.
         outcome: how it ended.
+
+    Example:
+        >>> from holdfast.completion.settings import CompletionSettings
+        >>> from holdfast.completion.training import simulate_completion
+        >>> (first, _) = summarise(simulate_completion(CompletionSettings(steps=100, seeds=2))).runs
+        >>> first.seed, first.rank, first.jumps
+        (0, 2, [])
     """
 
     seed: int
@@ -50,6 +57,12 @@ class Stay(NamedTuple):
         rose: number of them whose rank rose later.
         share: that jumped, with its interval.
         rate: jumps a step, with its interval.
+
+    Example, one run of four jumped, after 4000 steps of all of them together:
+        >>> rate = event_rate([1000, 1000, 1000, 1000], [True, False, False, False])
+        >>> stay = Stay(2, 20.0, sat=4, jumped=1, rose=0, share=proportion(1, 4), rate=rate)
+        >>> stay.share.value, stay.rate.value
+        (0.25, 0.00025)
     """
 
     rank: int
@@ -69,6 +82,13 @@ class CompletionSummary(NamedTuple):
         runs: one by one.
         stays: at the largest ranks from which a run jumped.
         notes: what the shape of the network decides before any step is taken.
+
+    Example:
+        >>> from holdfast.completion.settings import CompletionSettings
+        >>> from holdfast.completion.training import simulate_completion
+        >>> found = summarise(simulate_completion(CompletionSettings(steps=100, seeds=2)))
+        >>> len(found.runs), found.stays, found.notes
+        (2, [], [])
     """
 
     simulation: Simulation

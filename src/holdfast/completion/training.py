@@ -28,6 +28,10 @@ class CompletionBuilder:
         algorithm: by name.
         batch_size: entries in a mini-batch.
         substeps: Euler-Maruyama steps of the stochastic differential equation in one step of SGD.
+
+    Example, to be given to `train`:
+        >>> CompletionBuilder("mini-batch", batch_size=3) == CompletionBuilder("mini-batch", batch_size=3)
+        True
     """
 
     algorithm: AlgorithmName = "sgd"
@@ -57,6 +61,11 @@ class LayerPaths(NamedTuple):
         steps: (records,), the number of steps done.
         layers: W_1, ..., W_L, each (runs, records, rows, columns).
         diverged_at: (runs,), the step at which a run left the finite region, -1 where it did not.
+
+    Example, two layers of one run at one record:
+        >>> layers = (np.full((1, 1, 1, 2), 3.0), np.full((1, 1, 2, 1), 2.0))
+        >>> LayerPaths(np.array([0]), layers, np.array([-1])).fitted[0, 0].tolist()
+        [[6.0, 6.0], [6.0, 6.0]]
     """
 
     steps: np.ndarray
@@ -137,7 +146,12 @@ def slab_size(layers: tuple[np.ndarray, ...]) -> int:
 
 
 def starts(widths: tuple[int, ...], init_scale: float, seeds: ArrayLike) -> tuple[np.ndarray, ...]:
-    """The starting layers of all seeds, each with a leading axis of runs; see `orthogonal_layers`."""
+    """The starting layers of all seeds, each with a leading axis of runs; see `orthogonal_layers`.
+
+    Example:
+        >>> [layer.shape for layer in starts((2, 3, 2), init_scale=1.0, seeds=range(4))]
+        [(4, 3, 2), (4, 2, 3)]
+    """
     drawn = [orthogonal_layers(widths, init_scale, int(seed)) for seed in np.asarray(seeds)]
     return tuple(np.stack(layer) for layer in zip(*drawn, strict=True))
 
@@ -151,6 +165,11 @@ class Simulation(NamedTuple):
         paths: the layers of the runs.
         offshoot_steps: (branches,), the steps at which they branched off.
         offshoot_errors: (runs, branches), the test error at the end of each.
+
+    Example:
+        >>> found = simulate_completion(CompletionSettings(steps=100, seeds=2))
+        >>> found.paths.fitted.shape, found.offshoot_errors.shape
+        ((2, 2, 2, 2), (2, 0))
     """
 
     settings: CompletionSettings
@@ -232,6 +251,12 @@ def offshoots(
 
     Returns:
         The fitted matrices at the end, (runs, branches, rows, columns).
+
+    Example, from the last record of each run:
+        >>> found = simulate_completion(CompletionSettings(steps=100, seeds=2))
+        >>> last = np.full((2, 1), len(found.paths.steps) - 1)
+        >>> offshoots(found.problem, found.paths, last, [0, 1], step_size=0.2, ridge=2e-4, steps=50).shape
+        (2, 1, 2, 2)
     """
     runs, branches = records.shape
     rows = np.arange(runs)[:, None]

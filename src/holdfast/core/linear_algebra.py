@@ -136,6 +136,12 @@ def _fold(dimension: int) -> tuple[int, int]:
 
 
 def orthonormal_frame(dimension: int, rank: int, seed: int = 0) -> np.ndarray:
-    """`rank` orthonormal vectors of R^dimension, uniformly distributed, drawn from `seed`."""
+    """`rank` orthonormal vectors of R^dimension, uniformly distributed, drawn from `seed`.
+
+    Example:
+        >>> frame = orthonormal_frame(dimension=5, rank=2)
+        >>> np.allclose(frame.T @ frame, np.eye(2))
+        True
+    """
     q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((dimension, rank)))
     return q * np.sign(np.diag(r))

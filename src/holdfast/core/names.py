@@ -1,6 +1,7 @@
-"""Parts of the library that settings choose by name. Imports nothing heavy, so that the command line starts at once."""
+"""Names that are resolved when they are used. Imports nothing heavy, so that the command line starts at once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -42,3 +43,30 @@ def choice(subject: str, names: Mapping[str, Named]) -> Any:
     """
     described = "; ".join(f"{name}: {named.words}" for name, named in names.items())
     return Annotated[Literal[tuple(names)], Doc(f"{subject}. {described}.")]
+
+
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose public names are imported when they are first used.
+
+    The names are listed in its `__init__.pyi`, which type checkers read as well.
+
+    Args:
+        package: `__name__`.
+        file: `__file__`.
+
+    Example:
+        >>> import holdfast
+        >>> load, listed, names = lazy_names("holdfast", holdfast.__file__)
+        >>> load("Settings")(steps=7).steps, listed() == names
+        (7, True)
+    """
+    try:
+        from lazy_loader import attach_stub
+    except ModuleNotFoundError:
+        # On an accelerator with jax, numpy and scipy alone, modules of the numerical core are imported by full names.
+        return partial(_missing, package), list, []
+    return attach_stub(package, file)
+
+
+def _missing(package: str, name: str) -> Any:
+    raise AttributeError(f"{package} has no attribute {name!r}: its public names need lazy_loader, modules do not")

@@ -38,6 +38,12 @@ class Run(NamedTuple):
     Attributes:
         algorithm: what is iterated.
         observe: parameters of the algorithm -> dictionary of arrays.
+
+    Example:
+        >>> algorithm = Algorithm(lambda: jnp.ones(2), lambda key, x, number: 0.9 * x)
+        >>> one = Run(algorithm, lambda x: {"norm": jnp.sqrt(x @ x)})
+        >>> one.observe(jnp.array([3.0, 4.0]))["norm"].item()
+        5.0
     """
 
     algorithm: Algorithm
@@ -52,6 +58,11 @@ class Records(NamedTuple):
         values: name -> (runs, records, ...).
         diverged_at: (runs,), the step at which the run diverged, -1 where it did not. From then on its state stays
             at the last finite one.
+
+    Example:
+        >>> records = Records(np.array([0, 10]), {"x": np.array([[1.0, 0.5], [1.0, 2.0]])}, np.array([-1, 7]))
+        >>> records.values["x"][records.diverged_at < 0, -1].tolist()
+        [0.5]
     """
 
     steps: np.ndarray
@@ -93,6 +104,14 @@ def run(
         workers: threads; by default the number of accelerators, or of cores.
         double: compute in float64.
         progress: called with (steps done, steps in all), summed over runs.
+
+    Example, gradient descent on x^2 / 2 from 1 at two step sizes, where x = (1 - eta)^T:
+        >>> def build(shared, parameters):
+        ...     descent = Algorithm(lambda: jnp.ones(()), lambda key, x, number: (1 - parameters["step_size"]) * x)
+        ...     return Run(descent, lambda x: {"x": x})
+        >>> records = run(build, None, {"step_size": np.array([0.1, 0.5], np.float32)}, seeds=[0, 1], steps=2)
+        >>> records.values["x"].astype(float).round(2).tolist()
+        [[1.0, 0.9, 0.81], [1.0, 0.5, 0.25]]
     """
     numbers = np.asarray(seeds, np.uint32)
     count = len(numbers)

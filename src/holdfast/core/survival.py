@@ -43,6 +43,11 @@ class Survival(NamedTuple):
         share: from each of these times on.
         low: lower end of its interval.
         high: upper end.
+
+    Example:
+        >>> curve = kaplan_meier([1.0, 2.0], [True, True])
+        >>> curve.times.tolist(), curve.share.tolist()
+        ([0.0, 1.0, 2.0], [1.0, 0.5, 0.0])
     """
 
     times: np.ndarray

@@ -24,3 +24,4 @@ __all__ = [
     "structural_dataset",
     "toy_dataset",
 ]
+__dir__ = __all__.copy

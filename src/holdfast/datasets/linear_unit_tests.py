@@ -127,7 +127,6 @@ def _margins(random: np.random.Generator, environments: int) -> tuple[Sampler, n
     return draw, -np.ones(BLOCK)
 
 
-# Name -> (what makes the test, whether its inputs are rotated).
 LINEAR_UNIT_TESTS = {
     "Example1": (_causes_and_effects, False),
     "Example1s": (_causes_and_effects, True),
@@ -136,3 +135,4 @@ LINEAR_UNIT_TESTS = {
     "Example3": (_margins, False),
     "Example3s": (_margins, True),
 }
+"""Name -> (what makes the test, whether its inputs are rotated)."""

@@ -101,6 +101,7 @@ REAL_TABLES = {
         "whether 5,381 people find that too little is done about poverty; 4 environments, the countries",
     ),
 }
+"""Name -> where the table comes from and what its columns are."""
 
 
 @lru_cache(maxsize=len(REAL_TABLES))
@@ -131,6 +132,10 @@ def held_out_groups(name: str) -> list[list[str]]:
 
     Args:
         name: a key of `REAL_TABLES`.
+
+    Example:
+        >>> held_out_groups("WVS")
+        [['Australia'], ['Norway'], ['Sweden'], ['USA']]
     """
     labels = np.unique(load_real_table(name)[2])
     if len(labels) <= MOST_FOLDS:
@@ -148,6 +153,11 @@ def real_dataset(name: str, fold: int) -> Dataset:
     Args:
         name: a key of `REAL_TABLES`.
         fold: an index into `held_out_groups(name)`.
+
+    Example, fold 1 holds out Norway:
+        >>> dataset = real_dataset("WVS", 1)
+        >>> dataset.test.inputs.shape, bool(np.isin(dataset.test.environments, dataset.train.environments).any())
+        ((1127, 4), False)
     """
     features, targets, environments = load_real_table(name)
     groups = held_out_groups(name)

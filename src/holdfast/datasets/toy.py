@@ -9,8 +9,8 @@ CAUSES = np.arange(3)
 EFFECTS = np.arange(3, 6)
 SAMPLES = 5_000
 ENVIRONMENTS = 4
-# (bias s, heterogeneity M): the effects of the target have strength s + M in even environments and s - M in odd ones.
 TOY_SETTINGS = ((0.1, 0.5), (0.3, 0.3), (0.5, 0.5), (1.0, 1.0), (1.0, 0.5), (0.5, 0.2))
+"""(bias s, heterogeneity M): effects of the target have strength s + M in even environments and s - M in odd ones."""
 
 
 def toy_dataset(bias: float, heterogeneity: float, seed: int, *, samples: int = SAMPLES) -> Dataset:

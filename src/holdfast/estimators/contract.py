@@ -15,7 +15,15 @@ from holdfast.estimators.grouping import Grouping, group_rows
 
 
 class EnvironmentEstimator(Protocol):
-    """A predictor that may use the environments of the rows it is fitted to; scikit-learn's conventions hold."""
+    """A predictor that may use the environments of the rows it is fitted to; scikit-learn's conventions hold.
+
+    Example, least squares that ignores the environments is one:
+        >>> from holdfast.estimators.baselines import PooledRegressor
+        >>> estimator: EnvironmentEstimator = PooledRegressor()
+        >>> x = np.arange(4.0)[:, None]
+        >>> estimator.fit(x, 2 * x[:, 0], environments=[0, 0, 1, 1]).predict([[10.0]]).round(3).tolist()
+        [20.0]
+    """
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> Self:
         """Fit to rows X, responses y and one label of an environment for each row; None: one environment."""

@@ -14,6 +14,11 @@ class Grouping:
     Attributes:
         codes: (rows,), the number of the environment of each row, from 0 to E - 1.
         labels: the E labels that occur, sorted; codes[i] is the index of the label of row i.
+
+    Example:
+        >>> grouping = group_rows(["wet", "dry", "wet"], 3)
+        >>> grouping.sizes.tolist(), [rows.tolist() for rows in grouping.rows()]
+        ([1, 2], [[1], [0, 2]])
     """
 
     codes: np.ndarray

@@ -31,6 +31,13 @@ def held_out_errors(
 
     Returns:
         environments x estimators: mean squared errors, or shares of wrong classes.
+
+    Example, the second environment is shifted by 1:
+        >>> from holdfast.estimators.baselines import PooledRegressor
+        >>> x, environments = np.arange(20.0)[:, None], np.repeat(["a", "b"], 10)
+        >>> y = x[:, 0] + (environments == "b")
+        >>> held_out_errors({"pooled": PooledRegressor()}, x, y, environments).round(3)["pooled"].to_dict()
+        {'a': 1.0, 'b': 1.0}
     """
     grouping = group_rows(environments, len(X))
     if grouping.count < 2:

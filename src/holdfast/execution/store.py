@@ -28,7 +28,17 @@ _ENTRY = re.compile(r"([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{16}\.\w+")
 
 
 class DamagedError(Exception):
-    """A result is not what was saved."""
+    """A result is not what was saved.
+
+    Example:
+        >>> store, key = Store(Path(tempfile.mkdtemp()), RECORDS), Key("test", {}, ("holdfast.core.statistics",))
+        >>> saved = store.save(key, {"error": 0.25})
+        >>> store.find(key).write_text("{}")
+        2
+        >>> store.load(key)
+        Traceback (most recent call last):
+        holdfast.execution.store.DamagedError: ...
+    """
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,12 @@ class Key:
         settings: plain JSON values.
         modules: dotted names of the modules whose code, with all that it reaches by imports, decides the result.
         packages: names of the installed packages whose versions do.
+
+    Example:
+        >>> key = Key("Example1/irm/0", {"seed": 0}, modules=("holdfast.datasets.toy",), packages=("numpy",))
+        >>> Key("../elsewhere", {}, modules=())
+        Traceback (most recent call last):
+        ValueError: name must be a relative path without dots, got '../elsewhere'
     """
 
     name: str

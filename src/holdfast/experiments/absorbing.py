@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.experiments import TITLES
 from holdfast.experiments.jumps import DEPTH, EPSILON, network_starts
+from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.problems import MatrixCompletion, two_by_two
 from holdfast.reproduction.claims import Claim, Verdict

@@ -17,7 +17,7 @@ from holdfast.core.progress import Progress
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import median, proportion
 from holdfast.environments import two_point
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.oracles.quadratic import rank_one
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table

@@ -11,8 +11,8 @@ from holdfast.completion.jumps import ranks
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.experiments import TITLES
 from holdfast.experiments.jumps import EPSILON, jump_rate, network_starts, waited_and_left, waiting_times
+from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_survival
 from holdfast.problems import two_by_two

@@ -17,7 +17,7 @@ from holdfast.core.progress import Progress
 from holdfast.core.run import Records, Run, run
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
 from holdfast.environments import Environments
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.oracles import population
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems import matrix_sensing

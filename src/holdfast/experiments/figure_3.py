@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import bootstrap, crossing, median
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import bootstrap, median
-from holdfast.experiments import TITLES, figure_3
+from holdfast.experiments import figure_3
 from holdfast.experiments.figure_3 import LEARNED, WASHED_OUT, transition
+from holdfast.experiments.names import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import median
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import bootstrap, median
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment

@@ -13,8 +13,8 @@ from holdfast.completion.jumps import ranks
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, proportion
-from holdfast.experiments import TITLES
 from holdfast.experiments.jumps import DEPTH, EPSILON, RIDGE, STEP_SIZE, WIDTH, jump_rate, network_starts, waiting_times
+from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems import two_by_two
 from holdfast.reproduction.claims import Claim, Verdict

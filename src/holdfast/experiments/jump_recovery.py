@@ -11,7 +11,7 @@ from holdfast.completion.jumps import ranks
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, starts, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.problems import MatrixCompletion
 from holdfast.problems.matrix_completion import hidden_block

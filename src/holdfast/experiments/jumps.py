@@ -16,7 +16,7 @@ from holdfast.completion.training import CompletionBuilder, Simulation, offshoot
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, median, proportion
 from holdfast.core.survival import event_rate
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_survival
 from holdfast.reproduction.claims import Claim, Verdict

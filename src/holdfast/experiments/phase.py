@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
 from holdfast.environments import Law, two_point
-from holdfast.experiments import TITLES
+from holdfast.experiments.names import TITLES
 from holdfast.plots import draw_plane, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
@@ -95,7 +95,13 @@ def phase_diagram(
 
 
 def draw_phase_diagram(data: xr.Dataset, law: Law = two_point) -> Figure:
-    """The measured signal and the regions of a `phase_diagram`, with the curves of the theory on top."""
+    """The measured signal and the regions of a `phase_diagram`, with the curves of the theory on top.
+
+    Example:
+        >>> figure = draw_phase_diagram(phase_diagram("time", cells=4, seeds=3))
+        >>> figure.axes[1].get_title()
+        'regions, simulated'
+    """
     plane = PLANES[data.attrs["plane"]]
     title = f"Phase diagram over {plane.title}: medians over {data.attrs['seeds']} seeds"
     figure, axes = new_figure(2 if plane.limit is None else 3, title)

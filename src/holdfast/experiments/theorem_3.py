@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import median
-from holdfast.experiments import TITLES
 from holdfast.experiments.figure_5 import simulate_each
+from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table
 from holdfast.reproduction.claims import Claim, Verdict

@@ -13,6 +13,13 @@ def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
     """X (n, d, d), y (n,) and environment (n,) from an .npz file or a .zarr folder.
 
     The X of a zarr folder stays in the folder; slices of it are read when they are used.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "measurements.npz"
+        >>> np.savez(path, X=np.zeros((3, 2, 2)), y=np.zeros(3), environment=np.array([0, 0, 1]))
+        >>> [part.shape for part in read_measurements(path)]
+        [(3, 2, 2), (3,), (3,)]
     """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"data must be an .npz file or a .zarr folder with {', '.join(NAMES)}, got {str(path)!r}")

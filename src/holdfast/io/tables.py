@@ -27,6 +27,13 @@ def read_chunks(path: Path, rows: int = CHUNK_ROWS, text: Collection[str] = ()) 
         rows: at most that many in a chunk (parquet and feather: their own chunks, if these are smaller).
         text: columns to be read as text. The type of the others is found chunk by chunk: a column of a .csv file with
             digits in one chunk and letters in the next has a different type in each.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+        >>> pd.DataFrame({"light": range(5)}).to_csv(path, index=False)
+        >>> [len(chunk) for chunk in read_chunks(path, rows=2)]
+        [2, 2, 1]
     """
     path = Path(path)
     if path.suffix not in READERS:
@@ -85,6 +92,10 @@ class Column:
         name: of the column.
         categories: the values of a column of categories, of which the first is the reference for the others; empty for
             numbers.
+
+    Example, clay is the reference for the other soils:
+        >>> Column("soil", ["clay", "sand", "silt"]).features, Column("light").features
+        (['soil=sand', 'soil=silt'], ['light'])
     """
 
     name: str

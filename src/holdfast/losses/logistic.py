@@ -25,6 +25,11 @@ class LogisticRows(NamedTuple):
         columns: (..., features, rows), x, features first: the order that a CPU reads fastest.
         labels: (..., rows), 0 or 1.
         weights: (..., rows), how many rows each row stands for; 0 where an environment is padded.
+
+    Example, without coefficients the risk is log 2:
+        >>> rows = LogisticRows(np.array([[1.0, 5.0]]), np.array([1.0, 0.0]), np.ones(2))
+        >>> risk(rows, np.zeros(1)).round(4).item()
+        0.6931
     """
 
     columns: Arrays
@@ -60,6 +65,11 @@ def padded(
         environments: in the stack; None: as many as there are parts.
         features: in the stack; None: as many as the parts have.
         rows: in the stack; None: as many as the longest part has.
+
+    Example:
+        >>> parts = [LogisticRows(np.ones((3, n)), np.ones(n), np.ones(n)) for n in (2, 4)]
+        >>> padded(parts).columns.shape, padded(parts).weights.sum(1).tolist()
+        ((2, 3, 4), [2.0, 4.0])
     """
     longest = rows or max(len(part.labels) for part in parts)
     count, width = environments or len(parts), features or len(parts[0].columns)
@@ -84,7 +94,13 @@ def sigmoid(scores: Arrays) -> Arrays:
 
 
 def probabilities(rows: LogisticRows, w: Arrays, intercept: ArrayLike = 0.0) -> Arrays:
-    """(..., rows): p, the probability of the label 1."""
+    """(..., rows): p, the probability of the label 1.
+
+    Example:
+        >>> rows = LogisticRows(np.array([[1.0, 5.0]]), np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+        >>> probabilities(rows, np.zeros(1)).tolist()
+        [0.5, 0.5]
+    """
     return sigmoid(w @ rows.columns + intercept)
 
 
@@ -141,13 +157,25 @@ def slopes(rows: LogisticRows, w: Arrays, intercept: ArrayLike = 0.0) -> Slopes:
 
 
 def curvature_matrix(rows: LogisticRows, w: Arrays, intercept: ArrayLike = 0.0) -> Arrays:
-    """(..., features, features): mean of p (1 - p) x x^T, the derivative of the gradient."""
+    """(..., features, features): mean of p (1 - p) x x^T, the derivative of the gradient.
+
+    Example:
+        >>> rows = LogisticRows(np.array([[1.0, 5.0]]), np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+        >>> curvature_matrix(rows, np.zeros(1)).tolist()
+        [[3.25]]
+    """
     p = probabilities(rows, w, intercept)
     return _mean_outer(rows, p * (1 - p))
 
 
 def gradient_covariance(rows: LogisticRows, w: Arrays, intercept: ArrayLike = 0.0) -> Arrays:
-    """(..., features, features): mean of (p - y)^2 x x^T / n, of the sampling error of the gradient."""
+    """(..., features, features): mean of (p - y)^2 x x^T / n, of the sampling error of the gradient.
+
+    Example:
+        >>> rows = LogisticRows(np.array([[1.0, 5.0]]), np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+        >>> gradient_covariance(rows, np.zeros(1)).tolist()
+        [[1.625]]
+    """
     errors = probabilities(rows, w, intercept) - rows.labels
     return _mean_outer(rows, errors**2) / _totals(rows)[..., None]
 

@@ -20,6 +20,13 @@ class Slopes(NamedTuple):
         intercept: (environments,), d loss_e / d intercept.
         curvature: (environments, features), h_ej = d g_ej / d w_j.
         variance: (environments, features), squared standard error of g_ej.
+
+    Example, a Newton step of one feature:
+        >>> import numpy as np
+        >>> one = np.ones((1, 1))
+        >>> slopes = Slopes(gradient=-one, intercept=one[0], curvature=2 * one, variance=one)
+        >>> (-slopes.gradient / slopes.curvature).tolist()
+        [[0.5]]
     """
 
     gradient: Arrays

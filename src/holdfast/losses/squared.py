@@ -25,6 +25,11 @@ class SecondMoments(NamedTuple):
         second: (environments, features, features), S_e, mean of x x^T.
         cross: (environments, features), c_e, mean of x y.
         square: (environments,), q_e, mean of y^2.
+
+    Example, x = 1 and y = 2 in every row:
+        >>> moments = SecondMoments(np.ones((1, 1, 1)), np.array([[2.0]]), np.array([4.0]))
+        >>> risk(moments, np.array([2.0])).tolist()
+        [0.0]
     """
 
     second: Arrays

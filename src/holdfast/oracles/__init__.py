@@ -13,3 +13,4 @@ from holdfast.oracles.population import population
 from holdfast.oracles.quadratic import RankOneGradient, rank_one
 
 __all__ = ["Oracle", "OracleMaker", "RankOneGradient", "fixed", "law", "online", "population", "rank_one"]
+__dir__ = __all__.copy

@@ -29,6 +29,15 @@ def online(
         ensemble: the measurement ensemble.
         batch_size: m, the sum of the counts of every batch.
         noise_variance: variance of the label noise; None: no noise.
+
+    Example, a large batch is close to the `population`:
+        >>> from holdfast.ensembles import gaussian
+        >>> from holdfast.environments import two_point
+        >>> problem = MatrixSensing(*map(jnp.asarray, ([[1.0], [0.0]], [1.0], [[0.0], [1.0]])), two_point(1.0, 6.0))
+        >>> batch = Batch(jnp.array([[[7.0]]]), jnp.array([10_000.0]))
+        >>> gradient = jax.jit(online(problem, gaussian, 10_000))(jax.random.key(0), jnp.zeros((2, 2)), batch)
+        >>> jnp.abs(gradient).round().tolist()
+        [[1.0, 0.0], [0.0, 7.0]]
     """
     coordinates = ensemble.size(problem.dimension)
     noisy = noise_variance is not None
@@ -85,6 +94,14 @@ def fixed(data: FixedDataSet, ensemble: Ensemble) -> Callable[[jax.Array, jax.Ar
     """The gradient over a data set: G = sum_i weight_i (<X_i, fitted> - y_i) X_i, the batch being the weights.
 
     Each block is read from memory once a step, and not at all if none of its rows is in the batch.
+
+    Example, each entry of diag(1, 7) is measured once:
+        >>> import numpy as np
+        >>> from holdfast.ensembles import gaussian
+        >>> from holdfast.measurements import fixed_data_set
+        >>> data = fixed_data_set(np.eye(4), np.array([1.0, 0.0, 0.0, 7.0]), np.zeros(4, int), dimension=2)
+        >>> fixed(data, gaussian)(jax.random.key(0), jnp.zeros((2, 2)), jnp.full(4, 0.25)).tolist()
+        [[-0.25, 0.0], [0.0, -1.75]]
     """
     blocks, rows, width = data.measurements.shape
     coordinates = ensemble.size(data.dimension)

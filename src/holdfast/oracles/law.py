@@ -99,6 +99,15 @@ def law(problem: MatrixSensing, ensemble: Ensemble, noise_variance: ArrayLike | 
         problem: A* and the spurious subspace.
         ensemble: the measurement ensemble Z is drawn from.
         noise_variance: variance of the label noise; None: no noise, and no random numbers spent on it.
+
+    Example, a large batch is close to the `population`:
+        >>> from holdfast.ensembles import gaussian
+        >>> from holdfast.environments import two_point
+        >>> problem = MatrixSensing(*map(jnp.asarray, ([[1.0], [0.0]], [1.0], [[0.0], [1.0]])), two_point(1.0, 6.0))
+        >>> batch = Batch(jnp.array([[[7.0]]]), jnp.array([1e6]))
+        >>> gradient = jax.jit(law(problem, gaussian))(jax.random.key(0), jnp.zeros((2, 2)), batch)
+        >>> jnp.abs(gradient).round(1).tolist()
+        [[1.0, 0.0], [0.0, 7.0]]
     """
 
     def gradient(key: jax.Array, fitted: jax.Array, batch: Batch) -> jax.Array:

@@ -26,6 +26,14 @@ class RankOneGradient(NamedTuple):
             Gaussian x, without truncation, is 2 W + tr(W) I with W the mean residual.
         trace: mean of the responses y, which is the moment estimate of tr(A* + A(e)).
         signal: the mean of A* + A(e) over the batch.
+
+    Example, what is seen at A* + A(e) = diag(1, 7):
+        >>> from holdfast.environments import two_point
+        >>> problem = MatrixSensing(*map(jnp.asarray, ([[1.0], [0.0]], [1.0], [[0.0], [1.0]])), two_point(1.0, 6.0))
+        >>> batch = Batch(jnp.array([[[7.0]]]), jnp.array([100.0]))
+        >>> seen = jax.jit(rank_one(problem, 100))(jax.random.key(0), jnp.diag(jnp.array([1.0, 7.0])), batch)
+        >>> seen.signal.tolist(), 4 < seen.trace.item() < 12
+        ([[1.0, 0.0], [0.0, 7.0]], True)
     """
 
     gradient: jax.Array
@@ -46,6 +54,14 @@ def rank_one(
         problem: A*, the spurious subspace and the law of S(e).
         batch_size: m, the sum of the counts of every batch.
         truncation: samples with ||U^T x||^2 = x^T P x above this are left out (Algorithm 4).
+
+    Example, the gradient vanishes at A* + A(e) = diag(1, 7):
+        >>> from holdfast.environments import two_point
+        >>> problem = MatrixSensing(*map(jnp.asarray, ([[1.0], [0.0]], [1.0], [[0.0], [1.0]])), two_point(1.0, 6.0))
+        >>> batch = Batch(jnp.array([[[7.0]]]), jnp.array([100.0]))
+        >>> seen = jax.jit(rank_one(problem, 100))(jax.random.key(0), jnp.diag(jnp.array([1.0, 7.0])), batch)
+        >>> bool(jnp.abs(seen.gradient).max() < 1e-4)
+        True
     """
     dimension = problem.dimension
 

@@ -1,6 +1,5 @@
-"""Figures: one style, curves with bands over seeds."""
+"""Figures: one style, curves with bands over seeds, maps over two settings, figures of a fitted table."""
 
-from holdfast.plots.bands import BAND, COLOURS, band, legend_below, new_figure, save, style
-from holdfast.plots.planes import draw_plane
+from holdfast.core.names import lazy_names
 
-__all__ = ["BAND", "COLOURS", "band", "draw_plane", "legend_below", "new_figure", "save", "style"]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

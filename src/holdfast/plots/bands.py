@@ -9,31 +9,61 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# The band shows where four in five seeds lie.
 BAND = (0.1, 0.5, 0.9)
+"""Quantiles of a curve with its band, which shows where four in five seeds lie."""
 STYLE = Path(__file__).with_name("holdfast.mplstyle")
 COLOURS = {"invariant": "#1b6ca8", "spurious": "#c8553d", "residual": "#7a7a7a"}
+"""The colour of each signal."""
 
 
 def style() -> AbstractContextManager[None]:
-    """The look of all figures, while the context lasts."""
+    """The look of all figures, while the context lasts.
+
+    Example:
+        >>> with style():
+        ...     figure, (axes,) = new_figure(1, "Signals")
+        >>> figure.get_suptitle()
+        'Signals'
+    """
     return matplotlib.rc_context(fname=STYLE)
 
 
 def new_figure(columns: int, title: str) -> tuple[Figure, np.ndarray]:
-    """A figure with panels side by side."""
+    """A figure with panels side by side.
+
+    Example:
+        >>> figure, panels = new_figure(2, "Signals")
+        >>> len(panels), figure.get_suptitle()
+        (2, 'Signals')
+    """
     figure = Figure(figsize=(4.6 * columns, 4.2))
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure, figure.subplots(1, columns, squeeze=False)[0]
 
 
 def legend_below(axes: Axes, columns: int = 2) -> None:
-    """A legend under the panel, where it hides nothing."""
+    """A legend under the panel, where it hides nothing.
+
+    Example:
+        >>> figure, (axes,) = new_figure(1, "Signals")
+        >>> line = axes.plot([0, 1], label="spurious")
+        >>> legend_below(axes)
+        >>> axes.get_legend().get_texts()[0].get_text()
+        'spurious'
+    """
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
 
 
 def band(axes: Axes, values: xr.DataArray, along: str, label: str, **line) -> None:
-    """Draw the median over seeds along a dimension, with the band from the 10 % to the 90 % quantile."""
+    """Draw the median over seeds along a dimension, with the band from the 10 % to the 90 % quantile.
+
+    Example, the median of 0, 1 and 5 is 1:
+        >>> values = xr.DataArray([[0.0, 0.0], [1.0, 1.0], [5.0, 5.0]], dims=("seed", "step"), coords={"step": [0, 10]})
+        >>> figure, (axes,) = new_figure(1, "Signals")
+        >>> band(axes, values, along="step", label="spurious")
+        >>> axes.lines[0].get_ydata().tolist()
+        [1.0, 1.0]
+    """
     low, middle, high = values.quantile(list(BAND), "seed").transpose("quantile", along).values
     x = values[along].values
     (drawn,) = axes.plot(x, middle, label=label, **line)
@@ -41,7 +71,14 @@ def band(axes: Axes, values: xr.DataArray, along: str, label: str, **line) -> No
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write PNG and SVG; returns the paths."""
+    """Write PNG and SVG; returns the paths.
+
+    Example:
+        >>> import tempfile
+        >>> figure, _ = new_figure(1, "Signals")
+        >>> [path.name for path in save(figure, Path(tempfile.mkdtemp()), "signals")]
+        ['signals.png', 'signals.svg']
+    """
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     figure.savefig(png)
     figure.set_layout_engine("none")  # everything is in its place; to find it again would take as long as to draw it

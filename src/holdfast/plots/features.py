@@ -27,6 +27,14 @@ def draw_effects(estimator: Any) -> Figure:
 
     Args:
         estimator: fitted `HeteroRegressor` or `HeteroClassifier`.
+
+    Example:
+        >>> from holdfast.datasets import toy_dataset
+        >>> from holdfast.estimators import HeteroRegressor
+        >>> rows = toy_dataset(1.0, 0.5, seed=0, samples=200).train
+        >>> model = HeteroRegressor().fit(rows.inputs, rows.targets, environments=rows.environments)
+        >>> draw_effects(model).axes[0].get_title()
+        'Effect of each feature, one mark an environment'
     """
     effects, verdicts, names = _standardised(estimator)
     figure = Figure(figsize=(7.2, 1.4 + 0.3 * len(names)))
@@ -55,7 +63,16 @@ def draw_effects(estimator: Any) -> Figure:
 
 
 def draw_survival(estimator: Any) -> Figure:
-    """The coefficients over time: medians over random orders, with bands from 10 % to 90 %."""
+    """The coefficients over time: medians over random orders, with bands from 10 % to 90 %.
+
+    Example:
+        >>> from holdfast.datasets import toy_dataset
+        >>> from holdfast.estimators import HeteroRegressor
+        >>> rows = toy_dataset(1.0, 0.5, seed=0, samples=200).train
+        >>> model = HeteroRegressor().fit(rows.inputs, rows.targets, environments=rows.environments)
+        >>> draw_survival(model).axes[0].get_xlabel()
+        'sweeps over the environments'
+    """
     _, verdicts, names = _standardised(estimator)
     paths = np.abs(estimator.paths_.coefficients) + NOTHING
     columns = list(estimator.stability_.index)
@@ -97,8 +114,13 @@ def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Fig
     """The error in each environment when all others were fitted.
 
     Args:
-        errors: environments x methods; see `holdfast.estimators.held_out`.
+        errors: environments x methods; see `holdfast.estimators.held_out_errors`.
         what: the kind of error.
+
+    Example:
+        >>> errors = pd.DataFrame({"ours": [1.0, 1.1], "pooled": [1.5, 2.0]}, index=["north", "south"])
+        >>> [text.get_text() for text in draw_held_out(errors).axes[0].get_yticklabels()]
+        ['north', 'south']
     """
     ordered = errors.loc[errors.mean(axis=1).sort_values().index][:MOST_FEATURES]
     figure = Figure(figsize=(7.2, 1.4 + 0.3 * len(ordered)))

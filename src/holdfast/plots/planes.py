@@ -14,7 +14,17 @@ REGION_COLOURS = ("#d9d9d9", "#8fbbda", "#e8a798", "#5b5b5b")
 
 
 def draw_plane(axes: Axes, values: xr.DataArray, title: str, names: Mapping[int, str] | None = None) -> None:
-    """Draw values over the (y, x) dimensions of an array; with names, as regions with a key."""
+    """Draw values over the (y, x) dimensions of an array; with names, as regions with a key.
+
+    Example:
+        >>> from holdfast.plots.bands import new_figure
+        >>> values = xr.DataArray([[0, 1], [1, 1]], dims=("heterogeneity", "step_size"), coords={
+        ...     "heterogeneity": [1.0, 6.0], "step_size": [0.05, 0.1]})
+        >>> figure, (axes,) = new_figure(1, "Regions")
+        >>> draw_plane(axes, values, "regions", {0: "both signals", 1: "invariant only"})
+        >>> axes.get_xlabel(), [text.get_text() for text in axes.get_legend().get_texts()]
+        ('step size', ['both signals', 'invariant only'])
+    """
     y, x = (values[name].values.astype(float) for name in values.dims)
     if names is None:
         clipped = np.clip(values.values, LEAST, 1.0)

@@ -12,7 +12,16 @@ SIGNALS = ("invariant", "spurious", "residual")
 
 
 def draw_signals(axes: Axes, runs: xr.Dataset, along: str = "step", suffix: str = "", **line) -> None:
-    """Draw the invariant, spurious and residual signals along a dimension."""
+    """Draw the invariant, spurious and residual signals along a dimension.
+
+    Example:
+        >>> from holdfast.plots.bands import new_figure
+        >>> runs = xr.Dataset({name: (("seed", "step"), np.ones((3, 2))) for name in SIGNALS}, {"step": [0, 10]})
+        >>> figure, (axes,) = new_figure(1, "Signals")
+        >>> draw_signals(axes, runs)
+        >>> [line.get_label() for line in axes.lines]
+        ['invariant', 'spurious', 'residual']
+    """
     for name in SIGNALS:
         band(axes, runs[name], along, f"{name}{suffix}", color=COLOURS[name], **line)
 

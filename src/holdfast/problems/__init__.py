@@ -14,3 +14,4 @@ __all__ = [
     "random_neurons",
     "two_by_two",
 ]
+__dir__ = __all__.copy

@@ -30,6 +30,11 @@ class MatrixCompletion:
         truth: A*, (height, width).
 
     Reference: Wang and Jacot (ICLR 2024), who write I for the observed entries and N for their number.
+
+    Example:
+        >>> problem = two_by_two(0.5)
+        >>> problem.shape, problem.count, problem.test_error(problem.truth).item()
+        ((2, 2), 3, 0.0)
     """
 
     rows: jax.Array

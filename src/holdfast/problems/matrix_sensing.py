@@ -29,6 +29,12 @@ class MatrixSensing:
         environments: the law of S(e).
 
     Reference: Xu, Gu and Fang (NeurIPS 2024), eq. 1 and Assumption 1.
+
+    Example:
+        >>> from holdfast.environments import two_point
+        >>> problem = MatrixSensing(*map(jnp.asarray, ([[1.0], [0.0]], [1.0], [[0.0], [1.0]])), two_point(1.0, 6.0))
+        >>> (problem.invariant_matrix + problem.mean_spurious_matrix).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
     """
 
     invariant_basis: jax.Array

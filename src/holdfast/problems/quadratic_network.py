@@ -24,6 +24,12 @@ def quadratic_network(
         environments: the law of diag(s).
 
     Reference: Xu, Gu and Fang (NeurIPS 2024), Example 1 and eq. 119, 120.
+
+    Example, y = (2 x_1)^2 + s(e) (3 x_2)^2:
+        >>> from holdfast.environments import table
+        >>> problem = quadratic_network([[2.0], [0.0]], [[0.0], [3.0]], table([-1.0, 1.0]))
+        >>> problem.invariant_matrix.tolist(), problem.environments.strengths.ravel().tolist()
+        ([[4.0, 0.0], [0.0, 0.0]], [-9.0, 9.0])
     """
     invariant = np.asarray(invariant_neurons)
     left, singular_values, _ = np.linalg.svd(invariant, full_matrices=False)
@@ -38,5 +44,11 @@ def quadratic_network(
 
 
 def random_neurons(dimension: int, count: int, seed: int = 0) -> np.ndarray:
-    """`count` neurons a_j ~ N(0, I / d), nearly orthonormal in high dimension, one a column (Theorem 7)."""
+    """`count` neurons a_j ~ N(0, I / d), nearly orthonormal in high dimension, one a column (Theorem 7).
+
+    Example:
+        >>> neurons = random_neurons(dimension=2000, count=3)
+        >>> (neurons.T @ neurons).round(1).diagonal().tolist()
+        [1.0, 1.0, 1.0]
+    """
     return np.random.default_rng(seed).standard_normal((dimension, count)) / np.sqrt(dimension)

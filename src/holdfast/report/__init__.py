@@ -4,6 +4,9 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+__all__ = ["render"]
+__dir__ = __all__.copy
+
 
 def render(template: str, **context: object) -> str:
     """A page as HTML.

@@ -9,7 +9,12 @@ from holdfast.core.statistics import Estimate
 
 
 class Verdict(StrEnum):
-    """What the measurement says of a claim."""
+    """What the measurement says of a claim.
+
+    Example:
+        >>> Verdict("holds") in HOLDING
+        True
+    """
 
     HOLDS = "holds"
     HOLDS_WITH_OUR_CHOICE = "holds with our choice"
@@ -34,6 +39,20 @@ class Claim:
         allowed: the range that the number lies in if the claim holds.
         recorded: the verdict this project stands by.
         why: one line.
+
+    Example, the whole interval is allowed:
+        >>> claim = Claim(
+        ...     id="washed-out",
+        ...     source="figure 3",
+        ...     statement="The spurious signal is washed out.",
+        ...     settings="M = 6",
+        ...     measured=Estimate(0.01, low=0.005, high=0.03),
+        ...     allowed=(-math.inf, 0.05),
+        ...     recorded=Verdict.HOLDS,
+        ...     why="the exponent is negative",
+        ... )
+        >>> claim.verdict.value, claim.broken
+        ('holds', False)
     """
 
     id: str

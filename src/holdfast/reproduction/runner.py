@@ -44,6 +44,11 @@ class Reporter:
         bars: progress bars, while experiments are computed.
         claims: (claims, quick), at the end.
         errors: (name -> error), of the experiments that failed.
+
+    Example, names of experiments on the terminal:
+        >>> reporter = Reporter(begin=lambda name, title, seeds, position: print(name, position))
+        >>> reporter.begin("figure_2", "a title", 1000, "1 of 1")
+        figure_2 1 of 1
     """
 
     begin: Callable[[str, str, int, str], None] = _say_nothing

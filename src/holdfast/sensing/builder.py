@@ -41,7 +41,13 @@ RESERVED = {
 
 @dataclass(frozen=True)
 class Parts:
-    """Objects that take the place of the parts that settings name; None: the named one. See `simulate`."""
+    """Objects that take the place of the parts that settings name; None: the named one. See `simulate`.
+
+    Example:
+        >>> Parts(sweep={"momentum": [0.0, 0.5]}).check(Settings())
+        Traceback (most recent call last):
+        ValueError: sweep must be left out unless algorithm is given, got momentum
+    """
 
     environments: Environments | Law | None = None
     batching: BatchingMaker | None = None

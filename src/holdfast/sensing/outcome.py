@@ -13,7 +13,12 @@ TOLERANCE = 0.01
 
 
 class Code(IntEnum):
-    """The ways a run can end."""
+    """The ways a run can end.
+
+    Example:
+        >>> Code(2).name
+        'DIVERGED'
+    """
 
     FINISHED = 0
     CONVERGED = 1
@@ -26,6 +31,13 @@ class Outcome(NamedTuple):
     Attributes:
         code: how it ended.
         sentence: the same for a reader.
+
+    Example, a step size at which the invariant signal is not held:
+        >>> from holdfast.sensing.settings import Settings
+        >>> from holdfast.sensing.simulation import simulate
+        >>> settings = Settings(dimension=10, steps=200, seeds=4, oracle="population", step_size=3.0)
+        >>> simulate(settings).outcomes[0].code.name
+        'DIVERGED'
     """
 
     code: Code

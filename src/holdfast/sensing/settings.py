@@ -46,6 +46,14 @@ class Settings:
     The defaults are the setting of figure 3 of Xu, Gu and Fang (2024), with the symmetric measurements of their theory.
 
     Numbers that shape no array (step size, heterogeneity, ...) may be sequences; the result then has an axis for each.
+
+    Example:
+        >>> settings = Settings(dimension=20, heterogeneity=(1.0, 4.0, 7.0))
+        >>> settings.axes
+        {'heterogeneity': (1.0, 4.0, 7.0)}
+        >>> Settings(step_size=-1.0)
+        Traceback (most recent call last):
+        ValueError: step_size must be a positive number, got -1.0
     """
 
     dimension: int = 100

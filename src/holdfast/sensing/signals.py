@@ -42,6 +42,14 @@ def signals(problem: MatrixSensing, state: Factors) -> dict[str, jax.Array]:
         Those of `MEANINGS`. The residual is summed over both factors; the norms and singular values are those of the
         positive factor, singular values largest first; phase 1 lasts while the smallest singular value of R, relative
         to its goal, is below 1/3.
+
+    Example, U = U*: the invariant signal is learned and nothing else:
+        >>> from holdfast.environments import two_point
+        >>> basis = jnp.eye(3)
+        >>> problem = MatrixSensing(basis[:, :1], jnp.ones(1), basis[:, 1:2], two_point(1.0, 6.0))
+        >>> found = jax.jit(signals)(problem, Factors(basis[:, :1], basis[:, :0]))
+        >>> [found[name].item() for name in ("invariant", "spurious", "residual", "distance", "phase")]
+        [1.0, 0.0, 0.0, 0.0, 2]
     """
     r, q, e = parts(problem, state.positive)
     r_negative, q_negative, e_negative = parts(problem, state.negative)

@@ -33,6 +33,13 @@ class Trajectory:
         settings: what was simulated.
         versions: of the packages that computed it.
         outcomes: the outcome of every run, in the order of `data`.
+
+    Example:
+        >>> from holdfast.sensing.simulation import simulate
+        >>> settings = Settings(dimension=10, steps=200, seeds=4, oracle="population", heterogeneity=(1.0, 6.0))
+        >>> trajectory = simulate(settings)
+        >>> trajectory.data["spurious"].dims, trajectory.axes
+        (('heterogeneity', 'seed', 'step'), {'heterogeneity': [1.0, 6.0]})
     """
 
     data: xr.Dataset

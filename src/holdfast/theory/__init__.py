@@ -48,3 +48,4 @@ __all__ = [
     "two_point_exponent",
     "two_point_threshold",
 ]
+__dir__ = __all__.copy

@@ -27,6 +27,12 @@ class Advice(NamedTuple):
         init_scale: alpha.
         steps: T, the time that the invariant signal needs from this starting point.
         failure: at most the probability that a spurious share is above the tolerance at T, summed over directions.
+
+    Example, the bound on the probability of failure holds with the wanted confidence:
+        >>> from holdfast.environments import two_point
+        >>> advised = advise(two_point(1.0, 6.0), step_size=0.1)
+        >>> advised.steps, advised.failure < 0.05
+        (76, True)
     """
 
     step_size: float
@@ -82,6 +88,13 @@ def advise(
 
     Returns:
         None if the window is empty, or the given step size is outside of it.
+
+    Example, no step size washes out strengths that never change sign:
+        >>> from holdfast.environments import two_point
+        >>> advise(two_point(1.0, 0.5)) is None
+        True
+        >>> advise(two_point(1.0, 6.0), step_size=0.1).steps
+        76
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")

@@ -33,6 +33,12 @@ class Diagnosis(NamedTuple):
         paper: the window of the paper.
         advised: settings for the wanted confidence; None if no settings reach it.
         sentences: the same in words.
+
+    Example, strengths that never change sign:
+        >>> from holdfast.environments import two_point
+        >>> found = diagnose(two_point(1.0, 0.5))
+        >>> found.window.empty, found.advised is None, round(found.top_exponent.value, 4)
+        (True, True, 0.0485)
     """
 
     step_size: float

@@ -33,6 +33,13 @@ class Estimated(NamedTuple):
         standard_error: of an entry of S(e), per environment.
         scale: root mean square of <X, M> for a unit M, by which X and y were divided; 1 in the theory.
         signed: whether the invariant signal has negative eigenvalues, which U U^T cannot fit.
+
+    Example, an invariant signal alone:
+        >>> random = np.random.default_rng(0)
+        >>> x, e = random.standard_normal((4000, 6, 6)), np.repeat(["a", "b"], 2000)
+        >>> found = estimate(x, x[:, 0, 0], e)
+        >>> found.problem.invariant_rank, found.problem.spurious_rank, found.counts
+        (1, 0, (2000, 2000))
     """
 
     problem: MatrixSensing

@@ -17,6 +17,15 @@ class Findings(NamedTuple):
         checks: the assumptions of the paper; none without an invariant and a spurious signal.
         diagnosis: of its environments; None without a spurious signal.
         sentences: the answer in words.
+
+    Example, measurements of a signal that is the same in both environments:
+        >>> random = np.random.default_rng(0)
+        >>> x, e = random.standard_normal((4000, 6, 6)), np.repeat(["a", "b"], 2000)
+        >>> found = examine(x, x[:, 0, 0], e)
+        >>> found.diagnosis is None
+        True
+        >>> print(found.sentences[0])
+        Found an invariant signal of rank 1 and a spurious one of rank 0 in 2 environments.
     """
 
     estimated: Estimated
@@ -75,6 +84,13 @@ def examine(
         init_scale: alpha.
         confidence: wanted probability that the spurious share ends below the tolerance.
         tolerance: largest spurious share that counts as washed out.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> x, e = random.standard_normal((4000, 6, 6)), np.repeat(["a", "b"], 2000)
+        >>> found = examine(x, x[:, 0, 0] + np.where(e == "a", -4.0, 6.0) * x[:, 1, 1], e)
+        >>> print(found.sentences[0])
+        Found an invariant signal of rank 1 and a spurious one of rank 1 in 2 environments.
     """
     estimated = estimate(measurements, responses, environment)
     problem = estimated.problem

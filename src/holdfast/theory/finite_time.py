@@ -106,6 +106,12 @@ def median_share(environments: Environments, step_size: float, steps: int, init_
 
     The median of log Q^2 is its mean 2 (log alpha + T lambda), up to a skewness that fades with T. What has grown to
     order one is held back by the share that survives in the long run.
+
+    Example, alpha^2 (1 + eta)^(2 T) while it is small, for strengths that do not vary:
+        >>> from holdfast.environments import two_point
+        >>> share = median_share(two_point(1.0, 0.0), step_size=0.01, steps=100, init_scale=1e-3)
+        >>> round(share * 1e6, 2), round(1.01**200, 2)
+        (7.32, 7.32)
     """
     grown = np.exp(np.minimum(2 * (np.log(init_scale) + steps * exponents(environments, step_size)), LARGEST_LOGARITHM))
     stationary = stationary_shares(environments, step_size)

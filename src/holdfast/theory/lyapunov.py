@@ -92,6 +92,11 @@ def top_exponent(environments: Environments, step_size: float, **sampling: int) 
         environments: the law of S(e).
         step_size: eta.
         sampling: steps, chains and seed of `matrix_exponents`.
+
+    Example, (log(1 + 7 eta) + log(1 - 5 eta)) / 2 at eta = 0.1:
+        >>> from holdfast.environments import two_point
+        >>> round(top_exponent(two_point(1.0, 6.0), 0.1).value, 4)
+        -0.0813
     """
     if diagonalised(environments) is None:
         return matrix_exponents(environments, step_size, **sampling)[0]
@@ -113,6 +118,12 @@ def matrix_exponents(
         steps: length of a chain; its first tenth, in which the frame turns to its directions, is not counted.
         chains: number of independent products.
         seed: of the environments drawn.
+
+    Example, strengths that do not vary have the exponent log(1 + eta s):
+        >>> from holdfast.environments import two_point
+        >>> (found,) = matrix_exponents(two_point(1.0, 0.0), 0.1, steps=10, chains=2)
+        >>> round(found.value, 4), round(float(np.log(1.1)), 4)
+        (0.0953, 0.0953)
     """
     return product_exponents(draw_strengths(environments, steps=steps, chains=chains, seed=seed), step_size)
 

@@ -26,6 +26,10 @@ class Window(NamedTuple):
         low: lower end.
         high: upper end.
         reason: what sets the ends, or why there is no step size in between.
+
+    Example:
+        >>> Window(0.05, 0.15, "").empty, Window(0.15, 0.05, "").empty
+        (False, True)
     """
 
     low: float
@@ -110,6 +114,12 @@ def paper_window(environments: Environments) -> Window:
 
     M1 = sup |S_ii(e)|, M2 = min_i Var S_ii(e) / (1 + |E S_ii(e)|). It needs M2 > 1536 M1 and so, since M2 is at most
     M1^2, strengths above 1536.
+
+    Example, here M1 = 4001 and M2 = 4000^2 / 2:
+        >>> from holdfast.environments import two_point
+        >>> window = paper_window(two_point(1.0, 4000.0))
+        >>> round(window.low * 4000**2, 3), round(window.high * 4001, 6), paper_window(two_point(1.0, 6.0)).empty
+        (48.0, 0.015625, True)
     """
     bound, heterogeneity = regularity(environments)
     low = 24 / heterogeneity if heterogeneity > 0 else np.inf

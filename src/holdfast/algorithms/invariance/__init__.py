@@ -20,3 +20,4 @@ __all__ = [
     "logistic_risks",
     "squared_risks",
 ]
+__dir__ = __all__.copy

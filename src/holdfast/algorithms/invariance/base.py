@@ -25,6 +25,11 @@ class Risks(NamedTuple):
     Attributes:
         both: parameters -> (R_e for all e, the gradient of each), of shapes (environments,) and (environments, p).
         gradient: (parameters, e) -> (p,), the gradient of one R_e.
+
+    Example, R(w) = (w - 2)^2:
+        >>> risks = squared_risks(SecondMoments(jnp.ones((1, 1, 1)), jnp.array([[2.0]]), jnp.array([4.0])))
+        >>> risks.values(jnp.array([0.0])).tolist(), risks.gradient(jnp.array([0.0]), 0).tolist()
+        ([4.0], [-4.0])
     """
 
     both: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
@@ -40,7 +45,18 @@ class Risks(NamedTuple):
 
 
 class InvarianceMethod(Protocol):
-    """A set of hyper-parameters that knows its algorithm."""
+    """A set of hyper-parameters that knows its algorithm.
+
+    Example, gradient descent on the mean of the risks, here on (w - 2)^2:
+        >>> class MeanDescent:
+        ...     def algorithm(self, risks, start):
+        ...         return Algorithm(lambda: start, lambda key, w, number: w - 0.5 * risks.gradients(w).mean(0))
+        >>> method: InvarianceMethod = MeanDescent()
+        >>> data = SecondMoments(jnp.ones((1, 1, 1)), jnp.array([[2.0]]), jnp.array([4.0]))
+        >>> algorithm = method.algorithm(squared_risks(data), jnp.zeros(1))
+        >>> algorithm.step(jax.random.key(0), algorithm.init(), 0).tolist()
+        [2.0]
+    """
 
     def algorithm(self, risks: Risks, start: jax.Array) -> Algorithm:
         """The algorithm that minimises what the method asks for, from `start`; its parameters have the same shape."""
@@ -67,7 +83,13 @@ def squared_risks(data: SecondMoments) -> Risks:
 
 
 def logistic_risks(data: LogisticRows) -> Risks:
-    """R_e(w) = E_e log(1 + exp(-s w x)), see `holdfast.losses.logistic`; the last feature is one in every row."""
+    """R_e(w) = E_e log(1 + exp(-s w x)), see `holdfast.losses.logistic`; the last feature is one in every row.
+
+    Example, without coefficients every risk is log 2:
+        >>> rows = LogisticRows(jnp.ones((1, 1, 2)), jnp.array([[1.0, 0.0]]), jnp.ones((1, 2)))
+        >>> round(logistic_risks(rows).values(jnp.zeros(1)).item(), 4)
+        0.6931
+    """
     data = LogisticRows(*map(jnp.asarray, data))
 
     def both(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:

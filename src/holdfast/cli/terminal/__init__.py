@@ -17,3 +17,4 @@ __all__ = [
     "show_model",
     "sparkline",
 ]
+__dir__ = __all__.copy

@@ -1,11 +1,13 @@
 """The methods of the comparison by name."""
 
-from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, environment_errors
+from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
 from holdfast.comparison.methods.explicit import EXPLICIT
 from holdfast.comparison.methods.hetero import HETERO
 from holdfast.comparison.methods.packaged import PACKAGED
 from holdfast.comparison.methods.pooled import POOLED
 
 METHODS: dict[str, ComparedMethod] = {method.name: method for method in (*HETERO, *POOLED, *EXPLICIT, *PACKAGED)}
+"""The methods of the comparison by name."""
 
-__all__ = ["METHODS", "ComparedMethod", "FittedMethod", "environment_errors"]
+__all__ = ["METHODS", "ComparedMethod", "FittedMethod", "fitted_estimator"]
+__dir__ = __all__.copy

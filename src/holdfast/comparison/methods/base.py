@@ -17,6 +17,10 @@ class FittedMethod(NamedTuple):
         predict: (rows, features) -> (rows,), numbers or labels.
         coefficients: (features,), or None for a method that has none.
         choice: the hyper-parameters that were chosen, in words.
+
+    Example:
+        >>> FittedMethod(lambda inputs: inputs.sum(1)).predict(np.ones((3, 2))).tolist()
+        [2.0, 2.0, 2.0]
     """
 
     predict: Callable[[np.ndarray], np.ndarray]
@@ -39,6 +43,15 @@ class ComparedMethod:
         oracle: whether it knows what is invariant.
         ours: whether it is a method of this library.
         groups: of tests that it is run on; None for all.
+
+    Example, a method that predicts the mean of the training rows:
+        >>> def fit_mean(data: Dataset, seed: int) -> FittedMethod:
+        ...     mean = data.train.targets.mean()
+        ...     return FittedMethod(lambda inputs: np.full(len(inputs), mean))
+        >>> method = ComparedMethod("mean", "Mean", "Nothing to tune.", ("regression",), fit_mean, __name__)
+        >>> rows = Split(np.zeros((2, 1)), np.array([1.0, 3.0]), np.array([0, 1]))
+        >>> method.fit(Dataset("regression", rows, rows, rows), 0).predict(rows.inputs).tolist()
+        [2.0, 2.0]
     """
 
     name: str
@@ -66,7 +79,14 @@ def environment_errors(predicted: np.ndarray, table: Split, kind: Kind) -> np.nd
 
 
 def fitted_estimator(estimator: EnvironmentEstimator, table: Split, choice: str = "") -> FittedMethod:
-    """An estimator fitted to a table."""
+    """An estimator fitted to a table.
+
+    Example:
+        >>> from holdfast.estimators.baselines import PooledRegressor
+        >>> rows = Split(np.arange(4.0)[:, None], 2 * np.arange(4.0), np.array([0, 0, 1, 1]))
+        >>> fitted_estimator(PooledRegressor(), rows).coefficients.round(3).tolist()
+        [2.0]
+    """
     estimator.fit(table.inputs, table.targets, environments=table.environments)
     coefficients = getattr(estimator, "coef_", None)
     return FittedMethod(estimator.predict, None if coefficients is None else np.ravel(coefficients), choice)

@@ -2,7 +2,6 @@
 
 from holdfast.estimators.baselines.anchor import AnchorRegressor
 from holdfast.estimators.baselines.explicit import ExplicitClassifier, ExplicitRegressor
-from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
 from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
 from holdfast.estimators.baselines.invariant_least_squares import InvariantLeastSquares
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
@@ -15,6 +14,5 @@ __all__ = [
     "InvariantLeastSquares",
     "PooledClassifier",
     "PooledRegressor",
-    "fit_side_by_side",
-    "uniform_starts",
 ]
+__dir__ = __all__.copy

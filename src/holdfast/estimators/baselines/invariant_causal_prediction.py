@@ -35,6 +35,15 @@ class InvariantCausalRegressor(LinearRegressor):
         coef_: (features,), of least squares on the estimate, 0 elsewhere.
         intercept_: a number.
         environments_: the labels of the environments.
+
+    Example, the second feature follows y with a sign that changes:
+        >>> random, environments = np.random.default_rng(0), np.repeat([0, 1], 100)
+        >>> cause = (1 + environments) * random.standard_normal(200)
+        >>> y = cause + 0.5 * random.standard_normal(200)
+        >>> follower = (1 - 3 * environments) * y + 0.5 * random.standard_normal(200)
+        >>> model = InvariantCausalRegressor().fit(np.column_stack([cause, follower]), y, environments=environments)
+        >>> model.invariant_.tolist()
+        [True, False]
     """
 
     def __init__(self, level: float = 0.05, *, candidates: int = 8):

@@ -1,0 +1,14 @@
+from .jumps import Jump as Jump
+from .jumps import ranks as ranks
+from .settings import CompletionSettings as CompletionSettings
+from .summary import CompletionSummary as CompletionSummary
+from .summary import RunSummary as RunSummary
+from .summary import Stay as Stay
+from .summary import summarise as summarise
+from .training import CompletionBuilder as CompletionBuilder
+from .training import LayerPaths as LayerPaths
+from .training import Simulation as Simulation
+from .training import offshoots as offshoots
+from .training import simulate_completion as simulate_completion
+from .training import starts as starts
+from .training import train as train

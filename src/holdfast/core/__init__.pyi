@@ -1,0 +1,16 @@
+from .algorithm import Algorithm as Algorithm
+from .linear_algebra import orthonormal_frame as orthonormal_frame
+from .progress import Progress as Progress
+from .progress import stages as stages
+from .run import Records as Records
+from .run import Run as Run
+from .run import RunBuilder as RunBuilder
+from .run import run as run
+from .statistics import Estimate as Estimate
+from .statistics import bootstrap as bootstrap
+from .statistics import mean_interval as mean_interval
+from .statistics import median as median
+from .statistics import proportion as proportion
+from .survival import Survival as Survival
+from .survival import event_rate as event_rate
+from .survival import kaplan_meier as kaplan_meier

@@ -1,0 +1,45 @@
+"""The experiments by name. Imports none of them, so that the command line lists them at once."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.reproduction.experiment import Experiment
+
+TITLES: dict[str, str] = {
+    "figure_1": "an illustration: aggregated against heterogeneous data",
+    "figure_2": "E|q| grows while E|q|^0.1 falls",
+    "figure_3": "signals over time for M = 6 and M = 1, and against the heterogeneity M",
+    "figure_4": "signals over time for eta = 0.05 and eta = 0.01, and against the step size",
+    "figure_5": "HeteroSGD against PooledSGD",
+    "figure_6": "PooledSGD with batches of 80 stays away from both solutions",
+    "theorem_2": "error of HeteroSGD against batch size and dimension",
+    "theorem_3": "pooled batches end at A* + E A(e) and are never near A*",
+    "theorem_4": "two phases: the invariant signal grows, then settles",
+    "algorithm_4": "quadratic networks: Algorithm 4 and three ways in which it fails",
+    "theorem_8": "recovery against the condition number of A*, and the order of learning",
+    "proposition_1": "overlap of two random subspaces against their dimension",
+    "isometry": "restricted isometry: its constant against the number of measurements, and what follows from it",
+    "sequences": "envelopes of the invariant signal, the controller of the spurious one, and its supermartingale",
+    "exponents": "exponents, thresholds and limits of the step size: theory against simulation",
+    "phase": "phase diagram over step size and heterogeneity, with the analytic curves",
+    "jumps": "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts",
+    "jump_rates": "the rate of jumps against step size, ridge, depth and width",
+    "absorbing": "absorbing sets: constants for which B_1 is closed, for SGD and for its continuous approximation",
+    "collapse": "the collapse to rank 0 at constant step size and ridge",
+    "jump_recovery": "20 x 20, rank 3, 40 % observed: what annealed SGD completes and gradient descent does not",
+}
+"""Name of the module -> title. Nothing else is imported to list them."""
+
+
+def load(name: str) -> "Experiment":
+    """The experiment of a name, one of `TITLES`.
+
+    Example:
+        >>> load("figure_3").title
+        'signals over time for M = 6 and M = 1, and against the heterogeneity M'
+    """
+    if name not in TITLES:
+        raise ValueError(f"names must be among {', '.join(TITLES)}, got {name!r}")
+    experiment: Experiment = import_module(f"{__package__}.{name}").EXPERIMENT
+    return experiment

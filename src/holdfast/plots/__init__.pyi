@@ -1,0 +1,12 @@
+from .bands import BAND as BAND
+from .bands import COLOURS as COLOURS
+from .bands import band as band
+from .bands import legend_below as legend_below
+from .bands import new_figure as new_figure
+from .bands import save as save
+from .bands import style as style
+from .features import draw_effects as draw_effects
+from .features import draw_held_out as draw_held_out
+from .features import draw_survival as draw_survival
+from .planes import draw_plane as draw_plane
+from .signals import draw_signals as draw_signals

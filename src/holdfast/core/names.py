@@ -1,6 +1,7 @@
 """Parts of the library that settings choose by name. Imports nothing heavy, so that the command line starts at once."""
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -42,3 +43,19 @@ def choice(subject: str, names: Mapping[str, Named]) -> Any:
     """
     described = "; ".join(f"{name}: {named.words}" for name, named in names.items())
     return Annotated[Literal[tuple(names)], Doc(f"{subject}. {described}.")]
+
+
+def readable(part: Any) -> str:
+    """A name for an object that a user brought, the same in every process: without addresses in memory.
+
+    Example:
+        >>> from functools import partial
+        >>> readable(partial(sorted, reverse=True))
+        'sorted(reverse=True)'
+    """
+    if isinstance(part, partial):
+        arguments = [*map(readable, part.args), *(f"{name}={readable(value)}" for name, value in part.keywords.items())]
+        return f"{readable(part.func)}({', '.join(arguments)})"
+    kind: Any = type(part)
+    plain = kind if kind.__repr__ is object.__repr__ else part  # the plain representation of an object is its address
+    return getattr(plain, "__qualname__", None) or repr(plain)

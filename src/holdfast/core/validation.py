@@ -59,6 +59,8 @@ def check_settings(settings: Any, rules: Mapping[Rule, Collection[str]], swept: 
                 raise ValueError(f"{name} must hold at least one value, got an empty sequence")
             for number in value if isinstance(value, tuple) else (value,):
                 rule.check(name, number)
+            if isinstance(value, tuple) and len(set(value)) < len(value):
+                raise ValueError(f"{name} must hold each value once, got {value!r}")
     for field in fields(settings):
         value, allowed = getattr(settings, field.name), _choices(field.type)
         if allowed and value not in allowed:

@@ -3,15 +3,19 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast import batching, oracles
-from holdfast.algorithms import AlgorithmMaker, Gradient, sampled
-from holdfast.batching import BatchingMaker, RowBatching
+from holdfast.algorithms import Algorithm, AlgorithmMaker, Factors, Gradient, sampled
+from holdfast.batching import Batch, BatchingMaker, RowBatching
+from holdfast.core.algorithm import State
+from holdfast.core.names import readable
 from holdfast.core.run import Run
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law
 from holdfast.measurements import FixedDataSet
@@ -51,6 +55,12 @@ class Parts:
 
     def check(self, settings: Settings) -> None:
         """Raise a ValueError if the settings ask for something that a given part decides, or the sweep is not one."""
+        for part in ("batching", "oracle", "algorithm"):
+            given = getattr(self, part)
+            if given is not None and not callable(given):
+                raise ValueError(
+                    f"{part} must be a function that makes it for each run, not a name or its result, got {given!r}"
+                )
         for part, names in REPLACED.items():
             for name in names if getattr(self, part) is not None else ():
                 value = getattr(settings, name)
@@ -61,14 +71,22 @@ class Parts:
         for name, values in self.sweep.items():
             numbers = np.asarray(values)
             several = numbers.ndim == 1 and numbers.size and numbers.dtype.kind in "iuf"
-            if not several or not np.isfinite(numbers).all():
-                raise ValueError(f"sweep must give {name} a sequence of finite numbers, got {values!r}")
+            if not several or not np.isfinite(numbers).all() or np.unique(numbers).size < numbers.size:
+                raise ValueError(
+                    f"sweep must give {name} a sequence of finite numbers (0 and 1 for False and True), each once, "
+                    f"got {values!r}"
+                )
+            if name in SWEPT:
+                raise ValueError(f"sweep must leave {name} out, a setting: sweep it with Settings({name}=(...))")
             if name in RESERVED:
                 raise ValueError(f"sweep must name arguments unlike the settings and signals, got {name!r}")
+            signature = inspect.signature(self.algorithm)  # type: ignore[arg-type]
             try:
-                inspect.signature(self.algorithm).bind_partial(**{name: values})  # type: ignore[arg-type]
+                signature.bind_partial(**{name: values})
             except TypeError:
-                raise ValueError(f"sweep must name keyword arguments of the algorithm, got {name!r}") from None
+                # The first four are the gradient and three settings.
+                own = ", ".join(other for other in list(signature.parameters)[4:] if other not in RESERVED) or "none"
+                raise ValueError(f"sweep must name keyword arguments of the algorithm ({own}), got {name!r}") from None
 
 
 class Shared(NamedTuple):
@@ -159,13 +177,50 @@ class SensingBuilder:
         )
         return Run(algorithm, lambda state: signals(problem, state))
 
+    def check(self, shared: Shared, parameters: Parameters) -> None:
+        """Raise a ValueError if a part does not return what its contract says. One step is traced, nothing computed."""
+        try:
+            jax.eval_shape(partial(self._check_step, shared), jax.random.key(0, impl="threefry2x32"), parameters)
+        except jax.errors.JAXTypeError as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(
+                "batching, oracle and algorithm must be functions that jax can trace (jnp.where, not if), got one that "
+                f"is not: {reason}"
+            ) from error
+
+    def _check_step(self, shared: Shared, key: jax.Array, parameters: Parameters) -> None:
+        problem = self.problem(shared, parameters)
+        if shared.data is None:
+            batching = self.batching(problem.environments, self._size(parameters))
+            _require(callable(batching), "batching", "make a function (key, step) -> Batch", batching)
+            batch = batching(key, 0)
+            _require(isinstance(batch, Batch), "batching", "make a function that returns a Batch", batch)
+            oracle = self._oracle(problem, parameters)
+            _require(callable(oracle), "oracle", "make a function (key, fitted, batch) -> gradient", oracle)
+            fitted = problem.invariant_matrix
+            seen = oracle(key, fitted, batch)
+            square = getattr(seen, "shape", None) == fitted.shape
+            _require(square, "oracle", f"make a function that returns a matrix of shape {fitted.shape}", seen)
+        algorithm = self(shared, parameters).algorithm
+        _require(isinstance(algorithm, Algorithm), "algorithm", "make an Algorithm(init, step, parameters)", algorithm)
+        state = jax.tree.map(jnp.asarray, algorithm.init())
+        found = algorithm.parameters(state)
+        _require(isinstance(found, Factors), "algorithm", "have parameters that are Factors", found)
+        before, after = (_shapes(each) for each in (state, algorithm.step(key, state, 0)))
+        _require(before == after, "algorithm", f"have a step that returns a state as init does, {before}", after)
+
     def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters) -> Gradient:
         if shared.data is not None:
             ensemble = ENSEMBLES[self.structure.ensemble].load()
             return sampled(self.rows(shared.data), oracles.fixed(shared.data, ensemble))
-        infinite = self.structure.oracle == "population"
-        size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
-        return sampled(self.batching(problem.environments, size), self._oracle(problem, parameters))
+        made = self.batching(problem.environments, self._size(parameters))
+        return sampled(made, self._oracle(problem, parameters))
+
+    def _size(self, parameters: Parameters) -> ArrayLike | None:
+        """The samples in a batch; None: infinitely many."""
+        if self.structure.oracle == "population":
+            return None
+        return self.batch_size if self.sized else parameters["batch_size"]
 
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:
@@ -185,6 +240,16 @@ class SensingBuilder:
             "full": lambda: batching.full_rows(data),
         }
         return makers[self.structure.batching]()
+
+
+def _require(holds: bool, argument: str, contract: str, found: Any) -> None:
+    if not holds:
+        raise ValueError(f"{argument} must {contract}, got {found if isinstance(found, str) else readable(found)}")
+
+
+def _shapes(state: State) -> str:
+    """Structure, types and shapes of a state, as in (float32[8, 8], float32[])."""
+    return repr(jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)).replace("'", "")
 
 
 def _apply(law: Law, settings: Settings, bias: ArrayLike, heterogeneity: ArrayLike, off_diagonal: ArrayLike) -> Any:

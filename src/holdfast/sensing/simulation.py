@@ -115,6 +115,8 @@ def execute(
             )
             build.rows(data)  # raises an error for a batch larger than the data set
             shared = shared._replace(data=data)
+        if any(part is not None for part in (parts.batching, parts.oracle, parts.algorithm)):
+            build.check(shared, {name: values[0] for name, values in parameters.items()})
     return run(
         build,
         shared,

@@ -173,8 +173,8 @@ def _about_step_size(
         return [sentence]
     return [
         sentence,
-        f"After {steps} steps from an init scale of {init_scale:g}, half of the runs have a spurious share below "
-        f"{median:.2g}.",
+        f"After {steps} steps from an init scale of {init_scale:g}, and without sampling error, half of the runs have "
+        f"a spurious share below {median:.2g}.",
     ]
 
 

@@ -102,7 +102,8 @@ def window_within(found: Limits, environments: Environments) -> Window:
     if low >= end:
         sentence = f"the spurious signal only dies out above {low:.4g}, and {sentence.replace('it', f'{end:.4g}', 1)}"
         return Window(low, end, sentence)
-    return Window(low, end, f"{lower}; upper end: {sentence}")
+    unsafe = "; the strengths have no bound, so runs may diverge at any step size" if np.isinf(found.bounded) else ""
+    return Window(low, end, f"{lower}; upper end: {sentence}{unsafe}")
 
 
 def paper_window(environments: Environments) -> Window:
@@ -191,8 +192,8 @@ def why_never(environments: Environments) -> str:
             "one, so the spurious signal grows at every step size and nothing can be washed out"
         )
     return (
-        "no step size makes the exponent negative in every direction: one that never changes sign, or hardly varies, "
-        "cannot be washed out"
+        "no step size makes the exponent negative in every direction: at each, some direction grows on average, "
+        "because for a law of this shape its strengths vary too little around their mean"
     )
 
 

@@ -11,6 +11,7 @@ from scipy.special import expit, ndtri
 
 from holdfast.core.names import readable
 from holdfast.core.randomness import standard_normals
+from holdfast.core.validation import require
 
 # Tanh-sinh quadrature on (0, 1), from -3.2 to 3.2: the last weights are below rounding error.
 _NODES, _SPACING = np.linspace(-3.2, 3.2, 81, retstep=True)
@@ -85,36 +86,28 @@ def check_deviation(deviation: Deviation) -> None:
         return
     probability = (np.arange(1024) + 0.5) / 1024
     with np.errstate(divide="ignore"):
-        quantiles = deviation.quantile(probability)
-        ends = deviation.quantile(np.array([0.0, 1.0]))
-    if not isinstance(quantiles, np.ndarray) or quantiles.dtype != float or quantiles.shape != probability.shape:
-        found = f"{type(quantiles).__name__} of {getattr(quantiles, 'dtype', None)}, shape {np.shape(quantiles)}"
-        raise ValueError(f"quantile of the deviation must map a NumPy array of float64 to one like it, got {found}")
-    if not (np.diff(np.concatenate([ends[:1], quantiles, ends[1:]])) >= 0).all():  # NaN is not, either
-        raise ValueError("quantile of the deviation must increase with the probability, got numbers that do not")
+        quantiles, ends = deviation.quantile(probability), deviation.quantile(np.array([0.0, 1.0]))
+    contract = "quantile of the deviation must map a NumPy array of float64 to one like it"
+    like = isinstance(quantiles, np.ndarray) and quantiles.dtype == float and quantiles.shape == probability.shape
+    require(like, contract, f"{readable(type(quantiles))}, {jnp.result_type(quantiles)}{list(np.shape(quantiles))}")
+    increasing = bool((np.diff(np.concatenate([ends[:1], quantiles, ends[1:]])) >= 0).all())  # NaN is not
+    require(increasing, "quantile of the deviation must increase with the probability", "numbers that do not")
     # u F^-1(u) tends to 0 at both ends of a law that has a mean.
     depths = 2.0 ** -np.array([25, 50])
     tails = depths * np.abs(deviation.quantile(np.stack([depths, 1 - depths])))
-    if (tails[:, 1] > tails[:, 0] / 2).any():
-        raise ValueError("quantile of the deviation must have a mean, got tails as heavy as those of a Cauchy law")
-    mean = deviation.expectation(np.asarray)
-    if abs(mean) > 1e-3 * deviation.expectation(np.abs):
-        raise ValueError(f"quantile of the deviation must have mean zero, got a mean of {mean:.4g}")
+    light = bool((tails[:, 1] <= tails[:, 0] / 2).all())
+    require(light, "quantile of the deviation must have a mean", "tails as heavy as those of a Cauchy law")
+    mean, size = deviation.expectation(np.asarray), deviation.expectation(np.abs)
+    require(abs(mean) <= 1e-3 * size, "quantile of the deviation must have mean zero", f"a mean of {mean:.4g}")
     with jax.ensure_compile_time_eval():  # numbers, even where a program that uses the law is being traced
         keys = jax.random.split(jax.random.key(0, impl="threefry2x32"))
         numbers, others = np.asarray(jax.jit(jax.vmap(lambda key: deviation.draw(key, DRAWN)))(keys))
-    if numbers.shape != DRAWN or not np.isfinite(numbers).all():
-        found = f"shape {numbers.shape}" if numbers.shape != DRAWN else "numbers that are not"
-        raise ValueError(
-            f"draw of the deviation must return finite numbers of the shape {DRAWN} asked for, got {found}"
-        )
-    if (numbers == others).all():
-        raise ValueError("draw of the deviation must take its randomness from the key, got the same for two keys")
+    contract = f"draw of the deviation must return finite numbers of the shape {DRAWN} asked for"
+    require(numbers.shape == DRAWN, contract, f"shape {numbers.shape}")
+    require(bool(np.isfinite(numbers).all()), contract, "numbers that are not finite")
+    keyed = bool((numbers != others).any())
+    require(keyed, "draw of the deviation must take its randomness from the key", "the same numbers for two keys")
     ordered, levels = np.sort(numbers, axis=None), quantiles.astype(numbers.dtype)
     below, up_to = (np.searchsorted(ordered, levels, side) / ordered.size for side in ("left", "right"))
-    distance = max(np.max(below - probability), np.max(probability - up_to))
-    if distance > DISTANCE:
-        raise ValueError(
-            "draw and quantile of the deviation must be of one law, got distribution functions that differ by "
-            f"{distance:.2g}"
-        )
+    distance = float(max(np.max(below - probability), np.max(probability - up_to)))
+    require(distance <= DISTANCE, "draw and quantile of the deviation must be of one law", f"a gap of {distance:.2g}")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from holdfast.core.validation import require
 from holdfast.deviations import NORMAL, UNIFORM, Deviation, check_deviation
 
 
@@ -197,5 +198,4 @@ gaussian = partial(continuum, NORMAL)
 
 def _check_numbers(**arguments: ArrayLike) -> None:
     for name, value in arguments.items():
-        if np.ndim(value) != 0:
-            raise ValueError(f"{name} must be one number, call the law once for each, got {value!r}")
+        require(np.ndim(value) == 0, f"{name} must be one number, call the law once for each", value)

@@ -17,16 +17,9 @@ SWEEP = {"momentum": [0.0, 0.3, 0.6], "lookahead": [0.0, 1.0]}
 State = tuple[jax.Array, jax.Array]
 
 
-def with_momentum(
-    gradient: Gradient,
-    dimension: int,
-    step_size: ArrayLike,
-    init_scale: ArrayLike,
-    *,
-    dtype: DTypeLike | None = None,
-    momentum: ArrayLike = 0.0,
-    lookahead: ArrayLike = 0.0,
-) -> Algorithm:
+def with_momentum(gradient: Gradient, dimension: int, step_size: ArrayLike, init_scale: ArrayLike, *,
+                  dtype: DTypeLike | None = None, momentum: ArrayLike = 0.0, lookahead: ArrayLike = 0.0
+                  ) -> Algorithm:  # fmt: skip
     """Take the gradient at U + lookahead * momentum * velocity: 0 is the heavy ball, 1 is Nesterov's form."""
 
     def init() -> State:
@@ -39,7 +32,7 @@ def with_momentum(
         velocity = carried - jnp.multiply(step_size, gradient(key, seen @ seen.T, number) @ seen)
         return factor + velocity, velocity
 
-    return Algorithm(init, step, lambda state: Factors(positive=state[0], negative=state[0][:, :0]))
+    return Algorithm(init, step, lambda state: Factors.symmetric(state[0]))
 
 
 def test_without_momentum_it_is_the_algorithm_of_the_library() -> None:

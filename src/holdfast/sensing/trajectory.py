@@ -15,6 +15,7 @@ import xarray as xr
 
 from holdfast.core.names import readable
 from holdfast.core.run import Records
+from holdfast.core.validation import require
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
@@ -110,9 +111,8 @@ class Trajectory:
     @classmethod
     def load(cls, path: str | Path) -> "Trajectory":
         """Read what `save` wrote to a zarr directory."""
-        if not (Path(path) / "zarr.json").is_file():
-            missing = "" if Path(path).exists() else ", which does not exist"
-            raise ValueError(f"path must be a .zarr folder written by Trajectory.save, got {str(path)!r}{missing}")
+        written, missing = (Path(path) / "zarr.json").is_file(), "" if Path(path).exists() else ", which does not exist"
+        require(written, "path must be a .zarr folder written by Trajectory.save", f"{str(path)!r}{missing}")
         data = xr.open_zarr(path, consolidated=False).load()
         settings = json.loads(data.attrs.pop("settings"))
         steps = data["step"].values
@@ -121,22 +121,20 @@ class Trajectory:
         return cls(data, Settings(**settings), json.loads(data.attrs.pop("versions")), ends)
 
 
-def check_path(path: Path, *, overwrite: bool = False, argument: str = "path", consent: str = "overwrite=True") -> None:
+def check_path(path: Path, *, overwrite: bool = False, argument: str = "path") -> None:
     """Raise an error for a path that `Trajectory.save` could not write to, before the work is done.
 
     A file that exists is replaced only if `overwrite` is set, and a folder only if it is a zarr store as well. Errors
-    name the `argument` that holds the path, and the `consent` that replaces a file.
+    name the `argument` that holds the path.
     """
-    if path.suffix not in (".zarr", ".csv"):
-        raise ValueError(f"{argument} must end in .zarr or .csv, got {str(path)!r}")
-    if not path.parent.is_dir():
-        raise ValueError(f"{argument} must lie in a folder that exists, got {str(path)!r}")
+    require(path.suffix in (".zarr", ".csv"), f"{argument} must end in .zarr or .csv", repr(str(path)))
+    require(path.parent.is_dir(), f"{argument} must lie in a folder that exists", repr(str(path)))
     replaceable = (path / "zarr.json").is_file() if path.suffix == ".zarr" else path.is_file()
-    if path.exists() and not (overwrite and replaceable):
-        way = f"{consent} replaces it" if replaceable else "choose another name"
-        raise ValueError(f"{argument} must not exist yet ({way}), got {str(path)!r}")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{argument} must lie in a folder that can be written to, got {str(path)!r}")
+    way = "set overwrite to replace it" if replaceable else "choose another name"
+    free = not path.exists() or (overwrite and replaceable)
+    require(free, f"{argument} must not exist yet ({way})", repr(str(path)))
+    writable = os.access(path.parent, os.W_OK)
+    require(writable, f"{argument} must lie in a folder that can be written to", repr(str(path)))
 
 
 def versions() -> dict[str, str]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.names import readable
+from holdfast.core.validation import require
 from holdfast.deviations import Deviation
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
@@ -16,11 +17,8 @@ ATOMS = 2**12
 
 def diagonalised(environments: Environments) -> Environments | None:
     """The environments in the common eigenbasis of their strengths, or None if they do not commute."""
-    if not isinstance(environments, FiniteEnvironments | ContinuousEnvironments):
-        raise ValueError(
-            "environments must be the ones that a law makes of bias and heterogeneity, such as two_point(1.0, 6.0), "
-            f"got {readable(environments)}"
-        )
+    contract = "environments must be the ones that a law makes of bias and heterogeneity, such as two_point(1.0, 6.0)"
+    require(isinstance(environments, FiniteEnvironments | ContinuousEnvironments), contract, readable(environments))
     if not isinstance(environments, FiniteEnvironments):
         return environments if _is_diagonal(environments.location) and _is_diagonal(environments.scale) else None
     strengths = np.asarray(environments.strengths, float)

@@ -178,10 +178,11 @@ def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:
 def why_never(environments: Environments) -> str:
     """The reason why no step size washes the spurious signal out."""
     least, largest = extremes(environments)
-    same = (
-        isinstance(environments, FiniteEnvironments) and np.ptp(np.asarray(environments.strengths), axis=0).max() == 0
-    )
-    if (isinstance(environments, FiniteEnvironments) and environments.count == 1) or same or least == largest:
+    if isinstance(environments, FiniteEnvironments):
+        varying = np.ptp(np.asarray(environments.strengths), axis=0)
+    else:
+        varying = np.asarray(environments.scale)
+    if least == largest or not np.any(varying):
         return (
             "there is only one environment, or all are identical: a signal that never changes looks like an "
             "invariant one, and nothing can be washed out"

@@ -141,7 +141,7 @@ def test_equal_parts_compile_once():
         ({}, {"algorithm": heavy_ball, "sweep": {"decay": [0.1]}}, r"of the algorithm \(momentum\), got 'decay'"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": []}}, "momentum a sequence of finite numbers"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": 0.5}}, "momentum a sequence of finite numbers"),
-        ({}, {"algorithm": heavy_ball, "sweep": {"bias": [0.5]}}, r"sweep it with Settings\(bias="),
+        ({}, {"algorithm": heavy_ball, "sweep": {"bias": [0.5]}}, r"swept by Settings\(bias="),
         ({}, {"algorithm": heavy_ball, "sweep": {"spurious": [0.5]}}, "unlike the settings and signals"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": [0.5, 0.5]}}, "each once"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": [True]}}, "0 and 1 for False and True"),

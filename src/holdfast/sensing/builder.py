@@ -49,12 +49,11 @@ class Parts:
 
     def check(self, settings: Settings) -> None:
         """Raise a ValueError if the settings ask for something that a given part decides, or the sweep is not one."""
-        for part in REPLACED:
+        for part, names in REPLACED.items():
             given = getattr(self, part)
             contract = f"{part} must be a function that makes it for each run, not a name or its result"
-            require(given is None or callable(given), contract, given)
-        for part, names in REPLACED.items():
-            for name in names if getattr(self, part) is not None else ():
+            require(given is None or callable(given), contract, repr(given))
+            for name in names if given is not None else ():
                 value = getattr(settings, name)
                 left_out = value == getattr(Settings, name)
                 require(left_out, f"{name} must be left out when {part} is given", repr(value))
@@ -66,8 +65,7 @@ class Parts:
             once = several and np.isfinite(numbers).all() and np.unique(numbers).size == numbers.size
             contract = f"sweep must give {name} a sequence of finite numbers (0 and 1 for False and True), each once"
             require(bool(once), contract, values)
-            if name in SWEPT:
-                raise ValueError(f"sweep must leave {name} out, a setting: sweep it with Settings({name}=(...))")
+            require(name not in SWEPT, f"sweep must leave out settings, swept by Settings({name}=(...))", repr(name))
             require(name not in RESERVED, "sweep must name arguments unlike the settings and signals", repr(name))
             signature = inspect.signature(self.algorithm)  # type: ignore[arg-type]
             try:
@@ -167,13 +165,14 @@ class SensingBuilder:
 
     def check(self, shared: Shared, parameters: Parameters) -> None:
         """Raise a ValueError if a part does not return what its contract says. One step is traced, nothing computed."""
-        jax.eval_shape(partial(self._check_step, shared), jax.random.key(0, impl="threefry2x32"), parameters)
+        key, first = jax.random.key(0, impl="threefry2x32"), np.int32(0)
+        jax.eval_shape(partial(self._check_step, shared), key, first, parameters)
 
-    def _check_step(self, shared: Shared, key: jax.Array, parameters: Parameters) -> None:
+    def _check_step(self, shared: Shared, key: jax.Array, step: jax.Array, parameters: Parameters) -> None:
         problem = self.problem(shared, parameters)
         if shared.data is None:
             batching, oracle = self._batching(problem, parameters), self._oracle(problem, parameters)
-            batch = batching(key, 0) if callable(batching) else batching
+            batch = batching(key, step) if callable(batching) else batching
             require(isinstance(batch, Batch), "batching must make a function (key, step) -> Batch", batch)
             fitted = problem.invariant_matrix
             seen = oracle(key, fitted, batch) if callable(oracle) else oracle
@@ -184,7 +183,7 @@ class SensingBuilder:
         state = jax.tree.map(jnp.asarray, algorithm.init())
         found = algorithm.parameters(state)
         require(isinstance(found, Factors), "algorithm must have parameters(state) -> Factors", found)
-        before, after = (_shapes(each) for each in (state, algorithm.step(key, state, 0)))
+        before, after = (_shapes(each) for each in (state, algorithm.step(key, state, step)))
         require(before == after, f"algorithm must have a step that returns a state as init does, {before}", after)
 
     def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters) -> Gradient:

@@ -136,7 +136,7 @@ signal grows at every step size and nothing can be washed out.
 
 def _about_window(window: Window) -> str:
     if math.isnan(window.low):
-        return f"{_capital(window.reason)}."
+        return f"{window.reason[0].upper()}{window.reason[1:]}."
     if window.empty:
         return f"No step size does both, wash out and stay stable: {window.reason}."
     return (
@@ -191,7 +191,3 @@ def _about_advice(
         f"Without sampling error the spurious share then ends below {tolerance:g} with a probability of at least "
         f"{min(1 - advised.failure, 0.999):.3g}.",
     ]
-
-
-def _capital(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]

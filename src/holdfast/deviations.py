@@ -20,8 +20,8 @@ WEIGHTS = _SPACING * np.pi * np.cosh(_NODES) * SHARES * expit(-np.pi * np.sinh(_
 # Probabilities closer to 0 or 1 than this are moved here, where quantiles of every law are finite.
 TAIL = 2.0**-53
 
-# Numbers that `check_deviation` draws. Their distribution function is off by more than the tolerance, which is 2.5
-# standard errors of Kolmogorov and Smirnov's, in one of 10^5 laws that are right; the key is fixed.
+# Numbers that `check_deviation` draws, and the largest gap allowed between their distribution function and that of the
+# quantiles. A law that is right exceeds it with a probability of 2 exp(-2 * 2.5^2) < 1e-5 (Kolmogorov, Smirnov).
 DRAWN, DISTANCE = (64, 64), 2.5 / 64
 
 
@@ -110,4 +110,8 @@ def check_deviation(deviation: Deviation) -> None:
     ordered, levels = np.sort(numbers, axis=None), quantiles.astype(numbers.dtype)
     below, up_to = (np.searchsorted(ordered, levels, side) / ordered.size for side in ("left", "right"))
     distance = float(max(np.max(below - probability), np.max(probability - up_to)))
-    require(distance <= DISTANCE, "draw and quantile of the deviation must be of one law", f"a gap of {distance:.2g}")
+    require(
+        distance <= DISTANCE,
+        "draw and quantile of the deviation must be of one law",
+        f"a gap of {distance:.2g}",
+    )

@@ -55,7 +55,8 @@ def simulate(
         batching: (environments, batch_size) -> `holdfast.batching.Batching`.
         oracle: problem -> `holdfast.oracles.Oracle`.
         algorithm: as `holdfast.algorithms.factored`, perhaps with keyword arguments of its own.
-        sweep: values for keyword arguments of the algorithm; each becomes a dimension of the result.
+        sweep: values for keyword arguments of the algorithm; each becomes a dimension of the result. jax traces them.
+            Runs with the same seed use the same random numbers, whatever is swept.
         progress: called with (steps done, steps in all), summed over runs.
 
     Example:

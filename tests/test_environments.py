@@ -2,9 +2,14 @@ import jax
 import numpy as np
 import pytest
 
-from holdfast.environments import gaussian, table, two_point, uniform
+from holdfast.environments import Deviation, continuum, gaussian, table, two_point, uniform
 
 DRAWS = 40_000
+
+
+def logistic(probability):
+    with np.errstate(divide="ignore"):
+        return np.log(probability) - np.log1p(-probability)
 
 
 def draws(environments):
@@ -58,3 +63,41 @@ def test_bad_tables_are_refused(arguments, message):
 def test_too_many_independent_directions_are_refused():
     with pytest.raises(ValueError, match="spurious_rank must be at most 10"):
         two_point(1.0, 2.0, rank=11, shared=False)
+
+
+@pytest.mark.parametrize(
+    ("draw", "quantile", "message"),
+    [
+        (jax.random.logistic, lambda p: -logistic(p), "must increase with the probability"),
+        (jax.random.logistic, lambda p: np.nan * logistic(p), "must increase with the probability"),
+        (jax.random.logistic, lambda p: jax.numpy.asarray(p) - 0.5, "NumPy array of float64"),
+        (jax.random.logistic, lambda p: np.asarray(1.0), "NumPy array of float64"),
+        (jax.random.exponential, lambda p: -np.log1p(-p), "must have mean zero, got a mean of 1"),
+        (jax.random.cauchy, lambda p: np.tan(np.pi * (p - 0.5)), "must have a mean, got tails"),
+        (lambda key, shape: np.random.default_rng(0).logistic(size=shape), logistic, "randomness from the key"),
+        (lambda key, shape: jax.random.logistic(key, (1,)), logistic, "must return finite numbers of the shape"),
+        (lambda key, shape: np.nan * jax.random.logistic(key, shape), logistic, "must return finite numbers"),
+        (lambda key, shape: 2 * jax.random.logistic(key, shape), logistic, "must be of one law"),
+    ],
+)
+def test_a_deviation_that_would_be_silently_wrong_is_refused(draw, quantile, message):
+    deviation = Deviation(draw, quantile)
+    with np.errstate(divide="ignore"), pytest.raises(ValueError, match=message):
+        continuum(deviation, 1.0, 2.0)
+    with np.errstate(divide="ignore"), pytest.raises(ValueError, match=message):
+        jax.jit(lambda bias: continuum(deviation, bias, 2.0).mean)(1.0)
+
+
+def test_right_deviations_pass():
+    """Also those that are lopsided or have heavy tails, here Pareto's with a mean but no variance."""
+    pareto = Deviation(lambda key, shape: jax.random.pareto(key, 1.5, shape) - 3, lambda p: (1 - p) ** (-1 / 1.5) - 3)
+    for deviation in (Deviation(jax.random.logistic, logistic), pareto):
+        with np.errstate(divide="ignore"):
+            assert continuum(deviation, 1.0, 2.0).mean == 1.0
+    assert Deviation(jax.random.logistic, logistic).expectation(np.square) == pytest.approx(np.pi**2 / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("law", [two_point, uniform])
+def test_a_law_takes_one_number_at_a_time(law):
+    with pytest.raises(ValueError, match=r"heterogeneity must be one number, .* got \[2.0, 4.0\]"):
+        law(1.0, [2.0, 4.0])

@@ -1,18 +1,17 @@
 """Environments: the law of the symmetric strength matrix S(e) of the spurious signal A(e) = V S(e) V^T."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from scipy.special import ndtri
 
-from holdfast.core.randomness import standard_normals
+from holdfast.core.validation import require
+from holdfast.deviations import NORMAL, UNIFORM, Deviation, check_deviation
 
 __all__ = [
     "ContinuousEnvironments",
@@ -68,37 +67,6 @@ class FiniteEnvironments:
         """The index of one environment, e ~ D."""
         boundaries = jnp.cumsum(jnp.asarray(self.probabilities))[:-1]
         return jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
-
-
-class Deviation(NamedTuple):
-    """The law of a random number N of mean zero: how a continuum of environments varies around its mean.
-
-    Attributes:
-        draw: (key, shape) -> independent float32 numbers; a function of jax.
-        quantile: probability -> F^-1(probability), for the integrals of the theory; a function of NumPy arrays. Its
-            values at 0 and 1 bound the law and may be infinite.
-
-    Example, a law of environments that is used like `two_point`, in simulations and in the theory:
-        >>> def laplace_quantile(probability):
-        ...     side = np.asarray(probability) - 0.5
-        ...     return -np.sign(side) * np.log(1 - 2 * np.abs(side))
-        >>> LAPLACE = Deviation(lambda key, shape: jax.random.laplace(key, shape, jnp.float32), laplace_quantile)
-        >>> law = partial(continuum, LAPLACE)
-        >>> law(bias=1.0, heterogeneity=4.0).mean.tolist()
-        [[1.0]]
-    """
-
-    draw: Callable[[jax.Array, tuple[int, ...]], jax.Array]
-    quantile: Callable[[np.ndarray], np.ndarray]
-
-
-UNIFORM = Deviation(
-    lambda key, shape: jax.random.uniform(key, shape, jnp.float32, minval=-1, maxval=1),
-    lambda probability: 2 * np.asarray(probability) - 1,
-)
-"""Uniform on (-1, 1)."""
-NORMAL = Deviation(lambda key, shape: standard_normals(key, shape, jnp.float32), ndtri)
-"""Standard normal."""
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["deviation", "shared"])
@@ -230,6 +198,7 @@ def two_point(
             raise ValueError(f"spurious_rank must be at most 10 for independent two-point directions, got {rank}")
         signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * rank, indexing="ij"), -1).reshape(-1, rank)
         couplings = signs[:, :, None] * signs[:, None, :]
+    _check_numbers(bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
     identity = np.eye(rank)
     strengths = (
         bias * identity
@@ -258,6 +227,8 @@ def continuum(
         >>> -5 < environments.draw(jax.random.key(0)).item() < 7
         True
     """
+    check_deviation(deviation)
+    _check_numbers(bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
     identity = jnp.eye(rank)
     scale = jnp.asarray(heterogeneity * identity + off_diagonal * (1 - identity))
     return ContinuousEnvironments(jnp.asarray(bias * identity), scale, deviation, shared)
@@ -267,3 +238,8 @@ uniform = partial(continuum, UNIFORM)
 """A continuum: each strength uniform on (bias - heterogeneity, bias + heterogeneity)."""
 gaussian = partial(continuum, NORMAL)
 """A continuum: each strength normal with mean `bias` and standard deviation `heterogeneity`."""
+
+
+def _check_numbers(**arguments: ArrayLike) -> None:
+    for name, value in arguments.items():
+        require(np.ndim(value) == 0, f"{name} must be one number, call the law once for each", value)

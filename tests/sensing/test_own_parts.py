@@ -139,10 +139,13 @@ def test_equal_parts_compile_once():
     ("changes", "own", "message"),
     [
         ({}, {"sweep": {"momentum": [0.1]}}, "sweep must be left out unless algorithm is given, got momentum"),
-        ({}, {"algorithm": heavy_ball, "sweep": {"decay": [0.1]}}, "keyword arguments of the algorithm, got"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"decay": [0.1]}}, r"of the algorithm \(momentum\), got 'decay'"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": []}}, "momentum a sequence of finite numbers"),
         ({}, {"algorithm": heavy_ball, "sweep": {"momentum": 0.5}}, "momentum a sequence of finite numbers"),
-        ({}, {"algorithm": heavy_ball, "sweep": {"bias": [0.5]}}, "unlike the settings and signals, got 'bias'"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"bias": [0.5]}}, r"swept by Settings\(bias="),
+        ({}, {"algorithm": heavy_ball, "sweep": {"spurious": [0.5]}}, "unlike the settings and signals"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"momentum": [0.5, 0.5]}}, "each once"),
+        ({}, {"algorithm": heavy_ball, "sweep": {"momentum": [True]}}, "0 and 1 for False and True"),
         ({"parameterisation": "signed"}, {"algorithm": heavy_ball}, "parameterisation must be left out"),
         ({"noise_variance": 0.1}, {"oracle": oracles.population}, "noise_variance must be left out when oracle"),
         ({"oracle": "data", "samples_per_environment": 60}, {"batching": hetero}, "samples_per_environment must be"),
@@ -160,6 +163,41 @@ def test_equal_parts_compile_once():
 def test_parts_that_do_not_go_together(changes, own, message):
     with pytest.raises(ValueError, match=message):
         simulate(replace(SMALL, **changes), **own)
+
+
+def changed(change):
+    """The maker of an algorithm that is not quite `factored`."""
+    return lambda *settings, **own: change(factored(*settings, **own))
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"algorithm": "signed"}, "algorithm must be a function that makes it for each run"),
+        ({"algorithm": Algorithm(jnp.zeros, lambda key, state, number: state)}, "algorithm must be a function"),
+        ({"batching": "pooled"}, "batching must be a function that makes it for each run"),
+        ({"algorithm": changed(lambda made: None)}, "algorithm must make an Algorithm"),
+        ({"algorithm": changed(lambda made: made._replace(parameters=lambda state: state[0]))}, "-> Factors"),
+        (
+            {"algorithm": changed(lambda made: made._replace(step=lambda *given: tuple(made.step(*given))))},
+            r"as init does, Factors\(positive=float32\[6, 6\].*, got \(float32\[6, 6\]",
+        ),
+        ({"batching": lambda environments, size: None}, r"batching must make a function \(key, step\) -> Batch"),
+        ({"batching": lambda environments, size: lambda key, step: 1}, "-> Batch, got 1"),
+        ({"oracle": lambda problem: None}, r"oracle must make a function \(key, fitted, batch\)"),
+        ({"oracle": lambda problem: lambda key, fitted, batch: fitted[0]}, r"-> matrix of shape \(6, 6\)"),
+    ],
+)
+def test_contracts_are_checked_before_anything_is_compiled(own, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(SMALL, **own)
+
+
+def test_parts_are_noted_by_names_that_stay():
+    notes = simulate(SMALL, environments=laplace, algorithm=partial(heavy_ball, momentum=0.5)).data.attrs
+    assert notes["algorithm"] == "heavy_ball(momentum=0.5)"
+    assert notes["environments"] == "continuum(Deviation(<lambda>, <lambda>))"
+    assert "0x" not in simulate(SMALL, environments=laplace(1.0, 6.0)).data.attrs["environments"]
 
 
 @pytest.mark.parametrize("kind", ["LAWS", "BATCHINGS", "ORACLES", "ENSEMBLES", "PARAMETERISATIONS"])

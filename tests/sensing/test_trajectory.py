@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,13 @@ SETTINGS = Settings(
 @pytest.fixture(scope="module")
 def trajectory():
     return simulate(SETTINGS)
+
+
+def test_a_trajectory_equals_itself_only(trajectory):
+    other = replace(trajectory, data=2 * trajectory.data)
+    assert trajectory == trajectory
+    assert trajectory != other
+    assert len({trajectory, other}) == 2
 
 
 def test_everything_is_labelled(trajectory):
@@ -55,7 +64,7 @@ def test_a_table_for_spreadsheets(trajectory, tmp_path):
 def test_nothing_is_overwritten_unasked(trajectory, tmp_path):
     for name in ("runs.zarr", "runs.csv"):
         trajectory.save(tmp_path / name)
-        with pytest.raises(ValueError, match="out must not exist yet"):
+        with pytest.raises(ValueError, match=r"path must not exist yet \(set overwrite to replace it\)"):
             trajectory.save(tmp_path / name)
         trajectory.save(tmp_path / name, overwrite=True)
     (tmp_path / "thesis.zarr").mkdir()
@@ -64,6 +73,8 @@ def test_nothing_is_overwritten_unasked(trajectory, tmp_path):
         trajectory.save(tmp_path / "thesis.zarr", overwrite=True)
     with pytest.raises(ValueError, match="written by Trajectory"):
         Trajectory.load(tmp_path / "thesis.zarr")
+    with pytest.raises(ValueError, match="which does not exist"):
+        Trajectory.load(tmp_path / "nothing.zarr")
 
 
 def test_diverged_runs_can_be_left_out(trajectory):
@@ -72,7 +83,7 @@ def test_diverged_runs_can_be_left_out(trajectory):
 
 
 def test_unknown_formats_are_refused(trajectory, tmp_path):
-    with pytest.raises(ValueError, match=r"out must end in .zarr or .csv, got .*runs.xls"):
+    with pytest.raises(ValueError, match=r"path must end in .zarr or .csv, got .*runs.xls"):
         trajectory.save(tmp_path / "runs.xls")
     with pytest.raises(ValueError, match="folder that exists"):
         trajectory.save(tmp_path / "nowhere" / "runs.csv")

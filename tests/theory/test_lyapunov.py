@@ -1,5 +1,6 @@
 from itertools import pairwise
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_exponents_are_those_of_drawn_strengths(law):
 
 
 def test_a_law_of_ones_own_goes_by_quadrature():
-    triangular = Deviation(UNIFORM.draw, LAWS["triangular"])
+    triangular = Deviation(lambda key, shape: UNIFORM.draw(key, (2, *shape)).mean(0), LAWS["triangular"])
     grid = triangular.quantile((np.arange(200_000) + 0.5) / 200_000)
     law = continuum(triangular, 1.0, 4.0)
     assert exponents(law, 0.1)[0] == pytest.approx(np.mean(np.log(np.abs(1.1 + 0.4 * grid))), abs=1e-6)
@@ -130,7 +131,8 @@ def test_one_vector_finds_the_largest_exponent_of_the_frame():
 
 
 def test_bounds_of_a_law_that_is_not_symmetric():
-    law = continuum(Deviation(UNIFORM.draw, lambda p: np.asarray(p) * 3 - 1.5 + np.asarray(p) ** 2 - 1 / 3), 1.0, 2.0)
+    lopsided = lambda p: 3 * p - 1.5 + p**2 - 1 / 3  # noqa: E731
+    law = continuum(Deviation(lambda key, shape: lopsided(jax.random.uniform(key, shape)), lopsided), 1.0, 2.0)
     assert extremes(law) == pytest.approx((1 - 2 * (1.5 + 1 / 3), 1 + 2 * (2.5 - 1 / 3)))
 
 

@@ -62,8 +62,8 @@ def test_the_papers_window_is_empty_at_its_own_settings():
 
 def test_regularity_of_each_law():
     assert regularity(two_point(1.0, 6.0)) == pytest.approx((7.0, 18.0))
-    assert regularity(uniform(1.0, 6.0)) == pytest.approx((7.0, 6.0), rel=1e-3)
-    assert regularity(gaussian(1.0, 6.0)) == pytest.approx((np.inf, 18.0), rel=1e-2)
+    assert regularity(uniform(1.0, 6.0)) == pytest.approx((7.0, 6.0), rel=1e-12)
+    assert regularity(gaussian(1.0, 6.0)) == pytest.approx((np.inf, 18.0), rel=1e-12)
 
 
 def test_threshold_of_other_laws_is_where_the_exponent_vanishes():
@@ -91,6 +91,17 @@ def test_the_advice_says_why_nothing_can_be_washed_out(law, words):
     assert words.lower() in diagnosis.sentences[0].lower()
     assert diagnosis.asdict()["sharp_window"] is None
     assert diagnosis.advised is None
+
+
+def test_strengths_without_bound_come_with_a_warning():
+    assert "runs may diverge at any step size" in diagnose(gaussian(1.0, 6.0)).sentences[0]
+    assert "diverge at any" not in diagnose(uniform(1.0, 9.0)).sentences[0]
+
+
+@pytest.mark.parametrize("law", [two_point, gaussian, gaussian.args[0]])
+def test_a_law_has_to_be_called_first(law):
+    with pytest.raises(ValueError, match="environments must be the ones that a law makes of bias and heterogeneity"):
+        diagnose(law)
 
 
 def test_no_strength_at_all_has_no_window():

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike, DTypeLike
 from holdfast.core.algorithm import Algorithm
 
 Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
-"""(key, fitted matrix, number of the step) -> gradient matrix."""
+"""(key, fitted matrix P, step) -> gradient matrix G. One key is one batch: the same key gives the same batch again."""
 Sampled = TypeVar("Sampled")
 Seen = TypeVar("Seen")
 
@@ -28,6 +28,11 @@ class Factors(NamedTuple):
 
     positive: jax.Array
     negative: jax.Array
+
+    @classmethod
+    def symmetric(cls, factor: jax.Array) -> "Factors":
+        """P = factor factor^T, with a negative factor that has no columns."""
+        return cls(factor, factor[:, :0])
 
     @property
     def fitted(self) -> jax.Array:
@@ -112,7 +117,7 @@ def factored(
 
     def init() -> Factors:
         start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
-        return Factors(start, start if signed else start[:, :0])
+        return Factors(start, start) if signed else Factors.symmetric(start)
 
     def step(key: jax.Array, state: Factors, number: ArrayLike) -> Factors:
         g = gradient(key, state.fitted, number)

@@ -20,7 +20,7 @@ class Algorithm(NamedTuple):
     Attributes:
         init: () -> state. A state is a pytree of arrays and holds what the next step needs, nothing else.
         step: (key, state, number) -> state. The key is fresh in every step; `number` counts the steps done so far, so
-            that a schedule or an order of environments can depend on it.
+            that a schedule or an order of environments can depend on it; batchings and gradients call it `step`.
         parameters: state -> the part of the state that is being fitted; by default all of it. A run has diverged when
             the squared norm of its parameters passes a limit, whatever else is in the state (momenta, moments), and
             what is recorded is computed from them.

@@ -70,3 +70,19 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
 
 def _missing(package: str, name: str) -> Any:
     raise AttributeError(f"{package} has no attribute {name!r}: its public names need lazy_loader, modules do not")
+
+
+def readable(part: Any) -> str:
+    """A name for an object that a user brought, the same in every process: without addresses in memory.
+
+    Example:
+        >>> from functools import partial
+        >>> readable(partial(sorted, reverse=True))
+        'sorted(reverse=True)'
+    """
+    if isinstance(part, partial):
+        arguments = [*map(readable, part.args), *(f"{name}={readable(value)}" for name, value in part.keywords.items())]
+        return f"{readable(part.func)}({', '.join(arguments)})"
+    kind: Any = type(part)
+    plain = kind if kind.__repr__ is object.__repr__ else part  # the plain representation of an object is its address
+    return getattr(plain, "__qualname__", None) or repr(plain)

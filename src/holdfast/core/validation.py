@@ -34,6 +34,18 @@ class Rule(NamedTuple):
             raise ValueError(f"{name} must be {self.allowed}, got {value!r}")
 
 
+def require(holds: bool, contract: str, found: Any) -> None:
+    """Raise a ValueError that says what was expected and what was found instead, unless it holds.
+
+    Example:
+        >>> require(False, "algorithm must make an Algorithm", None)
+        Traceback (most recent call last):
+        ValueError: algorithm must make an Algorithm, got None
+    """
+    if not holds:
+        raise ValueError(f"{contract}, got {found}")
+
+
 POSITIVE = Rule("a positive number", lambda value: value > 0)
 NOT_NEGATIVE = Rule("a number of at least 0", lambda value: value >= 0)
 SHARE = Rule("a number from 0 to 1", lambda value: 0 <= value <= 1)
@@ -59,6 +71,8 @@ def check_settings(settings: Any, rules: Mapping[Rule, Collection[str]], swept: 
                 raise ValueError(f"{name} must hold at least one value, got an empty sequence")
             for number in value if isinstance(value, tuple) else (value,):
                 rule.check(name, number)
+            if isinstance(value, tuple) and len(set(value)) < len(value):
+                raise ValueError(f"{name} must hold each value once, got {value!r}")
     for field in fields(settings):
         value, allowed = getattr(settings, field.name), _choices(field.type)
         if allowed and value not in allowed:

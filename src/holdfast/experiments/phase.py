@@ -128,7 +128,8 @@ def medians(runs: xr.Dataset) -> xr.Dataset:
     data = signals.where(~diverged | lost).median("seed").where(~lost)
     data["diverged"] = diverged.mean("seed")
     region = classify(data["invariant"], data["spurious"], data["diverged"].broadcast_like(data["invariant"]))
-    return data.assign(region=(data["invariant"].dims, region.astype(np.int8)))
+    codes = {"codes": ", ".join(f"{each.value}: {each.label}" for each in Region)}
+    return data.assign(region=(data["invariant"].dims, region.astype(np.int8), codes))
 
 
 def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0) -> np.ndarray:

@@ -3,16 +3,20 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast import batching, oracles
-from holdfast.algorithms import AlgorithmMaker, Gradient, sampled
-from holdfast.batching import BatchingMaker, RowBatching
+from holdfast.algorithms import Algorithm, AlgorithmMaker, Factors, Gradient, sampled
+from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
+from holdfast.core.algorithm import State
 from holdfast.core.run import Run
+from holdfast.core.validation import require
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law
 from holdfast.measurements import FixedDataSet
 from holdfast.oracles import Oracle, OracleMaker
@@ -28,15 +32,9 @@ REPLACED = {
     "algorithm": ("parameterisation",),
 }
 # Names of the result that an argument of an algorithm cannot have as well.
-RESERVED = {
-    *inspect.signature(Settings).parameters,
-    *MEANINGS,
-    "gradient",
-    "step",
-    "direction",
-    "outcome",
-    "diverged_at",
-}
+RESERVED = {"gradient", "step", "direction", "outcome", "diverged_at", *MEANINGS}.union(
+    inspect.signature(Settings).parameters
+)
 
 
 @dataclass(frozen=True)
@@ -58,23 +56,29 @@ class Parts:
     def check(self, settings: Settings) -> None:
         """Raise a ValueError if the settings ask for something that a given part decides, or the sweep is not one."""
         for part, names in REPLACED.items():
-            for name in names if getattr(self, part) is not None else ():
+            given = getattr(self, part)
+            contract = f"{part} must be a function that makes it for each run, not a name or its result"
+            require(given is None or callable(given), contract, repr(given))
+            for name in names if given is not None else ():
                 value = getattr(settings, name)
-                if value != getattr(Settings, name):
-                    raise ValueError(f"{name} must be left out when {part} is given, got {value!r}")
-        if self.sweep and self.algorithm is None:
-            raise ValueError(f"sweep must be left out unless algorithm is given, got {', '.join(self.sweep)}")
+                left_out = value == getattr(Settings, name)
+                require(left_out, f"{name} must be left out when {part} is given", repr(value))
+        usable = self.algorithm is not None or not self.sweep
+        require(usable, "sweep must be left out unless algorithm is given", ", ".join(self.sweep))
         for name, values in self.sweep.items():
             numbers = np.asarray(values)
             several = numbers.ndim == 1 and numbers.size and numbers.dtype.kind in "iuf"
-            if not several or not np.isfinite(numbers).all():
-                raise ValueError(f"sweep must give {name} a sequence of finite numbers, got {values!r}")
-            if name in RESERVED:
-                raise ValueError(f"sweep must name arguments unlike the settings and signals, got {name!r}")
+            once = several and np.isfinite(numbers).all() and np.unique(numbers).size == numbers.size
+            contract = f"sweep must give {name} a sequence of finite numbers (0 and 1 for False and True), each once"
+            require(bool(once), contract, values)
+            require(name not in SWEPT, f"sweep must leave out settings, swept by Settings({name}=(...))", repr(name))
+            require(name not in RESERVED, "sweep must name arguments unlike the settings and signals", repr(name))
+            signature = inspect.signature(self.algorithm)  # type: ignore[arg-type]
             try:
-                inspect.signature(self.algorithm).bind_partial(**{name: values})  # type: ignore[arg-type]
-            except TypeError:
-                raise ValueError(f"sweep must name keyword arguments of the algorithm, got {name!r}") from None
+                signature.bind_partial(**{name: values})
+            except TypeError:  # the first four arguments are the gradient and three settings
+                own = ", ".join(other for other in list(signature.parameters)[4:] if other not in RESERVED) or "none"
+                raise ValueError(f"sweep must name keyword arguments of the algorithm ({own}), got {name!r}") from None
 
 
 class Shared(NamedTuple):
@@ -165,13 +169,39 @@ class SensingBuilder:
         )
         return Run(algorithm, lambda state: signals(problem, state))
 
+    def check(self, shared: Shared, parameters: Parameters) -> None:
+        """Raise a ValueError if a part does not return what its contract says. One step is traced, nothing computed."""
+        key, first = jax.random.key(0, impl="threefry2x32"), np.int32(0)
+        jax.eval_shape(partial(self._check_step, shared), key, first, parameters)
+
+    def _check_step(self, shared: Shared, key: jax.Array, step: jax.Array, parameters: Parameters) -> None:
+        problem = self.problem(shared, parameters)
+        if shared.data is None:
+            batching, oracle = self._batching(problem, parameters), self._oracle(problem, parameters)
+            batch = batching(key, step) if callable(batching) else batching
+            require(isinstance(batch, Batch), "batching must make a function (key, step) -> Batch", batch)
+            fitted = problem.invariant_matrix
+            seen = oracle(key, fitted, batch) if callable(oracle) else oracle
+            contract = f"oracle must make a function (key, fitted, batch) -> matrix of shape {fitted.shape}"
+            require(getattr(seen, "shape", None) == fitted.shape, contract, seen)
+        algorithm = self(shared, parameters).algorithm
+        require(isinstance(algorithm, Algorithm), "algorithm must make an Algorithm(init, step, parameters)", algorithm)
+        state = jax.tree.map(jnp.asarray, algorithm.init())
+        found = algorithm.parameters(state)
+        require(isinstance(found, Factors), "algorithm must have parameters(state) -> Factors", found)
+        before, after = (_shapes(each) for each in (state, algorithm.step(key, state, step)))
+        require(before == after, f"algorithm must have a step that returns a state as init does, {before}", after)
+
     def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters) -> Gradient:
         if shared.data is not None:
             ensemble = ENSEMBLES[self.structure.ensemble].load()
             return sampled(self.rows(shared.data), oracles.fixed(shared.data, ensemble))
+        return sampled(self._batching(problem, parameters), self._oracle(problem, parameters))
+
+    def _batching(self, problem: MatrixSensing, parameters: Parameters) -> Batching:
         infinite = self.structure.oracle == "population"
         size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
-        return sampled(self.batching(problem.environments, size), self._oracle(problem, parameters))
+        return self.batching(problem.environments, size)
 
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:
@@ -193,6 +223,11 @@ class SensingBuilder:
         return makers[self.structure.batching]()
 
 
+def _shapes(state: State) -> str:
+    """Structure, types and shapes of a state, as in (float32[8, 8], float32[])."""
+    return repr(jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)).replace("'", "")
+
+
 def _apply(law: Law, settings: Settings, bias: ArrayLike, heterogeneity: ArrayLike, off_diagonal: ArrayLike) -> Any:
     rank, shared = settings.spurious_rank, not settings.independent
     return law(bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared)
@@ -206,15 +241,13 @@ def _is_finite(source: Environments | Law, settings: Settings) -> bool:
             made = jax.eval_shape(lambda *numbers: _apply(source, settings, *numbers), 1.0, 1.0, 1.0)
         except jax.errors.JAXTypeError as error:
             raise ValueError(f"environments must be a law that jax can trace, got {source!r}: {error}") from error
-    if not isinstance(made, FiniteEnvironments | ContinuousEnvironments):
-        raise ValueError(f"environments must be environments or a law that makes them, got {made!r}")
+    fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
+    require(fit, "environments must be environments or a law that makes them", repr(made))
     for name in ("bias", "heterogeneity", "off_diagonal"):
         if made is source and name in settings.axes:
             raise ValueError(f"{name} must be one number when environments are given, got {settings.axes[name]}")
-    if made.rank != settings.spurious_rank:
-        raise ValueError(
-            f"spurious_rank must be {made.rank}, the rank of the environments, got {settings.spurious_rank}"
-        )
+    given = settings.spurious_rank
+    require(made.rank == given, f"spurious_rank must be {made.rank}, the rank of the environments", given)
     return isinstance(made, FiniteEnvironments)
 
 

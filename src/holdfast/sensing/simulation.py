@@ -55,7 +55,8 @@ def simulate(
         batching: (environments, batch_size) -> `holdfast.batching.Batching`.
         oracle: problem -> `holdfast.oracles.Oracle`.
         algorithm: as `holdfast.algorithms.factored`, perhaps with keyword arguments of its own.
-        sweep: values for keyword arguments of the algorithm; each becomes a dimension of the result.
+        sweep: values for keyword arguments of the algorithm; each becomes a dimension of the result. jax traces them.
+            Runs with the same seed use the same random numbers, whatever is swept.
         progress: called with (steps done, steps in all), summed over runs.
 
     Example:
@@ -120,6 +121,8 @@ def execute(
             )
             build.rows(data)  # raises an error for a batch larger than the data set
             shared = shared._replace(data=data)
+        if any(part is not None for part in (parts.batching, parts.oracle, parts.algorithm)):
+            build.check(shared, {name: values[0] for name, values in parameters.items()})
     return run(
         build,
         shared,

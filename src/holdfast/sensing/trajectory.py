@@ -13,7 +13,9 @@ import jax
 import numpy as np
 import xarray as xr
 
+from holdfast.core.names import readable
 from holdfast.core.run import Records
+from holdfast.core.validation import require
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
@@ -23,7 +25,7 @@ from holdfast.sensing.signals import MEANINGS
 PARTS = ("environments", "batching", "oracle", "algorithm")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     """What a simulation recorded.
 
@@ -33,6 +35,8 @@ class Trajectory:
         settings: what was simulated.
         versions: of the packages that computed it.
         outcomes: the outcome of every run, in the order of `data`.
+
+    Two trajectories are equal only if they are one object: compare their `data` with `xarray.testing`.
 
     Example:
         >>> from holdfast.sensing.simulation import simulate
@@ -72,9 +76,8 @@ class Trajectory:
         variables["outcome"] = (dimensions, codes, {"codes": ", ".join(f"{c.value}: {c.name.lower()}" for c in Code)})
         variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
         coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
-        own = {name: part for name in PARTS if (part := getattr(parts, name)) is not None}
-        notes = {name: getattr(part, "__qualname__", repr(part)) for name, part in own.items()}
-        return cls(xr.Dataset(variables, coordinates, notes), settings, versions(), ends)
+        own = {name: readable(part) for name in PARTS if (part := getattr(parts, name)) is not None}
+        return cls(xr.Dataset(variables, coordinates, own), settings, versions(), ends)
 
     @property
     def axes(self) -> dict[str, list[float]]:
@@ -115,8 +118,8 @@ class Trajectory:
     @classmethod
     def load(cls, path: str | Path) -> "Trajectory":
         """Read what `save` wrote to a zarr directory."""
-        if not (Path(path) / "zarr.json").is_file():
-            raise ValueError(f"path must be a .zarr folder written by Trajectory.save, got {str(path)!r}")
+        written, missing = (Path(path) / "zarr.json").is_file(), "" if Path(path).exists() else ", which does not exist"
+        require(written, "path must be a .zarr folder written by Trajectory.save", f"{str(path)!r}{missing}")
         data = xr.open_zarr(path, consolidated=False).load()
         settings = json.loads(data.attrs.pop("settings"))
         steps = data["step"].values
@@ -125,21 +128,20 @@ class Trajectory:
         return cls(data, Settings(**settings), json.loads(data.attrs.pop("versions")), ends)
 
 
-def check_path(path: Path, *, overwrite: bool = False) -> None:
+def check_path(path: Path, *, overwrite: bool = False, argument: str = "path") -> None:
     """Raise an error for a path that `Trajectory.save` could not write to, before the work is done.
 
-    A file that exists is replaced only if `overwrite` is set, and a folder only if it is a zarr store as well.
+    A file that exists is replaced only if `overwrite` is set, and a folder only if it is a zarr store as well. Errors
+    name the `argument` that holds the path.
     """
-    if path.suffix not in (".zarr", ".csv"):
-        raise ValueError(f"out must end in .zarr or .csv, got {str(path)!r}")
-    if not path.parent.is_dir():
-        raise ValueError(f"out must lie in a folder that exists, got {str(path)!r}")
+    require(path.suffix in (".zarr", ".csv"), f"{argument} must end in .zarr or .csv", repr(str(path)))
+    require(path.parent.is_dir(), f"{argument} must lie in a folder that exists", repr(str(path)))
     replaceable = (path / "zarr.json").is_file() if path.suffix == ".zarr" else path.is_file()
-    if path.exists() and not (overwrite and replaceable):
-        way = "overwrite it" if replaceable else "choose another name"
-        raise ValueError(f"out must not exist yet ({way}), got {str(path)!r}")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"out must lie in a folder that can be written to, got {str(path)!r}")
+    way = "set overwrite to replace it" if replaceable else "choose another name"
+    free = not path.exists() or (overwrite and replaceable)
+    require(free, f"{argument} must not exist yet ({way})", repr(str(path)))
+    writable = os.access(path.parent, os.W_OK)
+    require(writable, f"{argument} must lie in a folder that can be written to", repr(str(path)))
 
 
 def versions() -> dict[str, str]:

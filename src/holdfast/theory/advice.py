@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
+from holdfast.core.validation import require
 from holdfast.environments import Environments
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.strengths import diagonalised
@@ -96,10 +97,8 @@ def advise(
         >>> advise(two_point(1.0, 6.0), step_size=0.1).steps
         76
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
-    if not 0 < tolerance < 1:
-        raise ValueError(f"tolerance must be between 0 and 1, got {tolerance}")
+    require(0 < confidence < 1, "confidence must be between 0 and 1", confidence)
+    require(0 < tolerance < 1, "tolerance must be between 0 and 1", tolerance)
     if window is None:
         window = sharp_window(environments, spectrum)
     if window.empty or diagonalised(environments) is None:

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
 from holdfast.theory.isometry import error_tensor, isometry_constant
-from holdfast.theory.strengths import deviation_bounds, deviation_variance, diagonal_entries
+from holdfast.theory.strengths import deviation_bounds, diagonal_entries
 
 # Above this dimension the d^4 / 4 entries of the error operator are too many for the search.
 LARGEST_SEARCH = 64
@@ -111,7 +111,7 @@ def regularity(environments: Environments) -> tuple[float, float]:
     else:
         ends = deviation_bounds(environments.deviation)
         means, scale = diagonal_entries(environments.location), diagonal_entries(environments.scale)
-        variances = scale**2 * deviation_variance(environments.deviation)
+        variances = scale**2 * environments.deviation.expectation(np.square)
         # A spread of zero times an unbounded law is still zero.
         reach = [np.multiply(scale, end, where=scale > 0, out=np.zeros_like(scale)) for end in ends]
         bound = np.max(np.abs(means + reach))

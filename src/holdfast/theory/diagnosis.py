@@ -142,7 +142,7 @@ signal grows at every step size and nothing can be washed out.
 
 def _about_window(window: Window) -> str:
     if math.isnan(window.low):
-        return f"{_capital(window.reason)}."
+        return f"{window.reason[0].upper()}{window.reason[1:]}."
     if window.empty:
         return f"No step size does both, wash out and stay stable: {window.reason}."
     return (
@@ -179,8 +179,8 @@ def _about_step_size(
         return [sentence]
     return [
         sentence,
-        f"After {steps} steps from an init scale of {init_scale:g}, half of the runs have a spurious share below "
-        f"{median:.2g}.",
+        f"After {steps} steps from an init scale of {init_scale:g}, and without sampling error, half of the runs have "
+        f"a spurious share below {median:.2g}.",
     ]
 
 
@@ -197,7 +197,3 @@ def _about_advice(
         f"Without sampling error the spurious share then ends below {tolerance:g} with a probability of at least "
         f"{min(1 - advised.failure, 0.999):.3g}.",
     ]
-
-
-def _capital(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]

@@ -4,16 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, expit, gammaln
+from scipy.special import digamma, gammaln
 
-from holdfast.environments import NORMAL, UNIFORM, Deviation
+from holdfast.deviations import NORMAL, SHARES, TAIL, UNIFORM, WEIGHTS, Deviation
 
 # Beyond this ratio of centre to spread the asymptotic series of E log|c + b N| is exact to rounding, and fast.
 FAR = 20.0
-# Nodes of the quadrature on each piece, from -LAST_NODE to LAST_NODE: the last weights are below rounding error.
-NODES, LAST_NODE = 81, 3.2
-# Probabilities closer to 0 or 1 than this are moved here, where quantiles of every law are finite.
-TAIL = 2.0**-53
 TINY = np.finfo(float).tiny
 
 
@@ -61,13 +57,10 @@ def quadrature(deviation: Deviation, centre: ArrayLike, spread: ArrayLike) -> np
         below = argument(pole) < 0
         low, high = np.where(below, pole, low), np.where(below, high, pole)
     ends = np.sort(np.concatenate([np.zeros(pole.shape), pole, np.full(pole.shape, 0.5), np.ones(pole.shape)], -1), -1)
-    nodes, spacing = np.linspace(-LAST_NODE, LAST_NODE, NODES, retstep=True)
-    share = expit(np.pi * np.sinh(nodes))
-    weights = spacing * np.pi * np.cosh(nodes) * share * expit(-np.pi * np.sinh(nodes))
     total = np.zeros(centre.shape[:-1])
     for begin, length in zip(np.moveaxis(ends, -1, 0), np.moveaxis(np.diff(ends), -1, 0), strict=False):
-        values = np.abs(argument(begin[..., None] + length[..., None] * share))
-        total += length * (np.log(np.maximum(values, TINY)) @ weights)
+        values = np.abs(argument(begin[..., None] + length[..., None] * SHARES))
+        total += length * (np.log(np.maximum(values, TINY)) @ WEIGHTS)
     return total
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.theory.strengths import deviation_variance
 
 
 def mean_square_strength(environments: Environments) -> float:
@@ -12,7 +11,7 @@ def mean_square_strength(environments: Environments) -> float:
         squares = np.square(np.asarray(environments.strengths, float)).sum((1, 2))
         return float(squares @ np.asarray(environments.probabilities, float))
     location, scale = np.asarray(environments.location, float), np.asarray(environments.scale, float)
-    return float(np.square(location).sum() + np.square(scale).sum() * deviation_variance(environments.deviation))
+    return float(np.square(location).sum() + np.square(scale).sum() * environments.deviation.expectation(np.square))
 
 
 def residual_floor(

@@ -5,7 +5,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.environments import Deviation, Environments, FiniteEnvironments
+from holdfast.core.names import readable
+from holdfast.core.validation import require
+from holdfast.deviations import Deviation
+from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
 
 # The continuum is replaced by this many equally likely strengths where no closed form is used.
@@ -14,6 +17,8 @@ ATOMS = 2**12
 
 def diagonalised(environments: Environments) -> Environments | None:
     """The environments in the common eigenbasis of their strengths, or None if they do not commute."""
+    contract = "environments must be the ones that a law makes of bias and heterogeneity, such as two_point(1.0, 6.0)"
+    require(isinstance(environments, FiniteEnvironments | ContinuousEnvironments), contract, readable(environments))
     if not isinstance(environments, FiniteEnvironments):
         return environments if _is_diagonal(environments.location) and _is_diagonal(environments.scale) else None
     strengths = np.asarray(environments.strengths, float)
@@ -44,11 +49,6 @@ def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.n
 def deviation_atoms(deviation: Deviation) -> np.ndarray:
     """Equally likely numbers that stand for a continuous law: its quantiles at the middles of equal parts."""
     return deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
-
-
-def deviation_variance(deviation: Deviation) -> float:
-    """The variance of a law of mean zero."""
-    return float(np.mean(np.square(deviation_atoms(deviation))))
 
 
 def deviation_bounds(deviation: Deviation) -> tuple[float, float]:

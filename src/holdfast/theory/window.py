@@ -106,7 +106,8 @@ def window_within(found: Limits, environments: Environments) -> Window:
     if low >= end:
         sentence = f"the spurious signal only dies out above {low:.4g}, and {sentence.replace('it', f'{end:.4g}', 1)}"
         return Window(low, end, sentence)
-    return Window(low, end, f"{lower}; upper end: {sentence}")
+    unsafe = "; the strengths have no bound, so runs may diverge at any step size" if np.isinf(found.bounded) else ""
+    return Window(low, end, f"{lower}; upper end: {sentence}{unsafe}")
 
 
 def paper_window(environments: Environments) -> Window:
@@ -187,10 +188,11 @@ def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:
 def why_never(environments: Environments) -> str:
     """The reason why no step size washes the spurious signal out."""
     least, largest = extremes(environments)
-    same = (
-        isinstance(environments, FiniteEnvironments) and np.ptp(np.asarray(environments.strengths), axis=0).max() == 0
-    )
-    if (isinstance(environments, FiniteEnvironments) and environments.count == 1) or same or least == largest:
+    if isinstance(environments, FiniteEnvironments):
+        varying = np.ptp(np.asarray(environments.strengths), axis=0)
+    else:
+        varying = np.asarray(environments.scale)
+    if least == largest or not np.any(varying):
         return (
             "there is only one environment, or all are identical: a signal that never changes looks like an "
             "invariant one, and nothing can be washed out"
@@ -201,8 +203,8 @@ def why_never(environments: Environments) -> str:
             "one, so the spurious signal grows at every step size and nothing can be washed out"
         )
     return (
-        "no step size makes the exponent negative in every direction: one that never changes sign, or hardly varies, "
-        "cannot be washed out"
+        "no step size makes the exponent negative in every direction: at each, some direction grows on average, "
+        "because for a law of this shape its strengths vary too little around their mean"
     )
 
 

@@ -33,7 +33,7 @@ def execute(arguments: SimulateArguments) -> int:
     from holdfast.sensing.trajectory import check_path
 
     if arguments.out is not None:
-        check_path(arguments.out, overwrite=arguments.overwrite)
+        check_path(arguments.out, overwrite=arguments.overwrite, argument="out")
     with terminal.progress("simulating") as progress:
         trajectory = simulate(arguments.settings, progress=progress)
     if arguments.format == "json":

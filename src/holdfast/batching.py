@@ -40,6 +40,29 @@ class Batch(NamedTuple):
         return jnp.einsum("g,gij->ij", self.counts / self.size, self.strengths)
 
 
+def checked(batching: "Batching", rank: int) -> "Batching":
+    """The same batching, which raises a ValueError if the shapes of its batches are wrong.
+
+    Example:
+        >>> checked(lambda key, step: Batch(jnp.ones((1, 1)), None), rank=1)(jax.random.key(0), 0)
+        Traceback (most recent call last):
+        ValueError: strengths of a Batch must have shape (groups, 1, 1), got (1, 1)
+    """
+
+    def draw(key: jax.Array, step: ArrayLike) -> Batch:
+        batch = batching(key, step)
+        if not isinstance(batch, Batch):
+            raise ValueError(f"batching must return a Batch, got {type(batch).__name__}")
+        shape = jnp.shape(batch.strengths)
+        if len(shape) != 3 or shape[1:] != (rank, rank):
+            raise ValueError(f"strengths of a Batch must have shape (groups, {rank}, {rank}), got {shape}")
+        if batch.counts is not None and jnp.shape(batch.counts) != shape[:1]:
+            raise ValueError(f"counts of a Batch must have shape {shape[:1]}, got {jnp.shape(batch.counts)}")
+        return batch
+
+    return draw
+
+
 # jax draws multinomial counts in float32, which represents whole numbers and halves exactly up to this.
 LARGEST_POOL = 2**23
 

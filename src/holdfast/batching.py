@@ -51,8 +51,6 @@ def checked(batching: "Batching", rank: int) -> "Batching":
 
     def draw(key: jax.Array, step: ArrayLike) -> Batch:
         batch = batching(key, step)
-        if not isinstance(batch, Batch):
-            raise ValueError(f"batching must return a Batch, got {type(batch).__name__}")
         shape = jnp.shape(batch.strengths)
         if len(shape) != 3 or shape[1:] != (rank, rank):
             raise ValueError(f"strengths of a Batch must have shape (groups, {rank}, {rank}), got {shape}")

@@ -1,6 +1,5 @@
 """Estimates with intervals, for numbers measured over seeds."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -49,10 +48,8 @@ def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     probabilities = np.exp(log_factorial[-1] - log_factorial[terms] - log_factorial[count - terms] - count * np.log(2))
     below = int(np.searchsorted(np.cumsum(probabilities), (1 - confidence) / 2, side="right"))
     if below == 0:
-        fewest = math.ceil(1 - math.log2(1 - confidence))
-        raise ValueError(
-            f"an interval of {confidence:.0%} for a median needs at least {fewest} values, got {count}: use more seeds"
-        )
+        fewest = f"at least {np.ceil(1 - np.log2(1 - confidence)):.0f} values"
+        raise ValueError(f"a {confidence:.0%} interval of a median needs {fewest}, got {count}: use more seeds")
     return Estimate(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[count - below]))
 
 

@@ -86,17 +86,11 @@ class Claim:
 
     def asdict(self) -> dict[str, Any]:
         """As plain values; an open end of the allowed range is null."""
-        return {
-            "id": self.id,
-            "source": self.source,
-            "statement": self.statement,
-            "settings": self.settings,
+        return vars(self) | {
             "measured": {name: _finite(number) for name, number in self.measured._asdict().items()},
             "allowed": [_finite(end) for end in self.allowed],
             "verdict": self.verdict,
-            "recorded": self.recorded,
             "broken": self.broken,
-            "why": self.why,
         }
 
 

@@ -28,12 +28,7 @@ from holdfast.sensing.trajectory import versions
 # Experiments that are computed at a time: while one compiles, which uses one core, the next has the others.
 AT_ONCE = 2
 # What the functions of an experiment return.
-RETURNED: dict[str, tuple[type, str]] = {
-    "simulate": (xr.Dataset, "an xarray Dataset"),
-    "draw": (Figure, "a matplotlib Figure"),
-    "numbers": (pd.DataFrame, "a pandas DataFrame"),
-    "claims": (list, "a list of claims"),
-}
+RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list}
 Bars = Callable[[str], AbstractContextManager[Progress]]
 """Name of an experiment -> its progress bar, while it is computed."""
 
@@ -52,8 +47,7 @@ def _print_warning(line: str) -> None:
 
 def _print_errors(errors: Mapping[str, Exception]) -> None:
     for name, error in errors.items():
-        traceback.print_exception(error)
-        _print_warning(f"{name} failed, see above")
+        _print_warning("".join(traceback.format_exception(error)) + f"{name} failed, see above")
 
 
 @dataclass(frozen=True)
@@ -227,9 +221,8 @@ def _section(name: str, experiment: Experiment, data: xr.Dataset, seeds: int, ou
 def _call(experiment: Experiment, function: str, *arguments: Any) -> Any:
     """What a function of an experiment returns; raises an error that names the function if it is of another type."""
     value = getattr(experiment, function)(*arguments)
-    allowed, words = RETURNED[function]
-    if not isinstance(value, allowed):
-        raise ValueError(f"{function} must return {words}, got {type(value).__name__}")
+    if not isinstance(value, RETURNED[function]):
+        raise ValueError(f"{function} must return a {RETURNED[function].__name__}, got {type(value).__name__}")
     return value
 
 

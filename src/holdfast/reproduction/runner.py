@@ -123,7 +123,7 @@ def reproduce(
                 for note in notes:
                     reporter.note(note)
                 for warning in warnings:
-                    reporter.warn(warning)
+                    reporter.warn(f"{name}: {warning}")
                 section = _section(name, experiment, data, efforts[name].seeds, out, reporter)
                 _check_ids(section, sections)
                 sections.append(section)

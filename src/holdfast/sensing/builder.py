@@ -165,8 +165,8 @@ class SensingBuilder:
             return sampled(self.rows(shared.data), oracles.fixed(shared.data, ensemble))
         infinite = self.structure.oracle == "population"
         size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
-        batches = batching.checked(self.batching(problem.environments, size), problem.environments.rank)
-        return sampled(batches, self._oracle(problem, parameters))
+        batches, rank = self.batching(problem.environments, size), problem.environments.rank
+        return sampled(lambda key, step: batches(key, step).checked(rank), self._oracle(problem, parameters))
 
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:

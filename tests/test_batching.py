@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from holdfast import batching
+from holdfast import Settings, batching, simulate
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import gaussian, table
@@ -16,6 +16,22 @@ ENVIRONMENTS = table([1.0, 2.0, 5.0], [0.2, 0.5, 0.3])
 
 def many(draw, count=20_000):
     return jax.vmap(partial(draw, step=0))(jax.random.split(jax.random.key(1), count))
+
+
+@pytest.mark.parametrize(
+    ("strengths", "counts", "message"),
+    [
+        ((1, 1), (1,), r"strengths of a Batch must have shape \(groups, 1, 1\), got \(1, 1\)"),
+        ((3, 2, 2), (3,), r"strengths of a Batch must have shape \(groups, 1, 1\), got \(3, 2, 2\)"),
+        ((3, 1, 1), (), r"counts of a Batch must have shape \(3,\), got \(\)"),
+    ],
+)
+def test_a_batch_of_the_wrong_shape_is_an_error(strengths, counts, message):
+    def maker(environments, batch_size):
+        return lambda key, step: batching.Batch(np.ones(strengths), np.ones(counts))
+
+    with pytest.raises(ValueError, match=message):
+        simulate(Settings(dimension=4, steps=2, seeds=1), batching=maker)
 
 
 def test_hetero_is_one_environment():

@@ -58,6 +58,21 @@ class Batch(NamedTuple):
             return jnp.mean(self.strengths, 0)
         return jnp.einsum("g,gij->ij", self.counts / self.size, self.strengths)
 
+    def checked(self, rank: int) -> "Batch":
+        """The batch itself; raises a ValueError if its shapes are wrong for spurious signals of rank r2.
+
+        Example:
+            >>> Batch(jnp.ones((1, 1)), None).checked(rank=1)
+            Traceback (most recent call last):
+            ValueError: strengths of a Batch must have shape (groups, 1, 1), got (1, 1)
+        """
+        shape = jnp.shape(self.strengths)
+        if len(shape) != 3 or shape[1:] != (rank, rank):
+            raise ValueError(f"strengths of a Batch must have shape (groups, {rank}, {rank}), got {shape}")
+        if self.counts is not None and jnp.shape(self.counts) != shape[:1]:
+            raise ValueError(f"counts of a Batch must have shape {shape[:1]}, got {jnp.shape(self.counts)}")
+        return self
+
 
 # jax draws multinomial counts in float32, which represents whole numbers and halves exactly up to this.
 LARGEST_POOL = 2**23

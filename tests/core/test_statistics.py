@@ -17,6 +17,21 @@ def test_median_interval_covers_as_promised(count):
 def test_too_few_values_have_no_interval():
     with pytest.raises(ValueError, match="at least 6 values, got 5"):
         median(np.arange(5))
+    with pytest.raises(ValueError, match="99% interval of a median needs at least 8 values, got 7"):
+        median(np.arange(7), confidence=0.99)
+    assert median(np.arange(8), confidence=0.99).low == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.ones((8, 3)), r"values must have one dimension, one number per seed, got the shape \(8, 3\)"),
+        ([1, 2, 3, 4, 5, 6, np.nan], "values must not be NaN, got 1 of 7"),
+    ],
+)
+def test_a_median_is_of_one_number_per_seed(values, message):
+    with pytest.raises(ValueError, match=message):
+        median(values)
 
 
 def test_bootstrap_of_a_mean_has_the_width_of_its_standard_error():

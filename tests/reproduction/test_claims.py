@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,16 @@ def test_the_verdict_follows_from_the_interval(low, high, recorded, verdict, bro
     assert claim(low, high, recorded).verdict is verdict
     assert claim(low, high, recorded).broken is broken
     assert claim(low, high, recorded).undecided is (verdict is Verdict.UNDECIDED and recorded in HOLDING)
+
+
+def test_a_number_that_is_nan_was_not_measured():
+    assert claim(math.nan, math.nan, Verdict.HOLDS).verdict is Verdict.NOT_MEASURED
+    assert claim(math.nan, math.nan, Verdict.HOLDS).undecided
+
+
+def test_the_allowed_range_goes_from_low_to_high():
+    with pytest.raises(ValueError, match=r"allowed must be a range from low to high, got \(0.05, -inf\)"):
+        replace(claim(0.95, 0.99, Verdict.HOLDS), allowed=(0.05, -math.inf))
 
 
 def test_claims_become_json():

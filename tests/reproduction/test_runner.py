@@ -247,6 +247,35 @@ def test_a_run_without_a_reporter_says_nothing(toys, tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"simulate": lambda effort, progress: []}, "simulate must return a Dataset, got list"),
+        ({"draw": lambda data: None}, "draw must return a Figure, got NoneType"),
+        ({"numbers": lambda data: data["share"]}, "numbers must return a DataFrame, got DataArray"),
+        ({"claims": lambda data: None}, "claims must return a list, got NoneType"),
+    ],
+)
+def test_a_wrong_type_is_an_error_that_names_the_function(changed, message, counter, tmp_path, capsys):
+    assert reproduce({"first": toy("first", counter, **changed)}, tmp_path) == 1
+    assert written_claims(tmp_path)["failed"] == {"first": f"ValueError: {message}"}
+    output = capsys.readouterr()  # a run without a reporter says what failed
+    assert not output.out
+    assert output.err.startswith("Traceback")
+    assert output.err.endswith(f"{message}\nfirst failed, see above\n")
+
+
+def test_a_run_without_a_reporter_warns_of_what_is_not_saved(counter, toys, tmp_path, capsys):
+    assert reproduce({"first": toy("first", counter, simulate=partial(toys["first"].simulate))}, tmp_path) == 0
+    assert capsys.readouterr().err.startswith("first: not saved for the next call")
+
+
+@pytest.mark.parametrize("name", ["seeds", "quick_seeds"])
+def test_an_experiment_has_at_least_one_seed(name, counter):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got 0"):
+        toy("first", counter, **{name: 0})
+
+
 def test_effort():
     experiment = toy("first", Counter())
     assert experiment.effort() == Effort(20)

@@ -33,19 +33,28 @@ def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     The number of values below the true median is binomial(n, 1/2), so the interval between two order statistics
     has an exact coverage; the narrowest symmetric pair with at least `confidence` is taken.
 
+    Args:
+        values: (n,), independent of one another: one number per seed, not several records of a run.
+        confidence: the least coverage; 95 % needs at least 6 values.
+
     Example:
         >>> median(np.arange(101.0))
         Estimate(value=50.0, low=40.0, high=60.0)
     """
-    ordered = np.sort(np.asarray(values, float).ravel())
-    count = len(ordered)
+    ordered = np.sort(np.asarray(values, float))
+    if ordered.ndim != 1:
+        raise ValueError(f"values must have one dimension, one number per seed, got the shape {ordered.shape}")
+    count, missing = len(ordered), int(np.isnan(ordered).sum())
+    if missing:
+        raise ValueError(f"values must not be NaN, got {missing} of {count}: leave out or count what was not measured")
     # Logarithms of the binomial probabilities, which are summed from the left up to half of 1 - confidence.
     terms = np.arange(count + 1)
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
     probabilities = np.exp(log_factorial[-1] - log_factorial[terms] - log_factorial[count - terms] - count * np.log(2))
     below = int(np.searchsorted(np.cumsum(probabilities), (1 - confidence) / 2, side="right"))
     if below == 0:
-        raise ValueError(f"an interval of {confidence:.0%} for a median needs at least 6 values, got {count}")
+        fewest = f"at least {np.ceil(1 - np.log2(1 - confidence)):.0f} values"
+        raise ValueError(f"a {confidence:.0%} interval of a median needs {fewest}, got {count}: use more seeds")
     return Estimate(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[count - below]))
 
 

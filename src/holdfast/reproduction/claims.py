@@ -21,6 +21,7 @@ class Verdict(StrEnum):
     DOES_NOT_HOLD = "does not hold"
     OUTSIDE_CONSTANTS = "outside the theorem's constants"
     UNDECIDED = "undecided with so few seeds"
+    NOT_MEASURED = "not measured"
 
 
 HOLDING = (Verdict.HOLDS, Verdict.HOLDS_WITH_OUR_CHOICE)
@@ -36,8 +37,8 @@ class Claim:
         statement: in our words.
         settings: under which it was tested.
         measured: the number that decides, with its interval.
-        allowed: the range that the number lies in if the claim holds.
-        recorded: the verdict this project stands by.
+        allowed: the range that the number lies in if the claim holds, from low to high; an open end is infinite.
+        recorded: the verdict its author stands by. Recorded as holding, a claim that does not hold fails a full run.
         why: one line.
 
     Example, the whole interval is allowed:
@@ -64,15 +65,23 @@ class Claim:
     recorded: Verdict
     why: str
 
+    def __post_init__(self) -> None:
+        low, high = self.allowed
+        if not low <= high:
+            raise ValueError(f"allowed must be a range from low to high, got ({low}, {high}) in the claim {self.id!r}")
+
     @property
     def verdict(self) -> Verdict:
         """Holding if the whole interval is allowed, not holding if none of it is, otherwise undecided.
 
-        A claim that holds does so in the way that was recorded; one whose constants are not met stays outside.
+        A claim that holds does so in the way that was recorded; one whose constants are not met stays outside. A value
+        that is NaN was not measured.
         """
         low, high = self.allowed
         if self.recorded is Verdict.OUTSIDE_CONSTANTS:
             return self.recorded
+        if math.isnan(self.measured.value):
+            return Verdict.NOT_MEASURED
         if low <= self.measured.low and self.measured.high <= high:
             return self.recorded if self.recorded in HOLDING else Verdict.HOLDS
         if self.measured.high < low or self.measured.low > high:
@@ -86,22 +95,16 @@ class Claim:
 
     @property
     def undecided(self) -> bool:
-        """Recorded as holding, and undecided."""
-        return self.recorded in HOLDING and self.verdict is Verdict.UNDECIDED
+        """Recorded as holding, and undecided or not measured."""
+        return self.recorded in HOLDING and self.verdict in (Verdict.UNDECIDED, Verdict.NOT_MEASURED)
 
     def asdict(self) -> dict[str, Any]:
         """As plain values; an open end of the allowed range is null."""
-        return {
-            "id": self.id,
-            "source": self.source,
-            "statement": self.statement,
-            "settings": self.settings,
+        return vars(self) | {
             "measured": {name: _finite(number) for name, number in self.measured._asdict().items()},
             "allowed": [_finite(end) for end in self.allowed],
             "verdict": self.verdict,
-            "recorded": self.recorded,
             "broken": self.broken,
-            "why": self.why,
         }
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.core.progress import Progress
+from holdfast.core.validation import COUNT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,11 +55,11 @@ class Experiment:
         source: one sentence that says what is tested, and where it comes from.
         left_open: what the source leaves open, and what was chosen instead.
         seeds: in a full run.
-        quick_seeds: in a quick look.
-        simulate: (effort, progress) -> the data, with a dimension "seed".
-        draw: the figure, from the data.
-        numbers: what the figure shows, as a table.
-        claims: what the source says, measured on the data.
+        quick_seeds: in a quick look. The interval of a median needs at least 6.
+        simulate: (effort, progress) -> the data, an xarray Dataset.
+        draw: the figure, a matplotlib Figure, from the data.
+        numbers: what the figure shows, a pandas DataFrame.
+        claims: what the source says, measured on the data: a list of claims.
 
     Example:
         >>> from holdfast.experiments import load
@@ -77,6 +78,10 @@ class Experiment:
     draw: "Callable[[xr.Dataset], Figure]"
     numbers: "Callable[[xr.Dataset], pd.DataFrame]"
     claims: "Callable[[xr.Dataset], list[Claim]]"
+
+    def __post_init__(self) -> None:
+        COUNT.check("seeds", self.seeds)
+        COUNT.check("quick_seeds", self.quick_seeds)
 
     def effort(self, *, quick: bool = False, seeds: int | None = None) -> Effort:
         """Of a full run or a quick look, with so many seeds if they are given."""

@@ -18,6 +18,7 @@ TONES = {
     Verdict.DOES_NOT_HOLD: "bad",
     Verdict.OUTSIDE_CONSTANTS: "aside",
     Verdict.UNDECIDED: "open",
+    Verdict.NOT_MEASURED: "open",
 }
 # On a screen narrower than this share of a figure's own width the figure scrolls, so that its labels can be read.
 NARROWEST = 0.94

@@ -17,10 +17,11 @@ PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 
 
 class Loaded(NamedTuple):
-    """A data set, and lines that say where it comes from."""
+    """A data set, lines that say where it comes from, and lines that say what went wrong."""
 
     data: xr.Dataset
     notes: list[str]
+    warnings: list[str]
 
 
 def load_or_compute(store: Store[xr.Dataset], key: Key, compute: Callable[[], xr.Dataset]) -> Loaded:
@@ -33,16 +34,16 @@ def load_or_compute(store: Store[xr.Dataset], key: Key, compute: Callable[[], xr
     except ValueError:
         pass  # code without a source file has no fingerprint; saving says so below
     if found is not None:
-        return Loaded(found, [f"reused {store.find(key)}"])
+        return Loaded(found, [f"reused {store.find(key)}"], [])
     begin = time.monotonic()
     data = compute()
     notes.append(f"computed in {time.monotonic() - begin:.1f} s")
     try:
-        return Loaded(store.save(key, data), notes)
+        return Loaded(store.save(key, data), notes, [])
     except (OSError, NotImplementedError, TypeError, ValueError) as error:
         # A full disk, or data that xarray and zarr have no form for: they raise any of the others. What cannot be saved
         # can still be drawn; only the next call has to compute it again.
-        return Loaded(data, [*notes, f"not saved for the next call: {error}"])
+        return Loaded(data, notes, [f"not saved for the next call: {error}"])
 
 
 def write_figure(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, name: str) -> list[Path]:

@@ -2,15 +2,20 @@
 
 import inspect
 import json
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import xarray as xr
+from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.execution.store import DATASETS, FOLDER, Key, Store
@@ -22,6 +27,8 @@ from holdfast.sensing.trajectory import versions
 
 # Experiments that are computed at a time: while one compiles, which uses one core, the next has the others.
 AT_ONCE = 2
+# What the functions of an experiment return.
+RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list}
 Bars = Callable[[str], AbstractContextManager[Progress]]
 """Name of an experiment -> its progress bar, while it is computed."""
 
@@ -34,31 +41,42 @@ def _no_bars() -> AbstractContextManager[Bars]:
     return nullcontext(lambda name: nullcontext(_say_nothing))
 
 
+def _print_warning(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _print_errors(errors: Mapping[str, Exception]) -> None:
+    for name, error in errors.items():
+        _print_warning("".join(traceback.format_exception(error)) + f"{name} failed, see above")
+
+
 @dataclass(frozen=True)
 class Reporter:
-    """What a run calls on its way; each function does nothing by default.
+    """What a run calls on its way. By default warnings and errors go to stderr, and nothing else is reported.
 
     Attributes:
         begin: (name, title, seeds, position), before the results of an experiment; the position is like "2 of 5".
-        note: (line), what happened.
+        note: (line), what happened, and which files were written.
+        warn: (line), what went wrong although the results are complete, such as data that could not be saved.
         bars: progress bars, while experiments are computed.
         claims: (claims, quick), at the end.
-        errors: (name -> error), of the experiments that failed.
+        errors: (name -> error), of the experiments that failed, at the end.
 
-    Example, names of experiments on the terminal:
-        >>> reporter = Reporter(begin=lambda name, title, seeds, position: print(name, position))
-        >>> reporter.begin("figure_2", "a title", 1000, "1 of 1")
-        figure_2 1 of 1
+    Example, where each line is printed:
+        >>> Reporter(note=print).note("computed in 1.0 s")
+        computed in 1.0 s
     """
 
     begin: Callable[[str, str, int, str], None] = _say_nothing
     note: Callable[[str], None] = _say_nothing
+    warn: Callable[[str], None] = _print_warning
     bars: Callable[[], AbstractContextManager[Bars]] = _no_bars
     claims: Callable[[Sequence[Claim], bool], None] = _say_nothing
-    errors: Callable[[Mapping[str, Exception]], None] = _say_nothing
+    errors: Callable[[Mapping[str, Exception]], None] = _print_errors
 
 
-SILENT = Reporter()
+ONLY_PROBLEMS = Reporter()
+"""Reports warnings and errors, on stderr."""
 
 
 def reproduce(
@@ -67,18 +85,19 @@ def reproduce(
     *,
     quick: bool = False,
     seeds: int | None = None,
-    reporter: Reporter = SILENT,
+    reporter: Reporter = ONLY_PROBLEMS,
 ) -> int:
     """Run experiments and write their figures, numbers and claims to a folder.
 
-    An experiment that raises an error does not stop the others.
+    For each it writes NAME.png, NAME.svg and NAME.csv, and for all of them claims.json and report.html. An experiment
+    that raises an error does not stop the others: the error is reported at the end, and is in claims.json["failed"].
 
     Args:
         experiments: by name, see `holdfast.experiments.load`; your own as well.
         out: the folder; made if it does not exist.
         quick: a quick look; the verdicts then do not change the exit code.
         seeds: of each curve, instead of the number that each experiment asks for.
-        reporter: where to report; by default nowhere.
+        reporter: where to report; by default warnings and errors go to stderr.
 
     Returns:
         0, or 1 if an experiment failed or, unless `quick`, a claim that is recorded as holding does not hold or is
@@ -100,9 +119,11 @@ def reproduce(
         for number, (name, experiment) in enumerate(experiments.items(), 1):
             reporter.begin(name, experiment.title, efforts[name].seeds, f"{number} of {len(experiments)}")
             try:
-                data, notes = under_way.pop(name).result()
+                data, notes, warnings = under_way.pop(name).result()
                 for note in notes:
                     reporter.note(note)
+                for warning in warnings:
+                    reporter.warn(f"{name}: {warning}")
                 section = _section(name, experiment, data, efforts[name].seeds, out, reporter)
                 _check_ids(section, sections)
                 sections.append(section)
@@ -158,7 +179,7 @@ def _computing(
                         raise _CancelledError
                     show(done, total)
 
-                return experiments[name].simulate(efforts[name], progress)
+                return _call(experiments[name], "simulate", efforts[name], progress)
 
         def compute(name: str) -> Loaded:
             return load_or_compute(store, _key(name, experiments[name], efforts[name]), partial(simulate, name))
@@ -182,7 +203,7 @@ def _key(name: str, experiment: Experiment, effort: Effort) -> Key:
 
 def _section(name: str, experiment: Experiment, data: xr.Dataset, seeds: int, out: Path, reporter: Reporter) -> Section:
     """Draw one experiment and test its claims."""
-    paths = write_figure(partial(experiment.draw, data), experiment.numbers(data), out, name)
+    paths = write_figure(partial(_call, experiment, "draw", data), _call(experiment, "numbers", data), out, name)
     for path in paths:
         reporter.note(f"wrote {path}")
     (figure,) = (path for path in paths if path.suffix == ".svg")
@@ -193,8 +214,16 @@ def _section(name: str, experiment: Experiment, data: xr.Dataset, seeds: int, ou
         seeds=seeds,
         figure=figure.read_text(encoding="utf-8"),
         left_open=experiment.left_open,
-        claims=tuple(experiment.claims(data)),
+        claims=tuple(_call(experiment, "claims", data)),
     )
+
+
+def _call(experiment: Experiment, function: str, *arguments: Any) -> Any:
+    """What a function of an experiment returns; raises an error that names the function if it is of another type."""
+    value = getattr(experiment, function)(*arguments)
+    if not isinstance(value, RETURNED[function]):
+        raise ValueError(f"{function} must return a {RETURNED[function].__name__}, got {type(value).__name__}")
+    return value
 
 
 def _check_ids(section: Section, others: Sequence[Section]) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast import batching, oracles
-from holdfast.algorithms import Algorithm, AlgorithmMaker, Factors, Gradient, sampled
+from holdfast.algorithms import AlgorithmMaker, Factors, Gradient, sampled
 from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
-from holdfast.core.algorithm import State
+from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
 from holdfast.core.validation import require
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law
@@ -180,6 +180,7 @@ class SensingBuilder:
             batching, oracle = self._batching(problem, parameters), self._oracle(problem, parameters)
             batch = batching(key, step) if callable(batching) else batching
             require(isinstance(batch, Batch), "batching must make a function (key, step) -> Batch", batch)
+            batch.checked(problem.environments.rank)
             fitted = problem.invariant_matrix
             seen = oracle(key, fitted, batch) if callable(oracle) else oracle
             contract = f"oracle must make a function (key, fitted, batch) -> matrix of shape {fitted.shape}"

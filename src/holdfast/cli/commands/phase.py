@@ -47,9 +47,9 @@ def execute(arguments: PhaseArguments) -> int:
         key = Key(f"phase_{name}", settings, ("holdfast.experiments.phase:phase_diagram",), PACKAGES)
         with terminal.progress(name) as progress:
             compute = partial(phase_diagram, name, cells=arguments.cells, seeds=arguments.seeds, progress=progress)
-            data, notes = load_or_compute(store, key, compute)
+            data, notes, warnings = load_or_compute(store, key, compute)
         paths = write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, f"phase_{name}")
-        for line in (*notes, *(f"wrote {path}" for path in paths)):
+        for line in (*notes, *warnings, *(f"wrote {path}" for path in paths)):
             note(line)
         diagrams[name] = data
     show_regions(diagrams)

@@ -19,6 +19,7 @@ COLOURS = {
     Verdict.DOES_NOT_HOLD: "red",
     Verdict.OUTSIDE_CONSTANTS: "cyan",
     Verdict.UNDECIDED: "yellow",
+    Verdict.NOT_MEASURED: "yellow",
 }
 
 
@@ -69,5 +70,5 @@ def _show_errors(errors: Mapping[str, Exception]) -> None:
         console.print(f"[red]{name} failed:[/red] {sentence}", highlight=False, soft_wrap=True)
 
 
-REPORTER = Reporter(_begin, note, progress_bars, show_claims, _show_errors)
+REPORTER = Reporter(_begin, note, note, progress_bars, show_claims, _show_errors)
 """Reports a run of experiments in a terminal."""

@@ -110,8 +110,5 @@ def check_deviation(deviation: Deviation) -> None:
     ordered, levels = np.sort(numbers, axis=None), quantiles.astype(numbers.dtype)
     below, up_to = (np.searchsorted(ordered, levels, side) / ordered.size for side in ("left", "right"))
     distance = float(max(np.max(below - probability), np.max(probability - up_to)))
-    require(
-        distance <= DISTANCE,
-        "draw and quantile of the deviation must be of one law",
-        f"a gap of {distance:.2g}",
-    )
+    gap = f"distribution functions {distance:.2g} apart"
+    require(distance <= DISTANCE, "draw and quantile of the deviation must be of one law", gap)

@@ -188,11 +188,8 @@ def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:
 def why_never(environments: Environments) -> str:
     """The reason why no step size washes the spurious signal out."""
     least, largest = extremes(environments)
-    if isinstance(environments, FiniteEnvironments):
-        varying = np.ptp(np.asarray(environments.strengths), axis=0)
-    else:
-        varying = np.asarray(environments.scale)
-    if least == largest or not np.any(varying):
+    identical = isinstance(environments, FiniteEnvironments) and not np.ptp(np.asarray(environments.strengths), 0).any()
+    if identical or least == largest:
         return (
             "there is only one environment, or all are identical: a signal that never changes looks like an "
             "invariant one, and nothing can be washed out"

@@ -1,4 +1,4 @@
-"""What became of the runs of a matrix completion: ranks, jumps, errors, waiting times and outcomes, computed once."""
+"""The outcome of a matrix completion: ranks, jumps, errors, waiting times and how each run ended, computed once."""
 
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ class RunSummary(NamedTuple):
 
 
 class Stay(NamedTuple):
-    """What the runs did that sat at a rank.
+    """The runs that sat at a rank, and how many of them left it.
 
     Attributes:
         rank: the rank.
@@ -49,7 +49,7 @@ class Stay(NamedTuple):
         jumped: number of them that jumped down later.
         rose: number of them whose rank rose later.
         share: that jumped, with its interval.
-        rate: jumps a step, with its interval.
+        rate: jumps per step, with its interval.
     """
 
     rank: int

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-READERS = (".csv", ".parquet", ".feather")
 CHUNK_ROWS = 100_000
 # A column of text with more different values is an identifier, not a category.
 MOST_CATEGORIES = 50
@@ -34,7 +33,7 @@ def read_chunks(path: Path, rows: int = CHUNK_ROWS, text: Collection[str] = ()) 
     if not path.exists():
         raise ValueError(f"data must be an existing file, got {path}")
     try:
-        yield from {".csv": _csv, ".parquet": _parquet, ".feather": _feather}[path.suffix](path, rows, text)
+        yield from READERS[path.suffix](path, rows, text)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} cannot be read as a table: {error}") from error
 
@@ -64,6 +63,9 @@ def _feather(path: Path, rows: int, text: Collection[str]) -> Iterator[pd.DataFr
                 yield _from_arrow(batch.slice(begin, rows), text)
 
 
+READERS = {".csv": _csv, ".parquet": _parquet, ".feather": _feather}
+
+
 def _from_arrow(batch: Any, text: Collection[str]) -> pd.DataFrame:
     import pyarrow
 
@@ -79,7 +81,7 @@ def _from_arrow(batch: Any, text: Collection[str]) -> pd.DataFrame:
 
 @dataclass
 class Column:
-    """What a feature column holds.
+    """A column of features.
 
     Attributes:
         name: of the column.
@@ -98,7 +100,7 @@ class Column:
 
 @dataclass
 class Survey:
-    """What a first look at a file found.
+    """The columns of a file, as a first look finds them.
 
     Attributes:
         columns: the features.
@@ -121,7 +123,7 @@ class Survey:
 
 @dataclass
 class _Look:
-    """What one pass over a file finds; each dictionary has an entry for each column.
+    """The findings of one pass over a file; each dictionary has an entry for each column.
 
     Attributes:
         rows: in the file.
@@ -300,7 +302,7 @@ def check_loss(found: Survey, complete: int) -> list[str]:
 
 
 def _kind(values: pd.Series) -> str:
-    """What a chunk of a column holds: empty, number, date, category (text) or a mixture, such as True and no value."""
+    """The kind of a chunk of a column: empty, number, date, category (text) or a mixture, such as True and no value."""
     if values.isna().all():
         return "empty"
     if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):

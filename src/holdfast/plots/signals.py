@@ -18,7 +18,7 @@ def draw_signals(axes: Axes, runs: xr.Dataset, along: str = "step", suffix: str 
 
 
 def quantile_table(data: xr.Dataset, names: tuple[str, ...] = SIGNALS) -> pd.DataFrame:
-    """What curves and bands show, as a long table: one row for each signal, position and quantile.
+    """The quantiles behind curves and bands, as a long table: one row for each signal, position and quantile.
 
     Example:
         >>> data = xr.Dataset({"spurious": (("seed", "step"), [[0.0, 1.0], [0.0, 3.0]])}, {"step": [0, 5]})

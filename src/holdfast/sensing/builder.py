@@ -72,7 +72,7 @@ class Parts:
 
 
 class Shared(NamedTuple):
-    """What all runs of a simulation see."""
+    """The arrays that all runs of a simulation see."""
 
     frame: jax.Array
     environments: Environments | None

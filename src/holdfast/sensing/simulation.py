@@ -101,7 +101,7 @@ def execute(
         settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
     )
     with jax.enable_x64(settings.dtype == "float64"):
-        # Cast by NumPy: in jax each shape is a program to compile.
+        # Cast by NumPy: jax would compile a program for each shape.
         cast = lambda leaf: jnp.asarray(np.asarray(leaf, settings.dtype))  # noqa: E731
         shared = Shared(cast(frame), jax.tree.map(cast, parts.environments) if build.law is None else None, None)
         if settings.samples_per_environment is not None:

@@ -29,7 +29,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a method is trained and tested on.
+    """The splits that a method is trained, tuned and tested on.
 
     Attributes:
         kind: regression (squared error) or classification (share of wrong labels).

@@ -122,7 +122,7 @@ class Survey:
 
 
 @dataclass
-class _Look:
+class _Scan:
     """The findings of one pass over a file; each dictionary has an entry for each column.
 
     Attributes:
@@ -171,11 +171,11 @@ def survey(
         chunk_rows: rows in a chunk.
     """
     named = set() if environment is None else {environment}
-    seen = _look(path, target, environment, exclude, chunk_rows, named)
+    seen = _scan(path, target, environment, exclude, chunk_rows, named)
     numbers_and_text = {name for name in seen.undecided if "number" in seen.kinds[name]}
     if seen.undecided:
         # a column with text in one chunk is text in every chunk, even where it holds digits
-        seen = _look(path, target, environment, exclude, chunk_rows, named | seen.text)
+        seen = _scan(path, target, environment, exclude, chunk_rows, named | seen.text)
     if seen.rows == 0:
         raise ValueError(f"data must have at least one row, got {Path(path).name} with none")
     columns, notes = [], []
@@ -213,10 +213,10 @@ def survey(
     return Survey(columns, sorted(seen.target_values, key=str), numeric, seen.rows, notes, missing, text)
 
 
-def _look(
+def _scan(
     path: Path, target: str, environment: str | None, exclude: Sequence[str], chunk_rows: int, text: set[str]
-) -> _Look:
-    seen = _Look()
+) -> _Scan:
+    seen = _Scan()
     for chunk in read_chunks(path, chunk_rows, text):
         if seen.rows == 0:
             _check_names(list(chunk.columns), target, environment, exclude)
@@ -230,7 +230,7 @@ def _look(
             if absent := int(chunk[name].isna().sum()):
                 seen.missing[name] += absent
             if first or name in seen.last:
-                _follow(chunk[name], name, seen.last)
+                _track_rising(chunk[name], name, seen.last)
             kind = _kind(chunk[name])
             seen.kinds.setdefault(name, set()).add(kind)
             if kind == "category" and name not in (target, environment):
@@ -239,7 +239,7 @@ def _look(
     return seen
 
 
-def _follow(values: pd.Series, name: str, last: dict[str, int]) -> None:
+def _track_rising(values: pd.Series, name: str, last: dict[str, int]) -> None:
     """Note the last value of a column whose whole numbers rise through this chunk too; drop the column otherwise."""
     if len(values) == 0:
         return

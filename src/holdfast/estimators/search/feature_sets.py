@@ -61,10 +61,10 @@ class FeatureSetSearch:
                 self.seen[members.tobytes()] = False
                 members = needed
                 continue
-            open_questions = self.evidence.information(fitted) >= LEAST_INFORMATION
-            slopes = tolerant_slopes(self.evidence, fitted) if open_questions else self.start
+            informative = self.evidence.information(fitted) >= LEAST_INFORMATION
+            slopes = tolerant_slopes(self.evidence, fitted) if informative else self.start
             equal = equality(self.evidence, fitted, columns).significance >= self.significance
-            accepted = equal and (open_questions or not self._excess(slopes, self.critical)[columns].any())
+            accepted = equal and (informative or not self._excess(slopes, self.critical)[columns].any())
             self.seen[members.tobytes()] = accepted
             if accepted:
                 self.stable.append((information_criterion(self.evidence, fitted, len(columns)), members, fitted))

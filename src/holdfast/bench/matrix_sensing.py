@@ -35,9 +35,9 @@ def law_against_data(quick: bool) -> dict:
     """Seconds per trajectory of both oracles, for both ensembles, at d=100, m=8000.
 
     The explicit oracle is timed over a few steps and scaled to the whole run: each of its steps costs the same. Two
-    numbers are given for it: one trajectory alone, and one on each core. The third is a plain
-    NumPy program: draw the batch, multiply it by the residual and by the errors. Over the product limit the
-    ratio is the largest that the law could reach against one explicit trajectory.
+    numbers are given for it: one trajectory alone, and one on each core. The third is a plain NumPy program: draw the
+    batch, multiply it by the residual and by the errors. The ratio to the product limit is the largest that the law
+    could reach against one explicit trajectory.
     """
     seeds, data_steps = (64, 2) if quick else (256, 20)
     rows = {}
@@ -106,7 +106,7 @@ def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
 def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
     """One gradient over 20,000 rank-one measurements for growing d, against the matrix-product rate (4 m d^2).
 
-    The products are not all that has to be done: m d normal numbers have to be drawn as well, which weighs the more the
+    The products are not all that has to be done: m d normal numbers have to be drawn as well, which matters more the
     smaller d is. The second share is that of the time that products at the full rate and the draw alone would take.
     """
     count = 20_000

@@ -1,4 +1,4 @@
-"""What an experiment is: a simulation, a figure, numbers and claims that follow from them."""
+"""The contract of an experiment: a simulation, a figure, numbers and claims that follow from them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ def _no_bars() -> AbstractContextManager[Bars]:
 
 @dataclass(frozen=True)
 class Reporter:
-    """What a run calls on its way; each function does nothing by default.
+    """Functions that a run calls on its way; each does nothing by default.
 
     Attributes:
         begin: (name, title, seeds, position), before the results of an experiment; the position is like "2 of 5".

@@ -125,7 +125,7 @@ def _choose(key: jax.Array, eligible: jax.Array, batch_size: int | None, replace
 
 def hetero_rows(data: FixedDataSet, batch_size: int | None = None, *, replacement: bool = False) -> RowBatching:
     """`batch_size` rows of one environment, chosen in proportion to its number of rows; None: all its rows."""
-    _check_size(batch_size, min(data.counts), replacement, "the smallest environment")
+    _enough(batch_size, min(data.counts), replacement, "the smallest environment")
 
     def draw(key: jax.Array, step: ArrayLike) -> jax.Array:
         environment_key, row_key = jax.random.split(key)
@@ -138,7 +138,7 @@ def hetero_rows(data: FixedDataSet, batch_size: int | None = None, *, replacemen
 
 def pooled_rows(data: FixedDataSet, batch_size: int, *, replacement: bool = False) -> RowBatching:
     """`batch_size` rows of the whole data set, whatever their environment."""
-    _check_size(batch_size, data.count, replacement, "the data set")
+    _enough(batch_size, data.count, replacement, "the data set")
     return lambda key, step: _choose(key, data.environment >= 0, batch_size, replacement)
 
 
@@ -147,7 +147,7 @@ def full_rows(data: FixedDataSet) -> RowBatching:
     return lambda key, step: _choose(key, data.environment >= 0, None, False)
 
 
-def _check_size(batch_size: int | None, available: int, replacement: bool, where: str) -> None:
+def _enough(batch_size: int | None, available: int, replacement: bool, where: str) -> None:
     if batch_size is not None and not replacement and batch_size > available:
         raise ValueError(
             f"batch_size must be at most {available}, the number of measurements of {where}, when drawn without "

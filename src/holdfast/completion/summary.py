@@ -6,10 +6,9 @@ import numpy as np
 
 from holdfast.completion.jumps import SITTING, Jump, before_divergence, jumps, memory, ranks, waiting
 from holdfast.completion.training import Simulation
-from holdfast.core.run import DIVERGENCE_LIMIT
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.survival import event_rate
-from holdfast.sensing.outcome import Code, Outcome
+from holdfast.sensing.outcome import Code, Outcome, diverged
 
 # Waiting times are given for the largest ranks from which a run jumped, at most this many.
 MOST_STAYS = 3
@@ -49,7 +48,7 @@ class Stay(NamedTuple):
         jumped: number of them that jumped down later.
         rose: number of them whose rank rose later.
         share: that jumped, with its interval.
-        rate: jumps per step, with its interval.
+        rate: jumps a step, with its interval.
     """
 
     rank: int
@@ -160,10 +159,7 @@ def _outcome(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:
     """How one run ended, given its rank at every record."""
     steps, diverged_at = int(simulation.paths.steps[-1]), int(simulation.paths.diverged_at[run])
     if diverged_at >= 0:
-        return Outcome(
-            Code.DIVERGED,
-            f"diverged at step {diverged_at}: the squared norm of the layers passed {DIVERGENCE_LIMIT:.0e}",
-        )
+        return diverged(diverged_at, "layers")
     ridge = simulation.settings.ridge > 0
     if simulation.problem.count == 0:
         effect = "the ridge shrinks every layer to 0" if ridge else "no layer moves"

@@ -38,5 +38,5 @@ def quadratic_network(
 
 
 def random_neurons(dimension: int, count: int, seed: int = 0) -> np.ndarray:
-    """`count` neurons a_j ~ N(0, I / d), nearly orthonormal in high dimension, one per column (Theorem 7)."""
+    """`count` neurons a_j ~ N(0, I / d), nearly orthonormal in high dimension, one a column (Theorem 7)."""
     return np.random.default_rng(seed).standard_normal((dimension, count)) / np.sqrt(dimension)

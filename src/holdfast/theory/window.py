@@ -91,18 +91,17 @@ def window_within(found: Limits, environments: Environments) -> Window:
     """The sharp window that follows from the limits of these environments."""
     low, high = found.washing_out
     if np.isnan(low):
-        return Window(np.nan, np.nan, why_never(environments))
+        return Window(np.nan, np.nan, _why_never(environments))
     ends = {
-        "above it the spurious exponent is positive again": high,
-        "above it the invariant signal is not held": found.invariant,
-        "above it some sequence of environments makes the iteration diverge": found.bounded,
+        "the spurious exponent is positive again": high,
+        "the invariant signal is not held": found.invariant,
+        "some sequence of environments makes the iteration diverge": found.bounded,
     }
-    sentence, end = min(ends.items(), key=lambda item: item[1])
-    lower = "below the lower end the spurious signal grows" if low > 0 else "the spurious signal dies at any small step"
+    reason, end = min(ends.items(), key=lambda item: item[1])
     if low >= end:
-        sentence = f"the spurious signal only dies out above {low:.4g}, and {sentence.replace('it', f'{end:.4g}', 1)}"
-        return Window(low, end, sentence)
-    return Window(low, end, f"{lower}; upper end: {sentence}")
+        return Window(low, end, f"the spurious signal only dies out above {low:.4g}, and above {end:.4g} {reason}")
+    lower = "below the lower end the spurious signal grows" if low > 0 else "the spurious signal dies at any small step"
+    return Window(low, end, f"{lower}; upper end: above it {reason}")
 
 
 def paper_window(environments: Environments) -> Window:
@@ -174,13 +173,11 @@ def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:
     return _bisect(washed_out, scanned[first - 1] if first else 0.0, scanned[first])
 
 
-def why_never(environments: Environments) -> str:
+def _why_never(environments: Environments) -> str:
     """The reason why no step size washes the spurious signal out."""
     least, largest = extremes(environments)
-    same = (
-        isinstance(environments, FiniteEnvironments) and np.ptp(np.asarray(environments.strengths), axis=0).max() == 0
-    )
-    if (isinstance(environments, FiniteEnvironments) and environments.count == 1) or same or least == largest:
+    identical = isinstance(environments, FiniteEnvironments) and not np.ptp(np.asarray(environments.strengths), 0).any()
+    if identical or least == largest:
         return (
             "there is only one environment, or all are identical: a signal that never changes looks like an "
             "invariant one, and nothing can be washed out"

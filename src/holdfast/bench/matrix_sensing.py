@@ -27,7 +27,7 @@ PAPER = Settings(batch_size=BATCH_SIZE, every=200)
 
 
 def seconds_per_trajectory(settings: Settings, repeats: int = 3) -> float:
-    """Seconds of one trajectory when as many as `settings.seeds` are asked for at once."""
+    """Seconds per trajectory when `settings.seeds` of them are computed together."""
     return best(lambda: execute(settings), repeats) / settings.seeds
 
 
@@ -128,7 +128,7 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
 
 
 def _draw_seconds(dimension: int, count: int) -> float:
-    """Seconds to draw `count` samples of N(0, I), a block that stays in the cache at a time, and add them up."""
+    """Seconds to draw `count` samples of N(0, I), in blocks that stay in the cache, and add them up."""
     blocks = max(1, round(count * dimension / BLOCK_NUMBERS))
     size = count // blocks
 

@@ -64,7 +64,7 @@ def _quiet_on_broken_pipe() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more at exit: what is left goes nowhere.
+        # Python flushes once more at exit, then to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
 

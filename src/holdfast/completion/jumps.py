@@ -112,7 +112,7 @@ def waiting(steps: np.ndarray, paths: np.ndarray, rank: int, sitting: float, div
     """When runs leave a rank downwards, counted from the moment they have sat at it.
 
     A run that reaches a lower rank without a stay of `sitting` steps at this one has not jumped: it only passed through
-    on its way from the start. Records after a run diverged are left out: its frozen state would seem to sit for ever.
+    on its way from the start. Records after a run diverged are left out: its frozen state would look like sitting.
 
     Args:
         steps: (records,), the number of steps done at each record.

@@ -15,7 +15,7 @@ from holdfast.core.run import Run, run
 from holdfast.problems import MatrixCompletion
 from holdfast.problems.deep_linear_network import LayerGradient
 
-# A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a
+# A step on small layers costs little more than launching its kernels, so many runs share a launch. But XLA splits a
 # kernel of more entries than this among threads, which costs more than it gains.
 ENTRIES, LARGEST_SLAB, SMALLEST_SLAB = 1600, 64, 4
 
@@ -99,7 +99,7 @@ def train(
         layers: the starts, each with a leading axis of runs.
         seeds: one for each run.
         step_size: eta, one for all runs or one for each.
-        ridge: lambda, likewise.
+        ridge: lambda, one for all runs or one for each.
         steps: T.
         every: steps between records.
         build: makes the runs; of SGD by default.

@@ -130,7 +130,7 @@ class _Scan:
         kinds: the kinds that the chunks of a column have, see `_kind`.
         values: how often each text occurs.
         missing: rows without a value.
-        target_values: different values of the target, at least three of them if it has so many.
+        target_values: different values of the target, at least three of them if it has that many.
         last: the last value of each column of whole numbers that have been rising from row to row so far.
     """
 

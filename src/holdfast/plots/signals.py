@@ -31,7 +31,7 @@ def quantile_table(data: xr.Dataset, names: tuple[str, ...] = SIGNALS) -> pd.Dat
 
 
 def draw_survival(axes: Axes, waited: np.ndarray, happened: np.ndarray, label: str, **line) -> None:
-    """Draw the share that still waits, with its band, up to the longest time; nothing if nobody waited."""
+    """Draw the share that still waits, with its band, up to the longest time; nothing if no run waited."""
     if len(waited) == 0:
         return
     curve = kaplan_meier(waited, happened)

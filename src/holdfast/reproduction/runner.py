@@ -20,7 +20,7 @@ from holdfast.reproduction.page import Section, page
 from holdfast.reproduction.results import PACKAGES, Loaded, checked_folder, load_or_compute, write_figure
 from holdfast.sensing.trajectory import versions
 
-# Experiments that are computed at a time: while one compiles, which uses one core, the next has the others.
+# Experiments that are computed at the same time: while one compiles, on one core, the next has the others.
 AT_ONCE = 2
 Bars = Callable[[str], AbstractContextManager[Progress]]
 """Name of an experiment -> its progress bar, while it is computed."""
@@ -127,7 +127,7 @@ def reproduce(
     if undecided:
         reporter.note(f"recorded as holding, but undecided this time: {', '.join(undecided)}")
     if broken and quick:
-        reporter.note("a quick look is no test: this does not change the exit code")
+        reporter.note("a quick look is not a test: this does not change the exit code")
     reporter.errors(errors)
     return 1 if errors or undecided or (broken and not quick) else 0
 

@@ -1,4 +1,4 @@
-"""The estimators of this library, with everything left to choose by themselves."""
+"""The estimators of this library, with all their settings chosen automatically."""
 
 from functools import partial
 

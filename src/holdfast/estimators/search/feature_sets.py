@@ -84,10 +84,9 @@ class FeatureSetSearch:
 
     def _without_the_most_variable(self, members: np.ndarray, slopes: Slopes) -> np.ndarray:
         columns = np.flatnonzero(members)
-        variation = self._excess(slopes, 1e-9)[columns]  # increasing in T, since the critical value is next to nothing
-        count = max(1, int(REMOVED_SHARE * len(columns)))
+        variation = self._excess(slopes, 1e-9)[columns]  # rises with T, since the critical value is almost zero
         left = members.copy()
-        left[columns[np.argsort(-variation, kind="stable")[:count]]] = False
+        left[columns[_lowest(-variation)]] = False
         return left
 
     def _with_one_more(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
@@ -128,8 +127,12 @@ class FeatureSetSearch:
         inverse = np.linalg.pinv((weights * curvature).sum(0), hermitian=True)
         errors = np.sqrt(np.maximum(np.diag(inverse @ (weights**2 * covariance).sum(0) @ inverse), 1e-300))
         scores = np.abs(fitted.coefficients[columns]) / errors
-        count = max(1, int(REMOVED_SHARE * len(columns)))
-        least = np.argsort(scores, kind="stable")[:count]
+        least = _lowest(scores)
         left = members.copy()
         left[columns[least[scores[least] < self.least_score]]] = False
         return left
+
+
+def _lowest(values: np.ndarray) -> np.ndarray:
+    """The positions of the lowest values: one, or `REMOVED_SHARE` of a large set."""
+    return np.argsort(values, kind="stable")[: max(1, int(REMOVED_SHARE * len(values)))]

@@ -1,4 +1,4 @@
-"""Who is in a batch: one environment (hetero), one per sample (pooled), or all of them (full).
+"""Which environments the samples of a batch come from: one (hetero), one per sample (pooled), or all (full).
 
 HeteroSGD and PooledSGD are one algorithm with two batchings. A batch of fresh measurements is a `Batch`: groups
 of samples with a common strength matrix. A batch of a fixed data set is one weight per row.

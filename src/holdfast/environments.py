@@ -61,12 +61,9 @@ class FiniteEnvironments:
 
     def draw(self, key: jax.Array) -> jax.Array:
         """One strength matrix, S(e) with e ~ D."""
-        return jnp.asarray(self.strengths)[self.draw_index(key)]
-
-    def draw_index(self, key: jax.Array) -> jax.Array:
-        """The index of one environment, e ~ D."""
         boundaries = jnp.cumsum(jnp.asarray(self.probabilities))[:-1]
-        return jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
+        index = jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
+        return jnp.asarray(self.strengths)[index]
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["deviation", "shared"])
@@ -157,7 +154,7 @@ def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> Finit
     """
     values = np.asarray(strengths, float)
     if values.size == 0:
-        raise ValueError("environments must not be empty: strengths has no entry, at least one is needed")
+        raise ValueError("strengths must not be empty, got no entry")
     if not np.isfinite(values).all():
         raise ValueError(f"strengths must be finite numbers, got {values.tolist()}")
     if values.ndim == 1:
@@ -171,9 +168,7 @@ def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> Finit
     count = len(values)
     weights = np.full(count, 1 / count) if probabilities is None else np.asarray(probabilities, float)
     if weights.shape != (count,) or not (weights >= 0).all() or not math.isclose(weights.sum(), 1, rel_tol=1e-6):
-        raise ValueError(
-            f"probabilities must be {count} non-negative numbers that sum to 1, got {np.asarray(weights).tolist()}"
-        )
+        raise ValueError(f"probabilities must be {count} non-negative numbers that sum to 1, got {weights.tolist()}")
     return FiniteEnvironments(values, weights)
 
 

@@ -39,7 +39,7 @@ def test_steps_are_those_of_a_plain_loop():
                 (1 - 2 * 0.2 * 0.02) * layer - 0.2 * residual * slope
                 for layer, slope in zip(layers, slopes, strict=True)
             ]
-        for ours, plain in zip(paths.at(-1), layers, strict=True):
+        for ours, plain in zip(paths.final, layers, strict=True):
             np.testing.assert_allclose(ours[run], plain, rtol=1e-3, atol=1e-5)
 
 
@@ -92,7 +92,7 @@ def test_no_observed_entry_leaves_the_ridge_alone():
     layers = starts((2, 3, 2), 1.0, SEEDS)
     for name in ("sgd", "mini-batch", "label-noise", "gradient-descent", "sde"):
         paths = train(empty, layers, SEEDS, step_size=0.5, ridge=0.1, steps=20, every=20, build=CompletionBuilder(name))
-        for start, end in zip(layers, paths.at(-1), strict=True):
+        for start, end in zip(layers, paths.final, strict=True):
             np.testing.assert_allclose(end, start * 0.9**20, rtol=1e-4)
 
 
@@ -232,7 +232,7 @@ def test_torch_programs_of_the_benchmark_take_the_same_steps():
     keys = [[jax.random.fold_in(jax.random.key(int(seed)), step) for seed in SEEDS] for step in range(steps)]
     entries = np.array([[int(drawn_entries(key, (), 3)) for key in row] for row in keys])
     layers = starts((2, 3, 3, 2), 1.0, SEEDS)
-    ours = train(PROBLEM, layers, SEEDS, step_size=STEP_SIZE, ridge=RIDGE, steps=steps, every=steps).at(-1)
+    ours = train(PROBLEM, layers, SEEDS, step_size=STEP_SIZE, ridge=RIDGE, steps=steps, every=steps).final
     for program in (batched_torch, batched_torch_by_hand):
         for own, theirs in zip(ours, program(layers, entries), strict=True):
             np.testing.assert_allclose(own, theirs, rtol=1e-3, atol=1e-5)

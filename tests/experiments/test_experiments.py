@@ -80,7 +80,7 @@ def test_tables_have_no_gaps(name, monkeypatch):
     monkeypatch.setattr(isometry, "SEARCH", {"starts": 1, "iterations": 1})
     experiment = load(name)
     table = experiment.numbers(experiment.simulate(Effort(2), None))
-    assert not table.drop(columns=["along", "place"], errors="ignore").isna().any().any()
+    assert not table.drop(columns=["along", "position"], errors="ignore").isna().any().any()
 
 
 def test_every_experiment_is_listed_with_what_is_left_open():

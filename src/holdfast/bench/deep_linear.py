@@ -1,8 +1,8 @@
-"""Deep linear networks: SGD steps a second in this library, against two programs in PyTorch.
+"""Deep linear networks: SGD steps per second in this library, against three programs in PyTorch.
 
 The first is what one would write for a single run: a network of parameters, a loss at one entry, backward, a step.
-The second does the same for all seeds at once, with batched products. Both draw their entries before the clock
-starts, which this library does not.
+The second does the same for all seeds at once, with batched products, and the third with gradients written by hand.
+They draw their entries before the clock starts, which this library does not.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ WIDTHS = (2, 6)
 
 
 def against_torch(quick: bool) -> dict[str, dict[str, float]]:
-    """Steps a second, summed over 64 seeds, of the 2 x 2 case with narrow and wider layers; PyTorch where installed."""
+    """Steps per second, summed over 64 seeds, of the 2 x 2 case with narrow and wide layers; PyTorch if installed."""
     results = {}
     for width in WIDTHS:
         steps = 5_000 if quick else 100_000
@@ -57,7 +57,7 @@ def _ours(width: int, steps: int) -> Callable[[], object]:
 
 
 def _torch_rates(width: int, quick: bool) -> dict[str, float]:
-    """Steps a second of the three programs; the number of threads is whichever of one and all is faster."""
+    """Steps per second of the three programs, with one thread or all, whichever is faster."""
     import torch
 
     steps = 100 if quick else 1000

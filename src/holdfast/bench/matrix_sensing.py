@@ -27,7 +27,7 @@ PAPER = Settings(batch_size=BATCH_SIZE, every=200)
 
 
 def seconds_per_trajectory(settings: Settings, repeats: int = 3) -> float:
-    """Seconds of one trajectory when as many as `settings.seeds` are asked for at once."""
+    """Seconds per trajectory when `settings.seeds` of them are computed together."""
     return best(lambda: execute(settings), repeats) / settings.seeds
 
 
@@ -35,9 +35,9 @@ def law_against_data(quick: bool) -> dict:
     """Seconds per trajectory of both oracles, for both ensembles, at d=100, m=8000.
 
     The explicit oracle is timed over a few steps and scaled to the whole run: each of its steps costs the same. Two
-    numbers are given for it: one trajectory alone, and one on each core. The third is a plain
-    NumPy program: draw the batch, multiply it by the residual and by the errors. Over the product limit the
-    ratio is the largest that the law could reach against one explicit trajectory.
+    numbers are given for it: one trajectory alone, and one on each core. The third is a plain NumPy program: draw the
+    batch, multiply it by the residual and by the errors. The ratio to the product limit is the largest that the law
+    could reach against one explicit trajectory.
     """
     seeds, data_steps = (64, 2) if quick else (256, 20)
     rows = {}
@@ -106,7 +106,7 @@ def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
 def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
     """One gradient over 20,000 rank-one measurements for growing d, against the matrix-product rate (4 m d^2).
 
-    The products are not all that has to be done: m d normal numbers have to be drawn as well, which weighs the more the
+    The products are not all that has to be done: m d normal numbers have to be drawn as well, which matters more the
     smaller d is. The second share is that of the time that products at the full rate and the draw alone would take.
     """
     count = 20_000
@@ -128,7 +128,7 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
 
 
 def _draw_seconds(dimension: int, count: int) -> float:
-    """Seconds to draw `count` samples of N(0, I), a block that stays in the cache at a time, and add them up."""
+    """Seconds to draw `count` samples of N(0, I), in blocks that stay in the cache, and add them up."""
     blocks = max(1, round(count * dimension / BLOCK_NUMBERS))
     size = count // blocks
 

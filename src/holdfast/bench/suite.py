@@ -20,7 +20,7 @@ BENCHMARKS = {
     "cost_against_dimension": ("Exact law: seconds per trajectory against d", matrix_sensing.cost_against_dimension),
     "quadratic_network": ("One gradient over 20,000 rank-one measurements", matrix_sensing.quadratic_network),
     "fixed_data": ("One gradient over a fixed data set of 8000 measurements, d=100", matrix_sensing.fixed_data),
-    "deep_linear": ("SGD steps a second over 64 seeds, deep linear networks, 2 x 2", deep_linear.against_torch),
+    "deep_linear": ("SGD steps per second over 64 seeds, deep linear networks, 2 x 2", deep_linear.against_torch),
     "table": ("A table of 100 features and 10 environments", tables.against_least_squares),
 }
 

@@ -13,7 +13,7 @@ _KINDS = {"INT": "a whole number", "FLOAT": "a number", "PATH": "a path", "STR":
 
 
 def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:
-    """What is wrong with the arguments, or None for an event that only the parser can explain.
+    """One sentence on what is wrong with the arguments, or None for an event that only the parser can explain.
 
     Args:
         event: what the parser reports.

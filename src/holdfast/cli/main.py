@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[Any, Any]] = {
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code, 2 for input that cannot be used."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    with _quiet_when_the_reader_leaves():
+    with _quiet_on_broken_pipe():
         if arguments == ["--version"]:
             print(f"holdfast {__version__}")
             return 0
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 @contextlib.contextmanager
-def _quiet_when_the_reader_leaves() -> Iterator[None]:
+def _quiet_on_broken_pipe() -> Iterator[None]:
     """End without a traceback when the other side of a pipe is closed, as `head` does; exit code as for SIGPIPE."""
     try:
         try:
@@ -64,7 +64,7 @@ def _quiet_when_the_reader_leaves() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more at exit: what is left goes nowhere.
+        # Python flushes once more at exit, then to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
 

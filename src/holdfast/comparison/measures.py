@@ -1,4 +1,4 @@
-"""What is measured of a method on one seed of a test."""
+"""The measures of a method on one seed of a test."""
 
 import time
 from typing import Literal

@@ -83,7 +83,7 @@ def compare(
             if progress is not None:
                 progress(len(found) + len(failures), len(indices))
 
-    # Threads of their own in every product of small matrices would only get in each other's way.
+    # The cells run in threads; more threads inside each product of small matrices would only slow them down.
     with threadpool_limits(1), ThreadPoolExecutor(workers or available_workers()) as pool:
         futures = [pool.submit(work, test, seed) for test, seed in draws]
         try:
@@ -132,7 +132,7 @@ def _recorded(test: PublicTest, method: ComparedMethod, seed: int) -> Values | N
 
 
 def _key(test: PublicTest, method: ComparedMethod, seed: int) -> Key | None:
-    """What a cell is cached under; None if nobody says which code decides it."""
+    """The key of a cell in the cache; None if nothing says which code decides it."""
     if test.home is None or method.home is None:
         return None
     modules = (test.home, method.home, "holdfast.comparison.measures:compute_cell")

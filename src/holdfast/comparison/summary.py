@@ -16,11 +16,11 @@ from holdfast.core.statistics import FEW_VALUES, Estimate, mean_interval
 
 LEGEND = (
     "Mean over seeds with its 95 % interval, by bootstrap or, for fewer than "
-    f"{FEW_VALUES} seeds or folds, Student's t. Bold, or marked *: the lowest mean, and means that cannot be told from "
-    "it (95 % interval of the paired difference, over the seeds that all compared methods have); the oracle, which is "
-    "told what is invariant, is left out. Marked r: recorded, computed once on an accelerator and shipped with the "
-    "package. Marked n: over fewer seeds; with fewer than half of them in common with the others a method is not "
-    "among those compared."
+    f"{FEW_VALUES} seeds or folds, Student's t. Bold, or marked *: the lowest mean, and means that cannot be "
+    "distinguished from it (95 % interval of the paired difference, over the seeds that all compared methods have); "
+    "the oracle, which knows what is invariant, is left out. Marked r: recorded, computed once on an accelerator and "
+    "shipped with the package. Marked n: over fewer seeds; with fewer than half of them in common with the others a "
+    "method is not among those compared."
 )
 
 
@@ -108,7 +108,7 @@ class GroupSummary:
 
 @dataclass(frozen=True)
 class ComparisonSummary:
-    """What all renderers of a comparison say.
+    """The content of a comparison for all renderers.
 
     Attributes:
         methods: in the order of the tables.
@@ -192,7 +192,7 @@ def _findings(test: str, ranking: Ranking, methods: dict[str, ComparedMethod]) -
         return []
     means = {name: float(values.mean()) for name, values in ranking.values.items()}
     best, *others = ranking.leaders
-    among = f", not to be told from {'; '.join(methods[name].title for name in others)}" if others else ""
+    among = f", not distinguishable from {'; '.join(methods[name].title for name in others)}" if others else ""
     sentences = [f"{test}: {methods[best].title} leads with {number(means[best])}{among}."]
     ours = [name for name in means if methods[name].ours]
     if ours and not any(methods[name].ours for name in ranking.leaders):

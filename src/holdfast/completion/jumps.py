@@ -37,14 +37,12 @@ def memory(step_size: float, ridge: float) -> float:
     return 1 / (2 * step_size * ridge) if ridge > 0 else np.inf
 
 
-def ranks(singular_values: np.ndarray, scale: float, gone: float = GONE, back: float = BACK) -> np.ndarray:
-    """The rank at every record, with hysteresis.
+def ranks(singular_values: np.ndarray, scale: float) -> np.ndarray:
+    """The rank at every record, with hysteresis: a value is lost below `GONE` and found again above `BACK`.
 
     Args:
         singular_values: (..., records, values) of the fitted matrix.
         scale: to which they are compared; a number of the problem, not of the fit, so that the rank can become 0.
-        gone: a value is lost below this share of the scale.
-        back: a value is found again above this share.
 
     Example:
         >>> values = np.array([[1.0, 0.5], [1.0, 0.05], [1.0, 0.001], [1.0, 0.05], [1.0, 0.2]])
@@ -52,10 +50,10 @@ def ranks(singular_values: np.ndarray, scale: float, gone: float = GONE, back: f
         [2, 2, 1, 1, 2]
     """
     values = np.asarray(singular_values) / scale
-    alive = values[..., 0, :] > gone
+    alive = values[..., 0, :] > GONE
     counts = [alive.sum(-1)]
     for record in range(1, values.shape[-2]):
-        alive = np.where(alive, values[..., record, :] > gone, values[..., record, :] > back)
+        alive = np.where(alive, values[..., record, :] > GONE, values[..., record, :] > BACK)
         counts.append(alive.sum(-1))
     return np.stack(counts, -1)
 
@@ -118,7 +116,7 @@ def waiting(steps: np.ndarray, paths: np.ndarray, rank: int, sitting: float, div
     """When runs leave a rank downwards, counted from the moment they have sat at it.
 
     A run that reaches a lower rank without a stay of `sitting` steps at this one has not jumped: it only passed through
-    on its way from the start. Records after a run diverged are left out: its frozen state would seem to sit for ever.
+    on its way from the start. Records after a run diverged are left out: its frozen state would look like sitting.
 
     Args:
         steps: (records,), the number of steps done at each record.

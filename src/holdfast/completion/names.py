@@ -11,9 +11,9 @@ PROBLEMS = {
 """Functions that make a `holdfast.problems.MatrixCompletion`."""
 
 ALGORITHMS = {
-    "sgd": Named("holdfast.oracles.completion:one_entry", "one entry a step"),
-    "mini-batch": Named("holdfast.oracles.completion:mini_batch", "several entries a step"),
-    "label-noise": Named("holdfast.oracles.completion:one_noisy_entry", "one entry a step with fresh label noise"),
+    "sgd": Named("holdfast.oracles.completion:one_entry", "one entry per step"),
+    "mini-batch": Named("holdfast.oracles.completion:mini_batch", "several entries per step"),
+    "label-noise": Named("holdfast.oracles.completion:one_noisy_entry", "one entry per step with fresh label noise"),
     "gradient-descent": Named("holdfast.oracles.completion:all_entries", "all entries in every step"),
     "sde": Named("holdfast.oracles.completion:diffusion", "the stochastic differential equation of SGD"),
 }

@@ -1,4 +1,4 @@
-"""What to simulate of matrix completion by a deep linear network: one object for Python and the command line."""
+"""Settings of matrix completion by a deep linear network: one object for the Python call and the command line."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What became of the runs of a matrix completion: ranks, jumps, errors, waiting times and outcomes, computed once."""
+"""The outcome of a matrix completion: ranks, jumps, errors, waiting times and how each run ended, computed once."""
 
 from typing import Any, NamedTuple
 
@@ -6,10 +6,9 @@ import numpy as np
 
 from holdfast.completion.jumps import SITTING, Jump, before_divergence, jumps, memory, ranks, waiting
 from holdfast.completion.training import Simulation
-from holdfast.core.run import DIVERGENCE_LIMIT
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.survival import event_rate
-from holdfast.sensing.outcome import Code, Outcome
+from holdfast.sensing.outcome import Code, Outcome, diverged
 
 # Waiting times are given for the largest ranks from which a run jumped, at most this many.
 MOST_STAYS = 3
@@ -47,7 +46,7 @@ class RunSummary(NamedTuple):
 
 
 class Stay(NamedTuple):
-    """What the runs did that sat at a rank.
+    """The runs that sat at a rank, and how many of them left it.
 
     Attributes:
         rank: the rank.
@@ -180,10 +179,7 @@ def _outcome(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:
     """How one run ended, given its rank at every record."""
     steps, diverged_at = int(simulation.paths.steps[-1]), int(simulation.paths.diverged_at[run])
     if diverged_at >= 0:
-        return Outcome(
-            Code.DIVERGED,
-            f"diverged at step {diverged_at}: the squared norm of the layers passed {DIVERGENCE_LIMIT:.0e}",
-        )
+        return diverged(diverged_at, "layers")
     ridge = simulation.settings.ridge > 0
     if simulation.problem.count == 0:
         effect = "the ridge shrinks every layer to 0" if ridge else "no layer moves"

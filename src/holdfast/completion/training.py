@@ -10,12 +10,12 @@ from jax.typing import ArrayLike
 from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repeated
 from holdfast.completion.names import ALGORITHMS, PROBLEMS, AlgorithmName
 from holdfast.completion.settings import CompletionSettings
-from holdfast.core.progress import Progress
+from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
 from holdfast.problems import MatrixCompletion
 from holdfast.problems.deep_linear_network import LayerGradient
 
-# A step of small layers costs little more than the start of its kernels, so many runs share them. But XLA splits a
+# A step on small layers costs little more than launching its kernels, so many runs share a launch. But XLA splits a
 # kernel of more entries than this among threads, which costs more than it gains.
 ENTRIES, LARGEST_SLAB, SMALLEST_SLAB = 1600, 64, 4
 
@@ -80,9 +80,10 @@ class LayerPaths(NamedTuple):
             product = layer @ product
         return product
 
-    def at(self, record: int | np.ndarray) -> tuple[np.ndarray, ...]:
-        """The layers of all runs at one record, or of each run at a record of its own."""
-        return tuple(layer[np.arange(len(layer)), record] for layer in self.layers)
+    @property
+    def final(self) -> tuple[np.ndarray, ...]:
+        """The layers of all runs at the last record."""
+        return tuple(layer[:, -1] for layer in self.layers)
 
 
 def train(
@@ -107,7 +108,7 @@ def train(
         layers: the starts, each with a leading axis of runs.
         seeds: one for each run.
         step_size: eta, one for all runs or one for each.
-        ridge: lambda, likewise.
+        ridge: lambda, one for all runs or one for each.
         steps: T.
         every: steps between records.
         build: makes the runs; of SGD by default.
@@ -206,13 +207,12 @@ def simulate_completion(settings: CompletionSettings, progress: Progress | None 
     hidden = (settings.width,) * (settings.depth - 1)
     build = CompletionBuilder(settings.algorithm, settings.batch_size, settings.substeps)
     branches = np.linspace(0, settings.steps, settings.offshoots + 1)[1:]
-    total = settings.seeds * (settings.steps + settings.offshoots * settings.offshoot_steps)
-    main = settings.seeds * settings.steps
-    report = progress or (lambda done, total: None)
+    lengths = [settings.seeds * settings.steps, settings.seeds * settings.offshoots * settings.offshoot_steps]
+    main, branching = stages(progress, lengths)
     paths = train(
         problem, starts((width, *hidden, height), settings.init_scale, seeds), seeds, build=build,
         step_size=settings.step_size, ridge=settings.ridge, noise_variance=settings.noise_variance,
-        steps=settings.steps, every=settings.every, progress=lambda done, _: report(done, total),
+        steps=settings.steps, every=settings.every, progress=main,
     )  # fmt: skip
     at = np.unique(np.searchsorted(paths.steps, branches).clip(max=len(paths.steps) - 1)).astype(int)
     errors = np.zeros((settings.seeds, 0))
@@ -220,7 +220,7 @@ def simulate_completion(settings: CompletionSettings, progress: Progress | None 
         ends = offshoots(
             problem, paths, np.tile(at, (settings.seeds, 1)), seeds, build=build, steps=settings.offshoot_steps,
             step_size=settings.offshoot_step_size, ridge=settings.offshoot_ridge,
-            noise_variance=settings.noise_variance, progress=lambda done, _: report(main + done, total),
+            noise_variance=settings.noise_variance, progress=branching,
         )  # fmt: skip
         errors = problem.test_error(ends)
     return Simulation(settings, problem, paths, paths.steps[at], errors)

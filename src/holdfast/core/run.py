@@ -33,7 +33,7 @@ CHUNK_SECONDS = 0.25
 
 
 class Run(NamedTuple):
-    """What one run does and what is recorded of it.
+    """One run: its algorithm, and what is recorded of it.
 
     Attributes:
         algorithm: what is iterated.
@@ -51,7 +51,7 @@ class Run(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What was recorded of every run.
+    """The records of all runs.
 
     Attributes:
         steps: (records,), the number of steps done at each record; the first is 0, the last the end of the run.

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import bdtr
 
 
 class Estimate(NamedTuple):
@@ -21,21 +22,22 @@ class Estimate(NamedTuple):
 
 # The share of the sampling distribution that an interval covers.
 CONFIDENCE = 0.95
+# The quantiles of the sampling distribution at which it begins and ends.
+LOWER, UPPER = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
 # The half width of such an interval in standard errors, for a normal law.
 NORMAL_QUANTILE = 1.959964
 # Fewer values than this have too few different resamples: from 4 normal values an interval of 95 % covers 77 %.
 FEW_VALUES = 10
 
 
-def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+def median(values: ArrayLike) -> Estimate:
     """The median with its order-statistic interval, which assumes nothing about the distribution.
 
     The number of values below the true median is binomial(n, 1/2), so the interval between two order statistics
-    has an exact coverage; the narrowest symmetric pair with at least `confidence` is taken.
+    has an exact coverage; the narrowest symmetric pair that covers at least 95 % is taken.
 
     Args:
-        values: (n,), independent of one another: one number per seed, not several records of a run.
-        confidence: the least coverage; 95 % needs at least 6 values.
+        values: (n,), independent of one another: one number per seed, not several records of a run; at least 6.
 
     Example:
         >>> median(np.arange(101.0))
@@ -47,18 +49,15 @@ def median(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     count, missing = len(ordered), int(np.isnan(ordered).sum())
     if missing:
         raise ValueError(f"values must not be NaN, got {missing} of {count}: leave out or count what was not measured")
-    # Logarithms of the binomial probabilities, which are summed from the left up to half of 1 - confidence.
-    terms = np.arange(count + 1)
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
-    probabilities = np.exp(log_factorial[-1] - log_factorial[terms] - log_factorial[count - terms] - count * np.log(2))
-    below = int(np.searchsorted(np.cumsum(probabilities), (1 - confidence) / 2, side="right"))
+    below = int(np.searchsorted(bdtr(np.arange(count), count, 0.5), LOWER, side="right"))
     if below == 0:
-        fewest = f"at least {np.ceil(1 - np.log2(1 - confidence)):.0f} values"
-        raise ValueError(f"a {confidence:.0%} interval of a median needs {fewest}, got {count}: use more seeds")
+        raise ValueError(
+            f"a {CONFIDENCE:.0%} interval of a median needs at least 6 values, got {count}: use more seeds"
+        )
     return Estimate(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[count - below]))
 
 
-def bootstrap(values: np.ndarray, statistic, *, samples: int = 1000, confidence: float = CONFIDENCE) -> Estimate:
+def bootstrap(values: np.ndarray, statistic, *, samples: int = 1000) -> Estimate:
     """A statistic of rows (one per seed) with its percentile bootstrap interval; the resampling has a fixed seed.
 
     Example:
@@ -68,11 +67,11 @@ def bootstrap(values: np.ndarray, statistic, *, samples: int = 1000, confidence:
     random = np.random.default_rng(0)
     rows = random.integers(0, len(values), (samples, len(values)))
     draws = np.array([statistic(values[row]) for row in rows])
-    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(draws, [LOWER, UPPER])
     return Estimate(float(statistic(values)), float(low), float(high))
 
 
-def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+def mean_interval(values: ArrayLike) -> Estimate:
     """The mean with its bootstrap interval, or with Student's t interval for fewer than `FEW_VALUES` values.
 
     One value says nothing about its error: the interval is then the whole line.
@@ -83,13 +82,13 @@ def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate
     """
     known = np.asarray(values, float)
     if len(known) >= FEW_VALUES:
-        return bootstrap(known, np.mean, confidence=confidence)
+        return bootstrap(known, np.mean)
     centre = float(known.mean())
     if len(known) == 1:
         return Estimate(centre, -np.inf, np.inf)
     from scipy.stats import t  # takes a while to import, and only comparisons of few values need it
 
-    half = float(t.ppf((1 + confidence) / 2, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
+    half = float(t.ppf(UPPER, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
     return Estimate(centre, centre - half, centre + half)
 
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv  # scipy comes with jax
 
-from holdfast.core.statistics import CONFIDENCE, NORMAL_QUANTILE, Estimate
+from holdfast.core.statistics import LOWER, NORMAL_QUANTILE, UPPER, Estimate
 
 
-def event_rate(times: ArrayLike, happened: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
-    """Events per unit of time, with the exact interval for a Poisson number of events (Garwood, 1936).
+def event_rate(times: ArrayLike, happened: ArrayLike) -> Estimate:
+    """Events per unit of time, with the exact 95 % interval for a Poisson number of events (Garwood, 1936).
 
         rate = events / total time,    bounds = quantiles of chi^2 / (2 total time)
 
@@ -20,7 +20,6 @@ def event_rate(times: ArrayLike, happened: ArrayLike, confidence: float = CONFID
     Args:
         times: time waited, until the event or the end of the run.
         happened: whether the event ended the waiting.
-        confidence: of the interval.
 
     Example:
         >>> event_rate([10.0, 30.0, 60.0], [True, True, False]).value
@@ -30,8 +29,8 @@ def event_rate(times: ArrayLike, happened: ArrayLike, confidence: float = CONFID
     if exposure <= 0:
         return Estimate(0.0, 0.0, np.inf)
     # The chi^2 quantiles, halved, are those of the gamma law.
-    low = gammaincinv(events, (1 - confidence) / 2) if events else 0.0
-    high = gammaincinv(events + 1, (1 + confidence) / 2)
+    low = gammaincinv(events, LOWER) if events else 0.0
+    high = gammaincinv(events + 1, UPPER)
     return Estimate(events / exposure, float(low / exposure), float(high / exposure))
 
 

@@ -9,7 +9,7 @@ LARGEST = 1e12
 
 
 class Rule(NamedTuple):
-    """What a number has to be.
+    """A condition on a number.
 
     Attributes:
         allowed: in words.

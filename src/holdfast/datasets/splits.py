@@ -30,7 +30,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a method is trained and tested on.
+    """The splits that a method is trained, tuned and tested on.
 
     Attributes:
         kind: regression (squared error) or classification (share of wrong labels).
@@ -38,7 +38,7 @@ class Dataset:
         validation: more rows of the same law, to select hyper-parameters.
         test: rows on which features that are not invariant are of no help.
         shortcut_free: training rows for an oracle, in which features that are not invariant say nothing about the
-            target; None if nobody knows which are invariant.
+            target; None if it is not known which are invariant.
         coefficients: of the inputs in the invariant predictor, up to a factor for classification; None if unknown.
 
     Example:

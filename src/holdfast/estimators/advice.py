@@ -1,4 +1,4 @@
-"""What a table can and cannot say about invariance, in sentences."""
+"""Advice in sentences: what a table can and cannot say about invariance."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ NEXT_TO_NOTHING = 0.01
 
 
 class TableFindings(NamedTuple):
-    """What the sentences are made from.
+    """The findings that the sentences are made from.
 
     Attributes:
         stability: table of features, as in `HeteroRegressor`.

@@ -1,4 +1,4 @@
-"""What an estimator with environments is, and the checks that all of ours share."""
+"""The contract of an estimator with environments, and the checks that all of ours share."""
 
 from collections.abc import Callable
 from numbers import Real

@@ -105,7 +105,7 @@ def fit_table(
 
 
 def advise_table(path: Path, target: str, environment: str | None, *, exclude: Sequence[str] = ()) -> list[str]:
-    """What the table of a file says about invariance: notes on its columns, then the advice of a fit.
+    """Advice on the table of a file: notes on its columns, then what a fit says about invariance.
 
     Args:
         path: .csv, .parquet or .feather.

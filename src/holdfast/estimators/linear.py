@@ -15,7 +15,7 @@ from holdfast.losses.slopes import pooled_effects
 
 
 class TableDescription(NamedTuple):
-    """What is known of a table apart from its loss.
+    """A table apart from its loss: names, labels and units.
 
     Attributes:
         names: of the features.
@@ -98,7 +98,8 @@ def fit_linear(
     estimator.advice_ = advise(findings)
     estimator.choice_ = _reason(washed)
     estimator.invariant_ = washed.selected
-    estimator.step_size_, estimator.amplification_, estimator.compares_ = chosen[0], chosen[1], chosen.compared
+    estimator.step_size_, estimator.amplification_ = chosen.step_size, chosen.amplification
+    estimator.compares_ = chosen.compared
     estimator.environments_ = list(table.labels)
     estimator.coordinates_, estimator.directions_ = system
     estimator.scale_, estimator.response_scale_ = table.scale, table.response_scale

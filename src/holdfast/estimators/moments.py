@@ -1,4 +1,4 @@
-"""What least squares needs to know about a table: the second moments of each environment, added up chunk by chunk."""
+"""The second moments of each environment, all that least squares needs of a table, added up chunk by chunk."""
 
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ def collect_moments(
         weights: how many rows each row stands for; None: one.
     """
     grouping = grouping or group_rows(None, len(x))
-    shift = np.append(_mean_of_some(x), _mean_of_some(y[:, None]))
+    shift = np.append(_rough_means(x), _rough_means(y[:, None]))
     size = x.shape[1] + 2
     sums = np.zeros((grouping.count, size, size))
     for begin in range(0, len(x), CHUNK_ROWS):
@@ -110,8 +110,13 @@ class StandardizedMoments(NamedTuple):
     constant: np.ndarray
 
     @property
+    def weights(self) -> np.ndarray:
+        """(environments,), the shares of the rows."""
+        return self.counts / self.counts.sum()
+
+    @property
     def moments(self) -> SecondMoments:
-        """What the squared loss depends on."""
+        """All that the squared loss depends on."""
         return SecondMoments(self.second, self.cross, self.square)
 
 
@@ -151,7 +156,7 @@ def standardized(moments: MomentSums, *, within: bool = False) -> StandardizedMo
     )
 
 
-def _mean_of_some(columns: np.ndarray) -> np.ndarray:
+def _rough_means(columns: np.ndarray) -> np.ndarray:
     """Roughly the means: those of the first rows will do."""
     return np.asarray(columns[:1000], float).mean(0)
 

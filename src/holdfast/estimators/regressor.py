@@ -107,7 +107,7 @@ class HeteroRegressor(LinearRegressor):
         seed = check_settings(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
-        return self._adopt(collect_moments(x, y, grouping, None if sample_weight is None else weights), seed)
+        return self._fit_moments(collect_moments(x, y, grouping, None if sample_weight is None else weights), seed)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.
@@ -125,9 +125,9 @@ class HeteroRegressor(LinearRegressor):
             total = moments if total is None else add_moments(total, moments)
         if total is None:
             raise ValueError("chunks must hold at least one chunk, got none")
-        return self._adopt(total, seed)
+        return self._fit_moments(total, seed)
 
-    def _adopt(self, moments: MomentSums, seed: int) -> "HeteroRegressor":
+    def _fit_moments(self, moments: MomentSums, seed: int) -> "HeteroRegressor":
         known = standardized(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
         units = (known.scale[:-1], known.scale[-1], known.constant, 1.0)

@@ -164,7 +164,7 @@ def draw(data: xr.Dataset) -> Figure:
     left.plot(ends, ends, color="0.4", linewidth=1, label="equal")
     error = WIDE * rates["standard_error"]
     left.errorbar(rates["exponent"], rates["rate"], error, fmt="o", markersize=4, label=f"{PROBLEMS} random problems")
-    left.set(xlabel="exponent by theory", ylabel=f"growth of log Q a step, {STEPS} steps", title="Growth rates")
+    left.set(xlabel="exponent by theory", ylabel=f"growth of log Q per step, {STEPS} steps", title="Growth rates")
     for step_size in STEP_SIZES:
         growth = data["growth"].sel(step_size=step_size)
         mean, spread = growth.mean("seed"), NORMAL_QUANTILE * growth.std("seed") / np.sqrt(data.sizes["seed"])
@@ -172,7 +172,7 @@ def draw(data: xr.Dataset) -> Figure:
         curve = two_point_exponent(step_size, BIAS, AROUND * two_point_threshold(step_size, BIAS))
         right.plot(AROUND, curve, color=line.get_color(), linewidth=1)
     right.axhline(0, color="0.4", linewidth=0.8)
-    right.set(xlabel="heterogeneity / threshold", ylabel=f"growth of log Q a step, {LONG} steps", title="Threshold")
+    right.set(xlabel="heterogeneity / threshold", ylabel=f"growth of log Q per step, {LONG} steps", title="Threshold")
     for axes in (left, right):
         legend_below(axes)
     return figure

@@ -70,7 +70,7 @@ def draw(data: xr.Dataset) -> Figure:
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What the curves and bands show, diverged runs included."""
+    """The quantiles behind the curves and bands, diverged runs included."""
     return quantile_table(data, ("distance", "pooled_distance"))
 
 

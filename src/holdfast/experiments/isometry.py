@@ -125,8 +125,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
         table = values.to_dataframe(name="value").reset_index()
         along = next((str(dimension) for dimension in values.dims if dimension != "seed"), None)
         position = table[along].astype(str) if along else ""
-        tables.append(table[["seed", "value"]].assign(quantity=str(name), place=position))
-    return pd.concat(tables)[["quantity", "place", "seed", "value"]]
+        tables.append(table[["seed", "value"]].assign(quantity=str(name), position=position))
+    return pd.concat(tables)[["quantity", "position", "seed", "value"]]
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

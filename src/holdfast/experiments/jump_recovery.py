@@ -87,7 +87,7 @@ def _run(
     for factor, report in zip(ANNEALING, reports[1:], strict=True):
         pieces.append(
             train(
-                problem, pieces[-1].at(-1), numbers, step_size=annealed_step_size, ridge=ridge / factor,
+                problem, pieces[-1].final, numbers, step_size=annealed_step_size, ridge=ridge / factor,
                 steps=annealed_steps, every=EVERY, build=CompletionBuilder(exact), progress=report,
             )
         )  # fmt: skip

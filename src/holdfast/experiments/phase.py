@@ -231,7 +231,7 @@ def _overlap(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.
 
 def _overlap_curves(axes: Axes, law: Law) -> None:
     overlap = np.linspace(*OVERLAPS, 200)
-    # What the invariant signal leaves of the strengths, see theory.strengths.after_invariant, is like a smaller step.
+    # The invariant signal weakens the strengths (theory.strengths.after_invariant), which acts like a smaller step.
     weaker = 1 - overlap**2
     axes.plot(overlap, least_heterogeneity(law, STEP_SIZE * weaker), "k-", label="exponent zero (T → ∞)")
     axes.axvline(np.sqrt(WASHED_OUT), color="k", linestyle=":", label="A* itself has this spurious share")
@@ -267,7 +267,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What is drawn, one row for each cell."""
+    """The numbers of the map, one row for each cell."""
     return data.to_dataframe().reset_index()
 
 

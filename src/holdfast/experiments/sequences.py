@@ -190,7 +190,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
             levels = np.atleast_1d(values.quantile(quantile, "seed").values)
             positions = values[along].values if along else [np.nan]
             rows += [(name, along, at, quantile, level) for at, level in zip(positions, levels, strict=True)]
-    return pd.DataFrame(rows, columns=["quantity", "along", "place", "quantile", "value"])
+    return pd.DataFrame(rows, columns=["quantity", "along", "position", "quantile", "value"])
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

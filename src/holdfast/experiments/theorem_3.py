@@ -59,7 +59,7 @@ def draw(data: xr.Dataset) -> Figure:
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What the curves and bands show."""
+    """The quantiles behind the curves and bands."""
     return quantile_table(data, ("distance", "pooled_distance"))
 
 

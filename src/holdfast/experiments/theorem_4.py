@@ -17,6 +17,7 @@ from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import PHASE_BOUNDARY
 from holdfast.sensing.simulation import simulate as run_simulation
+from holdfast.theory.sequences import invariant_sequence
 
 LEFT_OPEN = (
     "The theorem's step sizes are empty for these strengths, and its constants ask for batches far above any "
@@ -62,16 +63,14 @@ def draw(data: xr.Dataset) -> Figure:
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """What the curves and bands show."""
+    """The quantiles behind the curves and bands."""
     return quantile_table(data, ("largest", "smallest", "spurious_norm"))
 
 
 def _phase_one(runs: xr.Dataset) -> xr.DataArray:
-    """Where the reference sequence R_{t+1} = (1 - eta R_t^2 + eta) R_t of eq. 25 is below 1/3."""
-    reference = [1e-3]
-    while len(reference) < runs.sizes["step"]:
-        reference.append((1 - ETA * reference[-1] ** 2 + ETA) * reference[-1])
-    return xr.DataArray(np.array(reference) < PHASE_BOUNDARY, {"step": runs["step"]}, "step")
+    """Where the invariant sequence of eq. 25 is below 1/3."""
+    reference = invariant_sequence(ETA, 1e-3, runs.sizes["step"] - 1)
+    return xr.DataArray(reference < PHASE_BOUNDARY, {"step": runs["step"]}, "step")
 
 
 def _geometric_mean(growth: xr.DataArray) -> xr.DataArray:

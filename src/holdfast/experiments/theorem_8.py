@@ -48,7 +48,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 
 def _goals(condition_number: float) -> np.ndarray:
-    """What the singular values of R tend to: square roots of the eigenvalues of A*."""
+    """The limits of the singular values of R: square roots of the eigenvalues of A*."""
     return condition_number ** (-np.linspace(0, 1, RANK) / 2)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from holdfast import __version__
 from holdfast.io.tables import Column, encode
@@ -98,11 +99,10 @@ class TableModel:
             return pd.DataFrame({"prediction": scores}, index=chunk.index)
         known = np.isfinite(scores)
         labels = np.where(scores > 0, self.classes[1], self.classes[0])
-        probability = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
         return pd.DataFrame(
             {
                 "prediction": pd.Series(labels, chunk.index).where(known),
-                f"probability of {self.classes[1]}": probability,
+                f"probability of {self.classes[1]}": expit(scores),
             },
             index=chunk.index,
         )

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-READERS = (".csv", ".parquet", ".feather")
 CHUNK_ROWS = 100_000
 # A column of text with more different values is an identifier, not a category.
 MOST_CATEGORIES = 50
@@ -41,7 +40,7 @@ def read_chunks(path: Path, rows: int = CHUNK_ROWS, text: Collection[str] = ()) 
     if not path.exists():
         raise ValueError(f"data must be an existing file, got {path}")
     try:
-        yield from {".csv": _csv, ".parquet": _parquet, ".feather": _feather}[path.suffix](path, rows, text)
+        yield from READERS[path.suffix](path, rows, text)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} cannot be read as a table: {error}") from error
 
@@ -71,6 +70,9 @@ def _feather(path: Path, rows: int, text: Collection[str]) -> Iterator[pd.DataFr
                 yield _from_arrow(batch.slice(begin, rows), text)
 
 
+READERS = {".csv": _csv, ".parquet": _parquet, ".feather": _feather}
+
+
 def _from_arrow(batch: Any, text: Collection[str]) -> pd.DataFrame:
     import pyarrow
 
@@ -86,7 +88,7 @@ def _from_arrow(batch: Any, text: Collection[str]) -> pd.DataFrame:
 
 @dataclass
 class Column:
-    """What a feature column holds.
+    """A column of features.
 
     Attributes:
         name: of the column.
@@ -109,7 +111,7 @@ class Column:
 
 @dataclass
 class Survey:
-    """What a first look at a file found.
+    """The columns of a file, as a first look finds them.
 
     Attributes:
         columns: the features.
@@ -131,15 +133,15 @@ class Survey:
 
 
 @dataclass
-class _Look:
-    """What one pass over a file finds; each dictionary has an entry for each column.
+class _Scan:
+    """The findings of one pass over a file; each dictionary has an entry for each column.
 
     Attributes:
         rows: in the file.
         kinds: the kinds that the chunks of a column have, see `_kind`.
         values: how often each text occurs.
         missing: rows without a value.
-        target_values: different values of the target, at least three of them if it has so many.
+        target_values: different values of the target, at least three of them if it has that many.
         last: the last value of each column of whole numbers that have been rising from row to row so far.
     """
 
@@ -180,11 +182,11 @@ def survey(
         chunk_rows: rows in a chunk.
     """
     named = set() if environment is None else {environment}
-    seen = _look(path, target, environment, exclude, chunk_rows, named)
+    seen = _scan(path, target, environment, exclude, chunk_rows, named)
     numbers_and_text = {name for name in seen.undecided if "number" in seen.kinds[name]}
     if seen.undecided:
         # a column with text in one chunk is text in every chunk, even where it holds digits
-        seen = _look(path, target, environment, exclude, chunk_rows, named | seen.text)
+        seen = _scan(path, target, environment, exclude, chunk_rows, named | seen.text)
     if seen.rows == 0:
         raise ValueError(f"data must have at least one row, got {Path(path).name} with none")
     columns, notes = [], []
@@ -222,10 +224,10 @@ def survey(
     return Survey(columns, sorted(seen.target_values, key=str), numeric, seen.rows, notes, missing, text)
 
 
-def _look(
+def _scan(
     path: Path, target: str, environment: str | None, exclude: Sequence[str], chunk_rows: int, text: set[str]
-) -> _Look:
-    seen = _Look()
+) -> _Scan:
+    seen = _Scan()
     for chunk in read_chunks(path, chunk_rows, text):
         if seen.rows == 0:
             _check_names(list(chunk.columns), target, environment, exclude)
@@ -239,7 +241,7 @@ def _look(
             if absent := int(chunk[name].isna().sum()):
                 seen.missing[name] += absent
             if first or name in seen.last:
-                _follow(chunk[name], name, seen.last)
+                _track_rising(chunk[name], name, seen.last)
             kind = _kind(chunk[name])
             seen.kinds.setdefault(name, set()).add(kind)
             if kind == "category" and name not in (target, environment):
@@ -248,7 +250,7 @@ def _look(
     return seen
 
 
-def _follow(values: pd.Series, name: str, last: dict[str, int]) -> None:
+def _track_rising(values: pd.Series, name: str, last: dict[str, int]) -> None:
     """Note the last value of a column whose whole numbers rise through this chunk too; drop the column otherwise."""
     if len(values) == 0:
         return
@@ -311,7 +313,7 @@ def check_loss(found: Survey, complete: int) -> list[str]:
 
 
 def _kind(values: pd.Series) -> str:
-    """What a chunk of a column holds: empty, number, date, category (text) or a mixture, such as True and no value."""
+    """The kind of a chunk of a column: empty, number, date, category (text) or a mixture, such as True and no value."""
     if values.isna().all():
         return "empty"
     if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):

@@ -4,12 +4,11 @@ All functions work in the library of the arrays they are given: jax within runs,
 double precision.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jax.typing import ArrayLike
 
-Arrays = Any
-"""Arrays of NumPy or of jax."""
+from holdfast.core.linear_algebra import Arrays
 
 
 class Slopes(NamedTuple):

@@ -23,9 +23,10 @@ from holdfast.problems.deep_linear_network import (
 )
 from holdfast.problems.matrix_completion import MatrixCompletion
 
-# key -> (height, width), the weight of every entry; 0 where nothing was observed.
 Weights = Callable[[jax.Array], jax.Array]
+"""key -> (height, width), the weight of every entry; 0 where nothing was observed."""
 Labels = Callable[[jax.Array, jax.Array], jax.Array]
+"""(key, observed values) -> the values as a step sees them."""
 # The key of the labels is folded in from a number that no counter of the other draws of a step reaches.
 _LABELS = np.uint32(2**32 - 1)
 

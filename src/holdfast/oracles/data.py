@@ -80,7 +80,7 @@ def online(
 
 
 def _spurious_directions(problem: MatrixSensing, ensemble: Ensemble) -> jax.Array:
-    """Packed V* B_k V*^T for the orthonormal basis B_k of symmetric matrices, one a column."""
+    """Packed V* B_k V*^T for the orthonormal basis B_k of symmetric matrices, one per column."""
     rank = problem.spurious_rank
 
     def direction(unit: jax.Array) -> jax.Array:

@@ -55,7 +55,7 @@ def _signal_space(residual: jax.Array, basis: jax.Array, strengths: jax.Array) -
     rank = basis.shape[1]
     seen = basis.T @ residual @ basis
     outside = residual - basis @ seen @ basis.T
-    # What is left may be rounding error, neither symmetric nor orthogonal to the first space: then it is nothing.
+    # A remainder of rounding errors is neither symmetric nor orthogonal to the first space, so it counts as zero.
     negligible = 100 * jnp.finfo(residual.dtype).eps * jnp.max(jnp.abs(residual))
     outside = jnp.where(jnp.max(jnp.abs(outside)) > negligible, outside, 0)
     norm, inverse = _norm_and_inverse(outside)

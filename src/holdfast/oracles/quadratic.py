@@ -19,7 +19,7 @@ ROW_MULTIPLE = 64
 
 
 class RankOneGradient(NamedTuple):
-    """What is computed from a batch of rank-one measurements.
+    """The gradient over a batch of rank-one measurements, and estimates of the trace.
 
     Attributes:
         gradient: G = (1/m) sum_i (yhat_i - y_i) x_i x_i^T over the samples that pass the truncation. Its mean over

@@ -81,6 +81,6 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     figure.savefig(png)
-    figure.set_layout_engine("none")  # everything is in its place; to find it again would take as long as to draw it
+    figure.set_layout_engine("none")  # it is final; computing it again would take as long as drawing
     figure.savefig(svg, metadata={"Date": None})
     return [png, svg]

@@ -51,7 +51,7 @@ def draw_effects(estimator: Any) -> Figure:
     axes.set_ylim(len(names) - 0.4, -0.6)
     unit = "log-odds" if is_classifier(estimator) else "standard deviations"
     axes.set(xlabel=f"effect in an environment, given the selected features ({unit} for one of the feature)")
-    axes.set_title("Effect of each feature, one mark an environment")
+    axes.set_title("Effect of each feature, one mark per environment")
     handles = [Line2D([], [], marker="o", linestyle="", color=colour, label=word) for word, colour in VERDICTS.items()]
     if len(effects) <= MOST_ENVIRONMENTS_NAMED:
         handles += [
@@ -79,7 +79,7 @@ def draw_survival(estimator: Any) -> Figure:
     figure = Figure(figsize=SURVIVAL_SIZE)
     axes = figure.subplots()
     ends = {}
-    # What is washed out is the point of the figure: it lies over what is not needed, and under what is selected.
+    # Selected features are drawn last, on top; those that were washed out lie over those that are not needed.
     for name in sorted(names, key=lambda name: list(VERDICTS).index(verdicts[name]), reverse=True):
         low, middle, high = np.quantile(paths[:, :, columns.index(name)], BAND, axis=0)
         colour = VERDICTS[verdicts[name]]

@@ -27,7 +27,7 @@ def draw_signals(axes: Axes, runs: xr.Dataset, along: str = "step", suffix: str 
 
 
 def quantile_table(data: xr.Dataset, names: tuple[str, ...] = SIGNALS) -> pd.DataFrame:
-    """What curves and bands show, as a long table: one row for each signal, position and quantile.
+    """The quantiles behind curves and bands, as a long table: one row for each signal, position and quantile.
 
     Example:
         >>> data = xr.Dataset({"spurious": (("seed", "step"), [[0.0, 1.0], [0.0, 3.0]])}, {"step": [0, 5]})
@@ -40,7 +40,7 @@ def quantile_table(data: xr.Dataset, names: tuple[str, ...] = SIGNALS) -> pd.Dat
 
 
 def draw_survival(axes: Axes, waited: np.ndarray, happened: np.ndarray, label: str, **line) -> None:
-    """Draw the share that still waits, with its band, up to the longest time; nothing if nobody waited."""
+    """Draw the share that still waits, with its band, up to the longest time; nothing if no run waited."""
     if len(waited) == 0:
         return
     curve = kaplan_meier(waited, happened)

@@ -24,7 +24,7 @@ def entry_gradient(layers: Layers, row: ArrayLike, column: ArrayLike, value: Arr
         residual = A_ij - value = e_i^T p_L - value,    gradient of W_l = residual q_l p_{l-1}^T
 
     Vectors only: a column goes forwards through the layers and a row backwards, and each gradient has rank one. The
-    products are written as sums, because many small matrix products, one a run, are slower than one long sum.
+    products are written as sums, because many small matrix products, one per run, are slower than one long sum.
 
     Args:
         layers: W_1, ..., W_L.

@@ -96,7 +96,7 @@ def matrix_completion(
     targets = np.where(mask, whole + noise, 0.0)
     rows, columns = np.nonzero(mask)
     parts = (targets[mask], mask, targets, whole)
-    # Cast by NumPy: in jax each shape is a program to compile.
+    # Cast by NumPy: jax would compile a program for each shape.
     floats = [part.astype(jnp.result_type(float)) for part in parts]
     return MatrixCompletion(*map(jnp.asarray, (rows.astype(np.int32), columns.astype(np.int32), *floats)))
 
@@ -155,7 +155,7 @@ def hidden_block(
 
         A* = c [[epsilon P Q^T, P S^T], [R Q^T, R S^T / epsilon]],    c = half / sqrt(rank)
 
-    P, Q, R, S have orthonormal columns and rows of equal length, so every entry matters alike: `rank` copies of the
+    P, Q, R, S have orthonormal columns and rows of equal length, so all entries matter equally: `rank` copies of the
     2 x 2 example, turned. A completion with small entries puts 0 in the last block and has up to twice the rank.
 
     Args:

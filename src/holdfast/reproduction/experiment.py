@@ -1,4 +1,4 @@
-"""What an experiment is: a simulation, a figure, numbers and claims that follow from them."""
+"""The contract of an experiment: a simulation, a figure, numbers and claims that follow from them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Effort:
     quick: bool = False
 
     def steps(self, full: int, part: int) -> int:
-        """All steps, or in a quick look one in so many of them."""
+        """All steps, or one in `part` of them in a quick look."""
         return full // part if self.quick else full
 
     @property
@@ -84,5 +84,5 @@ class Experiment:
         COUNT.check("quick_seeds", self.quick_seeds)
 
     def effort(self, *, quick: bool = False, seeds: int | None = None) -> Effort:
-        """Of a full run or a quick look, with so many seeds if they are given."""
+        """The effort of a full run or a quick look, with another number of seeds if one is given."""
         return Effort(seeds or (self.quick_seeds if quick else self.seeds), quick)

@@ -1,4 +1,4 @@
-"""What experiments and phase diagrams do alike: load or compute a data set, and write a figure with its numbers."""
+"""Results of experiments and phase diagrams: load or compute a data set, write a figure with its numbers."""
 
 import time
 from collections.abc import Callable

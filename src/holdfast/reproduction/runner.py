@@ -25,7 +25,7 @@ from holdfast.reproduction.page import Section, page
 from holdfast.reproduction.results import PACKAGES, Loaded, checked_folder, load_or_compute, write_figure
 from holdfast.sensing.trajectory import versions
 
-# Experiments that are computed at a time: while one compiles, which uses one core, the next has the others.
+# Experiments that are computed at the same time: while one compiles, on one core, the next has the others.
 AT_ONCE = 2
 # What the functions of an experiment return.
 RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list}
@@ -52,7 +52,7 @@ def _print_errors(errors: Mapping[str, Exception]) -> None:
 
 @dataclass(frozen=True)
 class Reporter:
-    """What a run calls on its way. By default warnings and errors go to stderr, and nothing else is reported.
+    """Functions that a run calls on its way. By default warnings and errors go to stderr, and nothing else is reported.
 
     Attributes:
         begin: (name, title, seeds, position), before the results of an experiment; the position is like "2 of 5".
@@ -153,7 +153,7 @@ def reproduce(
     if undecided:
         reporter.note(f"recorded as holding, but undecided this time: {', '.join(undecided)}")
     if broken and quick:
-        reporter.note("a quick look is no test: this does not change the exit code")
+        reporter.note("a quick look is not a test: this does not change the exit code")
     reporter.errors(errors)
     return 1 if errors or undecided or (broken and not quick) else 0
 

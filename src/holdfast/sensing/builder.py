@@ -82,7 +82,7 @@ class Parts:
 
 
 class Shared(NamedTuple):
-    """What all runs of a simulation see."""
+    """The arrays that all runs of a simulation see."""
 
     frame: jax.Array
     environments: Environments | None
@@ -214,11 +214,11 @@ class SensingBuilder:
 
     def rows(self, data: FixedDataSet) -> RowBatching:
         """How batches are drawn from a fixed data set."""
-        size, again = self.batch_size, self.structure.replacement
-        everything = size == self.structure.samples_per_environment and not again
+        size, replacement = self.batch_size, self.structure.replacement
+        everything = size == self.structure.samples_per_environment and not replacement
         makers: dict[str, Callable[[], RowBatching]] = {
-            "hetero": lambda: batching.hetero_rows(data, None if everything else size, replacement=again),
-            "pooled": lambda: batching.pooled_rows(data, size, replacement=again),
+            "hetero": lambda: batching.hetero_rows(data, None if everything else size, replacement=replacement),
+            "pooled": lambda: batching.pooled_rows(data, size, replacement=replacement),
             "full": lambda: batching.full_rows(data),
         }
         return makers[self.structure.batching]()

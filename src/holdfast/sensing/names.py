@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     ParameterisationName = str
 else:
     LawName = choice("Law of the spurious strengths", LAWS)
-    BatchingName = choice("Who is in a batch", BATCHINGS)
+    BatchingName = choice("Environments that a batch comes from", BATCHINGS)
     OracleName = choice("How the gradient is drawn", ORACLES)
     EnsembleName = choice("The measurement matrices", ENSEMBLES)
     ParameterisationName = choice("The matrix that is fitted", PARAMETERISATIONS)

@@ -44,6 +44,17 @@ class Outcome(NamedTuple):
     sentence: str
 
 
+def diverged(step: int, parameters: str) -> Outcome:
+    """The outcome of a run whose parameters passed the limit of `run` at a step.
+
+    Example:
+        >>> diverged(7, "factors").sentence
+        'diverged at step 7: the squared norm of the factors passed 1e+08'
+    """
+    sentence = f"diverged at step {step}: the squared norm of the {parameters} passed {DIVERGENCE_LIMIT:.0e}"
+    return Outcome(Code.DIVERGED, sentence)
+
+
 def outcomes(records: Records) -> list[Outcome]:
     """The outcome of every run.
 
@@ -68,10 +79,7 @@ def outcomes(records: Records) -> list[Outcome]:
 
 def _outcome(diverged_at: int, steps: int, records: int, ranges: dict[str, float], phase: int) -> Outcome:
     if diverged_at >= 0:
-        return Outcome(
-            Code.DIVERGED,
-            f"diverged at step {diverged_at}: the squared norm of the factors passed {DIVERGENCE_LIMIT:.0e}",
-        )
+        return diverged(diverged_at, "factors")
     widest = max(ranges, key=lambda name: ranges[name])
     if records < 2:
         return Outcome(Code.FINISHED, f"finished {steps} steps; too few records to tell whether it converged")

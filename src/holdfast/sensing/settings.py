@@ -35,8 +35,8 @@ RULES = {
     SHARE: ("overlap",),
     Rule("a number of at least 1", lambda value: value >= 1): ("condition_number",),
 }
-# Settings that the measurements of a fixed data set depend on.
-OF_THE_PROBLEM = ("heterogeneity", "bias", "off_diagonal", "overlap", "condition_number", "noise_variance")
+# Settings that the measurements of a fixed data set depend on: all its runs have the same ones.
+MEASURED = ("heterogeneity", "bias", "off_diagonal", "overlap", "condition_number", "noise_variance")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Settings:
     noise_variance: Real = 0.0
     """Variance of the label noise."""
     batching: BatchingName = "hetero"
-    """Who is in a batch, one of `holdfast.sensing.names.BATCHINGS`."""
+    """Environments that a batch comes from, one of `holdfast.sensing.names.BATCHINGS`."""
     oracle: OracleName = "law"
     """How the gradient is drawn, one of `holdfast.sensing.names.ORACLES`."""
     ensemble: EnsembleName = "symmetric"
@@ -165,6 +165,6 @@ def _check_fixed(settings: Settings) -> None:
         raise ValueError(
             f"samples_per_environment needs the data oracle, which sees measurements, got oracle {settings.oracle!r}"
         )
-    for name in OF_THE_PROBLEM:
+    for name in MEASURED:
         if isinstance(getattr(settings, name), tuple):
             raise ValueError(f"{name} must be one number with a fixed data set, got {getattr(settings, name)}")

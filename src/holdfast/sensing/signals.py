@@ -9,7 +9,7 @@ from holdfast.problems import MatrixSensing
 # Phase 1 ends when the slowest invariant direction passes this size (Lemma 5 and Theorem 4 of the paper).
 PHASE_BOUNDARY = 1 / 3
 
-# What is recorded, in words.
+# The recorded signals in words.
 MEANINGS = {
     "invariant": "invariant signal learned, tr(U*'PU*)/r1; 1 if A* of unit spectrum is learned",
     "spurious": "mean spurious signal learned, tr(V*'PV*)/r2",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # a core; explicit measurements fill a core with a single run; an accelerator wants to be filled, up to its memory.
 SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 8, 2048, 1
 ENTRIES_ON_ACCELERATOR = 2**28  # in all matrices of a slab
-# Numbers in a record besides the singular values, matrices that a step of one run holds, and the most bytes of either.
+# Numbers in a record next to the singular values, matrices that a step of one run holds, and the most bytes of either.
 RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = 9, 6, 2**36
 
 
@@ -107,7 +107,7 @@ def execute(
         settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
     )
     with jax.enable_x64(settings.dtype == "float64"):
-        # Cast by NumPy: in jax each shape is a program to compile.
+        # Cast by NumPy: jax would compile a program for each shape.
         cast = lambda leaf: jnp.asarray(np.asarray(leaf, settings.dtype))  # noqa: E731
         shared = Shared(cast(frame), jax.tree.map(cast, parts.environments) if build.law is None else None, None)
         if settings.samples_per_environment is not None:

@@ -27,7 +27,7 @@ PARTS = ("environments", "batching", "oracle", "algorithm")
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What a simulation recorded.
+    """The result of a simulation.
 
     Attributes:
         data: the signals over (axes of the sweep ..., seed, step), the outcome code and the step of divergence over
@@ -90,7 +90,7 @@ class Trajectory:
         return self.data.isel(step=-1)
 
     def summary(self) -> dict[str, Any]:
-        """Settings, outcomes and final signals as plain values, one entry a seed, nested by the swept settings."""
+        """Settings, outcomes and final signals as plain values, one entry per seed, nested by the swept settings."""
         final = self.final
         names = ("invariant", "spurious", "residual", "distance", "pooled_distance")
         return {

@@ -42,7 +42,7 @@ COUNTS: tuple[Count, ...] = (smooth_count, linear_count, root_count)
 
 @dataclass(frozen=True)
 class Constants:
-    """What the slides leave open in the definition of B_r.
+    """The constants that the slides leave open in the definition of B_r.
 
     Attributes:
         balance: eps1.
@@ -81,7 +81,7 @@ class Margins(NamedTuple):
 def imbalance(layers: Layers) -> np.ndarray:
     """The largest ||W_l^T W_l - W_{l-1} W_{l-1}^T||_F^2; 0 for a single layer, which has no neighbour."""
     gaps = [
-        np.square(_transposed(upper) @ upper - lower @ _transposed(lower)).sum((-2, -1))
+        np.square(upper.swapaxes(-1, -2) @ upper - lower @ lower.swapaxes(-1, -2)).sum((-2, -1))
         for lower, upper in itertools.pairwise(layers)
     ]
     return np.max(gaps, axis=0) if gaps else np.zeros(layers[0].shape[:-2])
@@ -170,7 +170,7 @@ def closedness(inside: np.ndarray) -> Closedness:
 
 
 class Candidate(NamedTuple):
-    """What a choice of constants gives along some trajectories.
+    """A choice of constants, and how often trajectories enter and leave its set.
 
     Attributes:
         constants: the choice.
@@ -218,7 +218,3 @@ def grid(
 def _squared_singular_values(layers: Layers) -> list[np.ndarray]:
     """s_i(W_l^T W_l) of every layer."""
     return [np.square(np.linalg.svd(layer, compute_uv=False)) for layer in layers]
-
-
-def _transposed(matrix: np.ndarray) -> np.ndarray:
-    return np.swapaxes(matrix, -1, -2)

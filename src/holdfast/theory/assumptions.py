@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.problems import MatrixSensing
 from holdfast.theory.isometry import error_tensor, isometry_constant
-from holdfast.theory.strengths import deviation_bounds, diagonal_entries
+from holdfast.theory.strengths import deviation_bounds, diagonal_entries, possible
 
 # Above this dimension the d^4 / 4 entries of the error operator are too many for the search.
 LARGEST_SEARCH = 64
@@ -40,13 +40,12 @@ class Check(NamedTuple):
         return bool(self.value <= self.limit)
 
 
-def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = None, *, seed: int = 0) -> list[Check]:
+def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = None) -> list[Check]:
     """All conditions that can be checked, with universal constants of one.
 
     Args:
         problem: with at least one invariant and one spurious direction.
         measurements: X of one environment, (m, d, d), for Assumption 3, which is not checked without them.
-        seed: of the search for the isometry constant.
 
     Example:
         >>> from holdfast.environments import two_point
@@ -96,17 +95,17 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
         ),
     ]
     if measurements is not None and d <= LARGEST_SEARCH:
-        checks.append(_isometry_check(measurements, d, r1, r2, heterogeneity, seed))
+        checks.append(_isometry_check(measurements, d, r1, r2, heterogeneity))
     return checks
 
 
 def regularity(environments: Environments) -> tuple[float, float]:
     """M1 = sup |S_ii(e)| and M2 = min_i Var S_ii(e) / (1 + |E S_ii(e)|) of Assumption 2 (eq. 6)."""
     if isinstance(environments, FiniteEnvironments):
-        weights = np.asarray(environments.probabilities, float)
-        strengths = diagonal_entries(environments.strengths)[weights > 0]
-        means = weights[weights > 0] @ strengths
-        variances = weights[weights > 0] @ (strengths - means) ** 2
+        found = possible(environments)
+        strengths, weights = diagonal_entries(found.strengths), np.asarray(found.probabilities)
+        means = weights @ strengths
+        variances = weights @ (strengths - means) ** 2
         bound = np.abs(strengths).max()
     else:
         ends = deviation_bounds(environments.deviation)
@@ -130,11 +129,10 @@ def dominance(environments: Environments) -> float:
 
 
 def _isometry_check(
-    measurements: np.ndarray, dimension: int, invariant_rank: int, spurious_rank: int, heterogeneity: float, seed: int
+    measurements: np.ndarray, dimension: int, invariant_rank: int, spurious_rank: int, heterogeneity: float
 ) -> Check:
     rank = min(4 * (invariant_rank + spurious_rank), dimension)
-    symmetric = (measurements + measurements.swapaxes(1, 2)) / 2
-    found = isometry_constant(error_tensor(symmetric), rank, np.random.default_rng(seed), starts=4, iterations=20)
+    found = isometry_constant(error_tensor(measurements), rank, np.random.default_rng(0), starts=4, iterations=20)
     scale = (heterogeneity * np.log(dimension)) ** 1.5 * spurious_rank**2.5 * np.sqrt(invariant_rank + spurious_rank)
     return Check(
         "3",

@@ -18,7 +18,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 class Diagnosis(NamedTuple):
-    """What the theory says of environments and settings.
+    """The answer of the theory for environments and settings.
 
     Attributes:
         step_size: eta, for which the next four are.
@@ -144,7 +144,7 @@ def _about_window(window: Window) -> str:
     if math.isnan(window.low):
         return f"{window.reason[0].upper()}{window.reason[1:]}."
     if window.empty:
-        return f"No step size does both, wash out and stay stable: {window.reason}."
+        return f"No step size both washes out and is stable: {window.reason}."
     return (
         f"Step sizes between {window.low:.4g} and {window.high:.4g} wash the spurious signal out and keep the "
         f"invariant one: {window.reason}."

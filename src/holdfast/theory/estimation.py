@@ -92,7 +92,7 @@ def estimate(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLi
 
 
 def noise_level(rows: int, blocks: int, errors: np.ndarray) -> float:
-    """What the largest singular value of `blocks` symmetric noise matrices side by side stays below.
+    """A bound on the largest singular value of `blocks` symmetric noise matrices side by side.
 
     Coordinates in an orthonormal basis have the standard deviation tau, so entries off the diagonal tau / sqrt(2):
     (sqrt(k) + sqrt(b k)) tau / sqrt(2) on average for b blocks of size k, and a few tau of fluctuation.

@@ -1,4 +1,4 @@
-"""What measurements say: the problem behind them, its assumptions, and what HeteroSGD would do on it."""
+"""An answer from measurements: the problem behind them, its assumptions, and what HeteroSGD would do on it."""
 
 from typing import Any, NamedTuple
 

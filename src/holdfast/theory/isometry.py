@@ -12,18 +12,11 @@ from holdfast.core.linear_algebra import pack_symmetric, symmetric_dimension, sy
 def symmetric_measurements(random: np.random.Generator, count: int, dimension: int) -> np.ndarray:
     """Symmetric Gaussian matrices: N(0, 1) on the diagonal, N(0, 1/2) off it, so that E <X, M>^2 = ||M||_F^2."""
     # Half the sum of a square Gaussian and its transpose has variance 1/2 off the diagonal and 1 on it.
-    square = random.standard_normal((count, dimension, dimension))
-    return (square + square.swapaxes(1, 2)) / 2
-
-
-def error_operator(measurements: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """E(M) = (1/m) sum_i <X_i, M> X_i - M (eq. 20)."""
-    products = np.einsum("mij,ij->m", measurements, matrix)
-    return np.einsum("m,mij->ij", products, measurements) / len(measurements) - matrix
+    return symmetrised(random.standard_normal((count, dimension, dimension)))
 
 
 def error_tensor(measurements: np.ndarray) -> np.ndarray:
-    """The error operator of symmetric measurements as a matrix, for many applications.
+    """The error operator E(M) = (1/m) sum_i <X_i, M> X_i - M of symmetric measurements (eq. 20), as a matrix.
 
     It acts on the d (d + 1) / 2 coordinates of symmetric matrices in an orthonormal basis.
     """
@@ -42,7 +35,7 @@ def antisymmetric_deviation(measurements: np.ndarray) -> float:
 
 def nearest_of_rank(matrices: np.ndarray, rank: int) -> np.ndarray:
     """The nearest symmetric matrices of this rank, scaled to unit Frobenius norm."""
-    values, vectors = np.linalg.eigh((matrices + matrices.swapaxes(-1, -2)) / 2)
+    values, vectors = np.linalg.eigh(symmetrised(matrices))
     largest = np.sort(np.abs(values), -1)[..., -rank][..., None]
     truncated = np.where(np.abs(values) >= largest, values, 0.0)
     truncated = truncated / np.linalg.norm(truncated, axis=-1, keepdims=True)

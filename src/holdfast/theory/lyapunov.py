@@ -1,7 +1,5 @@
 """Growth rates of a small spurious signal: Lyapunov exponents of random products of I + eta S(e)."""
 
-from functools import partial
-
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +8,7 @@ from scipy.optimize import brentq
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.theory.logarithm import TINY, mean_logarithm
-from holdfast.theory.strengths import diagonal_entries, diagonalised, strength_atoms, with_restoring_force
+from holdfast.theory.strengths import diagonal_entries, diagonalised, possible, strength_atoms, with_restoring_force
 
 # The first of this many parts of a chain, in which the frame turns to its directions, is not counted.
 WARM_UP = 10
@@ -76,11 +74,10 @@ def exponents(environments: Environments, step_size: ArrayLike) -> np.ndarray:
         )
     eta = np.asarray(step_size, float)[..., None]
     if isinstance(diagonal, FiniteEnvironments):
-        met = np.asarray(diagonal.probabilities, float) > 0
-        strengths = diagonal_entries(diagonal.strengths)[met]
+        found = possible(diagonal)
         with np.errstate(divide="ignore"):
-            logarithms = np.log(np.abs(1 + eta[..., None] * strengths.T))
-        return logarithms @ np.asarray(diagonal.probabilities, float)[met]
+            logarithms = np.log(np.abs(1 + eta[..., None] * diagonal_entries(found.strengths).T))
+        return logarithms @ np.asarray(found.probabilities)
     centre = 1 + eta * diagonal_entries(diagonal.location)
     return mean_logarithm(diagonal.deviation, centre, eta * diagonal_entries(diagonal.scale))
 
@@ -136,7 +133,7 @@ def draw_strengths(environments: Environments, *, steps: int, chains: int, seed:
 
 
 def product_exponents(strengths: np.ndarray, step_size: float) -> tuple[Estimate, ...]:
-    """As `matrix_exponents`, of strengths drawn before, (steps, chains, r2, r2)."""
+    """As `matrix_exponents`, from strengths that were drawn before, (steps, chains, r2, r2)."""
     steps, chains, rank, _ = strengths.shape
     if steps < 2 or chains < 2:
         raise ValueError(f"steps and chains must be at least 2 for an interval, got {steps} and {chains}")
@@ -195,11 +192,9 @@ def stationary_shares(environments: Environments, step_size: float) -> np.ndarra
         return float(exponents(with_restoring_force(environments, share), step_size)[direction])
 
     shares = []
-    directions = range(environments.rank)
-    means = [
-        float(strengths @ weights) for strengths, weights in map(partial(strength_atoms, environments), directions)
-    ]
-    for direction, (exponent, mean) in enumerate(zip(exponents(environments, step_size), means, strict=True)):
+    for direction, exponent in enumerate(exponents(environments, step_size)):
+        strengths, weights = strength_atoms(environments, direction)
+        mean = float(strengths @ weights)
         if exponent <= 0:
             shares.append(0.0)
         elif mean <= 0 or growth(mean, direction) > 0:

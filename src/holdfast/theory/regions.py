@@ -1,4 +1,4 @@
-"""What a setting ends in: both signals, the invariant one only, nothing, or an unstable iteration."""
+"""The four ways a setting can end: both signals, the invariant one only, nothing, or an unstable iteration."""
 
 from enum import IntEnum
 

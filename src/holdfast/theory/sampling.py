@@ -1,4 +1,4 @@
-"""What finite batches add: the residual that sampling error sustains under HeteroSGD."""
+"""The effect of finite batches: the residual that sampling error sustains under HeteroSGD."""
 
 import numpy as np
 

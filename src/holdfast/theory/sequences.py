@@ -144,7 +144,7 @@ def step_size_window(bias: ArrayLike, heterogeneity: ArrayLike) -> tuple[np.ndar
     return 24 * (1 + size) / spread**2, 1 / (64 * (size + spread))
 
 
-def supermartingale_threshold(bias: ArrayLike, heterogeneity: ArrayLike, power: float = 2 / 3) -> np.ndarray:
+def supermartingale_threshold(bias: ArrayLike, heterogeneity: ArrayLike) -> np.ndarray:
     """The least step size at which the supermartingale factor is at most one, by bisection.
 
     The search ends at 24 / M2, the lower end of the window; that is the result where the factor still exceeds one.
@@ -153,6 +153,6 @@ def supermartingale_threshold(bias: ArrayLike, heterogeneity: ArrayLike, power: 
     low = np.zeros_like(high)
     for _ in range(60):
         middle = (low + high) / 2
-        above = supermartingale_factor(middle, bias, heterogeneity, power) > 1
+        above = supermartingale_factor(middle, bias, heterogeneity) > 1
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return high

@@ -34,14 +34,20 @@ def diagonalised(environments: Environments) -> Environments | None:
     return replace(environments, strengths=diagonal) if np.abs(rotated - diagonal).max() < 1e-6 * scale else None
 
 
+def possible(environments: FiniteEnvironments) -> FiniteEnvironments:
+    """The environments that have a positive probability, in double precision."""
+    weights = np.asarray(environments.probabilities, float)
+    return FiniteEnvironments(np.asarray(environments.strengths, float)[weights > 0], weights[weights > 0])
+
+
 def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """The strengths of one direction and their probabilities; a continuum as many equally likely quantiles."""
     diagonal = diagonalised(environments)
     if diagonal is None:
         raise ValueError("environments must have strength matrices that commute, got matrices that do not")
     if isinstance(diagonal, FiniteEnvironments):
-        weights = np.asarray(diagonal.probabilities, float)
-        return diagonal_entries(diagonal.strengths)[weights > 0, direction], weights[weights > 0]
+        found = possible(diagonal)
+        return diagonal_entries(found.strengths)[:, direction], np.asarray(found.probabilities)
     location, scale = diagonal_entries(diagonal.location)[direction], diagonal_entries(diagonal.scale)[direction]
     return location + scale * deviation_atoms(diagonal.deviation), np.full(ATOMS, 1 / ATOMS)
 
@@ -64,8 +70,7 @@ def extremes(environments: Environments) -> tuple[float, float]:
     They are attained by finitely many environments, and by a continuum with one location and scale in all directions.
     """
     if isinstance(environments, FiniteEnvironments):
-        met = np.asarray(environments.probabilities, float) > 0
-        values = np.linalg.eigvalsh(np.asarray(environments.strengths, float)[met])
+        values = np.linalg.eigvalsh(np.asarray(possible(environments).strengths))
         return float(values.min()), float(values.max())
     scale = np.abs(np.asarray(environments.scale, float))
     values = np.linalg.eigvalsh(np.asarray(environments.location, float))

@@ -95,19 +95,18 @@ def window_within(found: Limits, environments: Environments) -> Window:
     """The sharp window that follows from the limits of these environments."""
     low, high = found.washing_out
     if np.isnan(low):
-        return Window(np.nan, np.nan, why_never(environments))
+        return Window(np.nan, np.nan, _why_never(environments))
     ends = {
-        "above it the spurious exponent is positive again": high,
-        "above it the invariant signal is not held": found.invariant,
-        "above it some sequence of environments makes the iteration diverge": found.bounded,
+        "the spurious exponent is positive again": high,
+        "the invariant signal is not held": found.invariant,
+        "some sequence of environments makes the iteration diverge": found.bounded,
     }
-    sentence, end = min(ends.items(), key=lambda item: item[1])
-    lower = "below the lower end the spurious signal grows" if low > 0 else "the spurious signal dies at any small step"
+    reason, end = min(ends.items(), key=lambda item: item[1])
     if low >= end:
-        sentence = f"the spurious signal only dies out above {low:.4g}, and {sentence.replace('it', f'{end:.4g}', 1)}"
-        return Window(low, end, sentence)
+        return Window(low, end, f"the spurious signal only dies out above {low:.4g}, and above {end:.4g} {reason}")
+    lower = "below the lower end the spurious signal grows" if low > 0 else "the spurious signal dies at any small step"
     unsafe = "; the strengths have no bound, so runs may diverge at any step size" if np.isinf(found.bounded) else ""
-    return Window(low, end, f"{lower}; upper end: {sentence}{unsafe}")
+    return Window(low, end, f"{lower}; upper end: above it {reason}{unsafe}")
 
 
 def paper_window(environments: Environments) -> Window:
@@ -185,7 +184,7 @@ def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:
     return _bisect(washed_out, scanned[first - 1] if first else 0.0, scanned[first])
 
 
-def why_never(environments: Environments) -> str:
+def _why_never(environments: Environments) -> str:
     """The reason why no step size washes the spurious signal out."""
     least, largest = extremes(environments)
     identical = isinstance(environments, FiniteEnvironments) and not np.ptp(np.asarray(environments.strengths), 0).any()

@@ -14,7 +14,7 @@ MOST_ROWS, MOST_JUMPS = 20, 3
 
 
 def show_completion(summary: CompletionSummary) -> None:
-    """Print one row a run, with a small plot of s2 / s1, and what the runs have in common."""
+    """Print one row per run, with a small plot of s2 / s1, and what the runs have in common."""
     console, settings = Console(), summary.simulation.settings
     steps = int(summary.simulation.paths.steps[-1])
     table = Table(title=f"{settings.algorithm}, {steps:,} steps", title_justify="left")

@@ -21,7 +21,7 @@ def show_model(model: "TableModel") -> None:
 
 
 def show_advice(sentences: list[str], console: Console | None = None) -> None:
-    """Print sentences, one a line."""
+    """Print sentences, one per line."""
     console = console or Console()
     for sentence in sentences:
         console.print(f"- {sentence}", highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""What the comparison needs to know about a method."""
+"""The contract of a method in the comparison, and how estimators meet it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from holdfast.estimators.contract import EnvironmentEstimator
 
 
 class FittedMethod(NamedTuple):
-    """What a method learned.
+    """A method after its fit.
 
     Attributes:
         predict: (rows, features) -> (rows,), numbers or labels.

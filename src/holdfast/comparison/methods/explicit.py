@@ -55,12 +55,12 @@ def _fish(source: random.Random) -> dict[str, float]:
     return {**_rates(source), "meta_step_size": source.choice([0.05, 0.1, 0.5])}
 
 
-def draws(kind: type, draw: HyperParameters, count: int = DRAWS) -> list[InvarianceMethod]:
+def draws(kind: type, draw: HyperParameters) -> list[InvarianceMethod]:
     """The default and random hyper-parameters; where the published code draws them too, they are the same numbers.
 
     The published code seeds Python's generator with 1000 + the number of the draw, whatever the data.
     """
-    return [kind(), *(kind(**draw(random.Random(1000 + number))) for number in range(1, count))]
+    return [kind(), *(kind(**draw(random.Random(1000 + number))) for number in range(1, DRAWS))]
 
 
 def fit_tuned(kind: type, draw: HyperParameters, standardize: bool, data_set: Dataset, seed: int) -> FittedMethod:
@@ -112,7 +112,7 @@ def _method(name: str, title: str, kind: type, draw: HyperParameters, ranges: st
         f"{tuning}; features standardised" if standardize else f"{tuning}; features as they are",
         _BOTH,
         partial(fit_tuned, kind, draw, standardize),
-        "holdfast.comparison.methods.explicit",
+        __name__,
         # Elsewhere the features have one scale, or nearly, as they are.
         groups=("unit tests",) if standardize else None,
     )

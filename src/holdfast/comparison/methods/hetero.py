@@ -1,4 +1,4 @@
-"""The estimators of this library, with everything left to choose by themselves."""
+"""The estimators of this library, with all their settings chosen automatically."""
 
 from functools import partial
 
@@ -15,7 +15,6 @@ def _fit(rotation: bool, data: Dataset, seed: int) -> FittedMethod:
     return fitted._replace(choice=f"k={estimator.amplification_:g}, eta={estimator.step_size_:g}")
 
 
-_HERE = "holdfast.comparison.methods.hetero"
 HETERO = (
     ComparedMethod(
         "hetero",
@@ -23,7 +22,7 @@ HETERO = (
         "automatic choices, no validation rows used",
         ("regression", "classification"),
         partial(_fit, False),
-        _HERE,
+        __name__,
         ours=True,
     ),
     ComparedMethod(
@@ -32,7 +31,7 @@ HETERO = (
         "automatic choices, coordinates chosen too, no validation rows used",
         ("regression", "classification"),
         partial(_fit, True),
-        _HERE,
+        __name__,
         ours=True,
     ),
 )

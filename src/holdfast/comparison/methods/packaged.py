@@ -26,7 +26,6 @@ def _invariant_least_squares(data: Dataset, seed: int) -> FittedMethod:
     return fitted_estimator(InvariantLeastSquares(), data.train)
 
 
-_HERE = "holdfast.comparison.methods.packaged"
 PACKAGED = (
     ComparedMethod(
         "anchor",
@@ -34,7 +33,7 @@ PACKAGED = (
         "gamma 5, not tuned (package ivmodels)",
         ("regression",),
         _anchor,
-        _HERE,
+        __name__,
         ("ivmodels",),
     ),
     ComparedMethod(
@@ -43,7 +42,7 @@ PACKAGED = (
         "level 0.05, first 8 features on the path of the lasso, 5 with over 20 environments (package causalicp)",
         ("regression",),
         _causal,
-        _HERE,
+        __name__,
         ("causalicp",),
     ),
     ComparedMethod(
@@ -52,6 +51,6 @@ PACKAGED = (
         "penalty 20 as in its paper, all sets of features searched",
         ("regression",),
         _invariant_least_squares,
-        _HERE,
+        __name__,
     ),
 )

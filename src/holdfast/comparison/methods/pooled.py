@@ -31,7 +31,6 @@ def _oracle(data: Dataset, seed: int) -> FittedMethod:
     return fitted_estimator(kind, data.shortcut_free)
 
 
-_HERE = "holdfast.comparison.methods.pooled"
 POOLED = (
     ComparedMethod(
         "oracle",
@@ -39,16 +38,18 @@ POOLED = (
         "least squares or logistic regression on rows whose spurious features were permuted",
         ("regression", "classification"),
         _oracle,
-        _HERE,
+        __name__,
         oracle=True,
     ),
-    ComparedMethod("least_squares", "least squares", "pooled, nothing to tune", ("regression",), _least_squares, _HERE),
+    ComparedMethod(
+        "least_squares", "least squares", "pooled, nothing to tune", ("regression",), _least_squares, __name__
+    ),
     ComparedMethod(
         "regularized",
         "ridge, or logistic regression",
         "pooled; standardised for classification; regularisation chosen on validation rows among 13 values",
         ("regression", "classification"),
         _tuned,
-        _HERE,
+        __name__,
     ),
 )

@@ -59,7 +59,7 @@ def uniform_starts(count: int, features: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _MethodRun:
-    """What a run does, for one type of method.
+    """Makes one run of a method of one type.
 
     The type belongs to the key of the compile cache and not to the parameters: jax 0.10 takes registered dataclasses
     with equally many fields for equal, and would now and then run the program of another method.

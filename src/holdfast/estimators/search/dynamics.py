@@ -98,7 +98,7 @@ def squared_program(moments: StandardizedMoments, tolerance: float) -> Program:
     shared = {
         "data": SecondMoments(*data),
         "counts": _padded(moments.counts, e),
-        "weights": _padded(moments.counts / moments.counts.sum(), e),
+        "weights": _padded(moments.weights, e),
         "tolerance": np.float32(tolerance),
     }
     return Program(_squared_run, shared, dimension, environments)
@@ -107,15 +107,15 @@ def squared_program(moments: StandardizedMoments, tolerance: float) -> Program:
 def logistic_program(environments: Sequence[LogisticRows], tolerance: float, seed: int) -> Program:
     """Logistic regression, on rows drawn from each environment."""
     random = np.random.default_rng(seed)
-    some = [_some(rows, random) for rows in environments]
-    e, d = _rounded(len(some), 2), _rounded(len(some[0].columns), 8)
+    drawn = [_subsample(rows, random) for rows in environments]
+    e, d = _rounded(len(drawn), 2), _rounded(len(drawn[0].columns), 8)
     counts = np.array([rows.weights.sum() for rows in environments])
     shared = {
-        "data": logistic.padded(some, e, d, _rounded(max(len(rows.labels) for rows in some), 32)),
+        "data": logistic.padded(drawn, e, d, _rounded(max(len(rows.labels) for rows in drawn), 32)),
         "weights": _padded(counts / counts.sum(), e),
         "tolerance": np.float32(tolerance),
     }
-    return Program(_logistic_run, shared, len(some[0].columns), len(some))
+    return Program(_logistic_run, shared, len(drawn[0].columns), len(drawn))
 
 
 def wash(
@@ -202,7 +202,7 @@ def _padded(array: np.ndarray, *shape: int) -> np.ndarray:
     return out
 
 
-def _some(rows: LogisticRows, random: np.random.Generator) -> LogisticRows:
+def _subsample(rows: LogisticRows, random: np.random.Generator) -> LogisticRows:
     if len(rows.labels) <= ROWS_SEEN:
         return rows
     positions = np.sort(random.choice(len(rows.labels), ROWS_SEEN, replace=False))

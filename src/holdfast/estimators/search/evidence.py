@@ -1,4 +1,4 @@
-"""What a table says about the effects of its features in each environment, and how certain that is.
+"""The effects of the features of a table in each environment, and how certain they are.
 
 A loss enters the estimators only through `Evidence`: the squared loss sees the table as second moments, the logistic
 loss as rows.
@@ -140,7 +140,7 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
         moments: S_e, c_e and the mean squares of the response.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
     """
-    counts, weights, data = moments.counts, moments.counts / moments.counts.sum(), moments.moments
+    counts, weights, data = moments.counts, moments.weights, moments.moments
     second, cross = np.tensordot(weights, moments.second, 1), weights @ moments.cross
     square = float(weights @ moments.square)
 

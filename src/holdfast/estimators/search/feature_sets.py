@@ -42,6 +42,8 @@ class FeatureSetSearch:
     def __init__(self, evidence: Evidence, critical: float, significance: float):
         self.evidence, self.critical, self.significance = evidence, critical, significance
         self.rows = float(evidence.counts.sum())
+        # A feature pays for itself in the information criterion if it is this many standard errors from zero.
+        self.least_score = np.sqrt(np.log(max(self.rows, 2.0)))
         self.start = tolerant_slopes(evidence, evidence.solve(np.arange(0)))
         self.seen: dict[bytes, bool] = {}
         self.stable: list[tuple[float, np.ndarray, LinearModel]] = []
@@ -61,10 +63,10 @@ class FeatureSetSearch:
                 self.seen[members.tobytes()] = False
                 members = needed
                 continue
-            open_questions = self.evidence.information(fitted) >= LEAST_INFORMATION
-            slopes = tolerant_slopes(self.evidence, fitted) if open_questions else self.start
+            informative = self.evidence.information(fitted) >= LEAST_INFORMATION
+            slopes = tolerant_slopes(self.evidence, fitted) if informative else self.start
             equal = equality(self.evidence, fitted, columns).significance >= self.significance
-            accepted = equal and (open_questions or not self._excess(slopes, self.critical)[columns].any())
+            accepted = equal and (informative or not self._excess(slopes, self.critical)[columns].any())
             self.seen[members.tobytes()] = accepted
             if accepted:
                 self.stable.append((information_criterion(self.evidence, fitted, len(columns)), members, fitted))
@@ -82,16 +84,15 @@ class FeatureSetSearch:
 
     def _without_the_most_variable(self, members: np.ndarray, slopes: Slopes) -> np.ndarray:
         columns = np.flatnonzero(members)
-        variation = self._excess(slopes, 1e-9)[columns]  # increasing in T, since the critical value is next to nothing
-        count = max(1, int(REMOVED_SHARE * len(columns)))
+        variation = self._excess(slopes, 1e-9)[columns]  # rises with T, since the critical value is almost zero
         left = members.copy()
-        left[columns[np.argsort(-variation, kind="stable")[:count]]] = False
+        left[columns[_lowest(-variation)]] = False
         return left
 
     def _with_one_more(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
-        grows, ranks = self._growing(members, fitted)
+        grows, scores = self._growing(members, fitted)
         candidates = np.flatnonzero(grows)
-        for column in candidates[np.argsort(-ranks[candidates], kind="stable")]:
+        for column in candidates[np.argsort(-scores[candidates], kind="stable")]:
             more = members.copy()
             more[column] = True
             if self._equal(more):
@@ -109,12 +110,12 @@ class FeatureSetSearch:
         return equality(self.evidence, self.evidence.solve(columns), columns).significance >= self.significance
 
     def _growing(self, members: np.ndarray, fitted: LinearModel) -> tuple[np.ndarray, np.ndarray]:
-        """Features outside whose mean gradient would pay for them in the information criterion, and by how much."""
+        """Features outside whose mean gradient would pay for them in the information criterion, and all scores."""
         slopes = self.evidence.slopes(fitted)
         weights = self.evidence.weights[:, None]
         error = np.sqrt(np.maximum((weights**2 * slopes.variance).sum(0), 1e-300))
-        ranks = np.abs((weights * slopes.gradient).sum(0)) / error
-        return ~members & (ranks > np.sqrt(np.log(max(self.rows, 2.0)))), ranks
+        scores = np.abs((weights * slopes.gradient).sum(0)) / error
+        return ~members & (scores > self.least_score), scores
 
     def _without_the_idle(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
         """Leave out the weakest features that do not pay for themselves in the information criterion."""
@@ -125,9 +126,13 @@ class FeatureSetSearch:
         _, curvature, covariance = self.evidence.joint(fitted, columns)
         inverse = np.linalg.pinv((weights * curvature).sum(0), hermitian=True)
         errors = np.sqrt(np.maximum(np.diag(inverse @ (weights**2 * covariance).sum(0) @ inverse), 1e-300))
-        gains = np.abs(fitted.coefficients[columns]) / errors
-        count = max(1, int(REMOVED_SHARE * len(columns)))
-        least = np.argsort(gains, kind="stable")[:count]
+        scores = np.abs(fitted.coefficients[columns]) / errors
+        least = _lowest(scores)
         left = members.copy()
-        left[columns[least[gains[least] < np.sqrt(np.log(max(self.rows, 2.0)))]]] = False
+        left[columns[least[scores[least] < self.least_score]]] = False
         return left
+
+
+def _lowest(values: np.ndarray) -> np.ndarray:
+    """The positions of the lowest values: one, or `REMOVED_SHARE` of a large set."""
+    return np.argsort(values, kind="stable")[: max(1, int(REMOVED_SHARE * len(values)))]

@@ -1,10 +1,9 @@
 """Invariant matrices from a table of measurement matrices: the washing-out for P = U U^T - V V^T.
 
 The response is <X, A* + A(e)> for a measurement matrix X, and features of the table are the entries of X. Steps are
-those of `holdfast.algorithms.factored` with gradients amplified as on tables. No coordinates are
-given: heterogeneity picks the directions itself, and what survives is the span of the leading eigenvectors of P. Within
-it the matrix is fitted by pooled least squares, and the effects are compared between environments by the same test as
-those of features.
+those of `holdfast.algorithms.factored` with gradients amplified as on tables. No coordinates are given: heterogeneity
+picks the directions itself, and the span of the leading eigenvectors of P survives. Within it the matrix is fitted by
+pooled least squares, and the effects are compared between environments by the same test as those of features.
 """
 
 from typing import Any, NamedTuple
@@ -96,9 +95,8 @@ def fit_matrix(
         orders: random orders of the environments whose runs are reported.
         seed: of the orders.
     """
-    weights = known.counts / known.counts.sum()
-    candidates = _candidates(known, weights)
-    runs = _wash(known, weights, dimension, candidates, SCAN_ORDERS, seed)
+    candidates = _candidates(known)
+    runs = _wash(known, dimension, candidates, SCAN_ORDERS, seed)
     best: tuple[float, np.ndarray, LinearModel] | None = None
     for finals in runs:
         for matrix in finals:
@@ -118,7 +116,7 @@ def fit_matrix(
     # of all candidates, the one whose runs themselves end nearest to this matrix
     matrix = _lifted(span, fitted)
     nearest = candidates[int(np.argmin([np.mean(np.square(finals - matrix)) for finals in runs]))]
-    finals = _wash(known, weights, dimension, [nearest], orders, seed + 1)[0]
+    finals = _wash(known, dimension, [nearest], orders, seed + 1)[0]
     return _described(known, labels, nearest, span, fitted, finals, tolerance)
 
 
@@ -136,9 +134,9 @@ def _within(known: StandardizedMoments, span: np.ndarray, tolerance: float) -> t
     return evidence, evidence.solve(np.arange(evidence.dimension))
 
 
-def _candidates(known: StandardizedMoments, weights: np.ndarray) -> list[WashSettings]:
+def _candidates(known: StandardizedMoments) -> list[WashSettings]:
     """Step sizes and amplifications, from the strengths at which directions of the pooled gradient would die."""
-    gradients = unpack_symmetric(-known.cross)
+    gradients, weights = unpack_symmetric(-known.cross), known.weights
     mean = np.tensordot(weights, gradients, 1)
     differences = gradients - mean
     largest = float(np.abs(np.linalg.eigvalsh(differences)).max())
@@ -157,17 +155,12 @@ def _candidates(known: StandardizedMoments, weights: np.ndarray) -> list[WashSet
 
 
 def _wash(
-    known: StandardizedMoments,
-    weights: np.ndarray,
-    dimension: int,
-    candidates: list[WashSettings],
-    orders: int,
-    seed: int,
+    known: StandardizedMoments, dimension: int, candidates: list[WashSettings], orders: int, seed: int
 ) -> list[np.ndarray]:
     """For each candidate (orders, dimension, dimension): where P ends up."""
     shared = {
         "data": SecondMoments(*(part.astype(np.float32) for part in known.moments)),
-        "weights": weights.astype(np.float32),
+        "weights": known.weights.astype(np.float32),
         "shape": np.zeros(dimension, np.float32),
     }
     settings = [{"step_size": each.step_size, "amplification": each.amplification} for each in candidates]
@@ -206,14 +199,14 @@ def _described(
 ) -> MatrixFit:
     """The fit with its directions, their effects and their stability; `finals` is where runs at `settings` ended."""
     dimension, rank = span.shape
-    weights = known.counts / known.counts.sum()
+    weights = known.weights
     matrix = _lifted(span, fitted)
     slopes = squared.gradient(known.moments, pack_symmetric(matrix))
     differences = unpack_symmetric(slopes - weights @ slopes)
     # outside of the selected span, the directions in which environments differ most
     outside = np.eye(dimension) - span @ span.T
-    restless = outside @ np.einsum("e,eij,ekj->ik", weights, differences, differences) @ outside
-    complement = np.linalg.eigh(restless + 1e-9 * outside)[1][:, ::-1][:, : dimension - rank]
+    variation = outside @ np.einsum("e,eij,ekj->ik", weights, differences, differences) @ outside
+    complement = np.linalg.eigh(variation + 1e-9 * outside)[1][:, ::-1][:, : dimension - rank]
     inside = span @ np.linalg.eigh(span.T @ matrix @ span)[1] if rank else span
     directions = np.column_stack([inside, complement])
     evidence = squared_evidence(

@@ -53,7 +53,7 @@ class SearchSettings(NamedTuple):
 
 
 class Washout(NamedTuple):
-    """What is left, and why.
+    """The features that are left, and why.
 
     Attributes:
         selected: (features,), the features that survive.

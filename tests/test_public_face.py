@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -74,10 +75,13 @@ def test_every_public_name_loads_and_is_documented(name):
     assert getattr(holdfast, name).__doc__
 
 
-def _explained(path: Path) -> set[str]:
-    """The constants of a file that have a text below them."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    pairs = [(first, second.value) for first, second in pairwise(body) if isinstance(second, ast.Expr)]
+@cache
+def _explained() -> set[str]:
+    """The constants of the package that have a text below them."""
+    files = Path(holdfast.__file__).parent.rglob("*.py")
+    bodies = [ast.parse(path.read_text(encoding="utf-8")).body for path in files]
+    both = [pair for body in bodies for pair in pairwise(body)]
+    pairs = [(first, second.value) for first, second in both if isinstance(second, ast.Expr)]
     texts = [first for first, value in pairs if isinstance(value, ast.Constant) and isinstance(value.value, str)]
     targets = [each for node in texts for each in getattr(node, "targets", [getattr(node, "target", None)])]
     return {each.id for each in targets if isinstance(each, ast.Name)}
@@ -93,9 +97,6 @@ def test_a_subpackage_shows_its_public_names_and_no_others(face):
 def test_every_public_name_is_explained_with_an_example_that_runs(face):
     """Classes and functions have a docstring of their own, constants a text below them."""
     module = importlib.import_module(face)
-    path = Path(module.__file__)
-    files = path.parent.rglob("*.py") if path.name == "__init__.py" else [path]
-    constants = set().union(*map(_explained, files))
     missing = []
     for name in module.__all__:
         value = getattr(module, name)
@@ -107,7 +108,7 @@ def test_every_public_name_is_explained_with_an_example_that_runs(face):
             own = [each for each in vars(value).values() if getattr(each, "__module__", "") == value.__name__]
             public = [each for each in own if not each.__name__.startswith("_")]
             missing += [f"{name}.{each.__name__}: example" for each in public if ">>>" not in (each.__doc__ or "")]
-        elif name not in constants:
+        elif name not in _explained():
             missing.append(f"{name}: text")
     assert not missing
 

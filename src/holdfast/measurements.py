@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.ensembles import Ensemble
 from holdfast.environments import FiniteEnvironments
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 __all__ = ["FixedDataSet", "collect", "fixed_data_set"]
 __dir__ = __all__.copy

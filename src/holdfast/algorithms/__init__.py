@@ -1,6 +1,5 @@
 """Algorithms: pure functions init and step; see `holdfast.core.Algorithm`."""
 
-from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, factored, sampled
+from holdfast.core.names import lazy_names
 
-__all__ = ["AlgorithmMaker", "Factors", "Gradient", "factored", "sampled"]
-__dir__ = __all__.copy
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -55,6 +55,15 @@ def shrinkage(
         init_scale: alpha.
         trace: how tau is computed.
         dtype: of the factor.
+
+    Example, with exact gradients for the target P = I the step on a small factor is 1 - 2 eta W, up to eta^2:
+        >>> def gradient(key, fitted, step):
+        ...     w = fitted - jnp.eye(2)
+        ...     return RankOneGradient(2 * w + jnp.trace(w) * jnp.eye(2), jnp.asarray(2.0), jnp.eye(2))
+        >>> algorithm = shrinkage(gradient, 2, step_size=0.001, init_scale=0.1)
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
+        >>> round(float(state.positive[0, 0]), 4), round(0.1 * (1 + 2 * 0.001 * 0.99), 4)
+        (0.1002, 0.1002)
     """
 
     def init() -> Factors:

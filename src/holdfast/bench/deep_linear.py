@@ -14,7 +14,7 @@ import numpy as np
 from holdfast.bench.timing import best
 from holdfast.completion.training import starts, train
 from holdfast.core.run import available_workers
-from holdfast.problems import two_by_two
+from holdfast.problems.matrix_completion import two_by_two
 
 EPSILON, STEP_SIZE, RIDGE, DEPTH, SEEDS = 0.25, 0.1, 0.02, 3, 64
 WIDTHS = (2, 6)

@@ -17,7 +17,7 @@ from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import two_point
 from holdfast.measurements import collect
 from holdfast.oracles.quadratic import BLOCK_NUMBERS
-from holdfast.problems import MatrixSensing, matrix_sensing
+from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing
 from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute, slab_size

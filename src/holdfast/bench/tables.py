@@ -21,7 +21,7 @@ def against_least_squares(quick: bool) -> dict[str, float]:
     """Seconds of both fits and their ratio; compiled programs are warm."""
     from sklearn.linear_model import LinearRegression
 
-    from holdfast.estimators import HeteroRegressor
+    from holdfast.estimators.regressor import HeteroRegressor
 
     x, y, codes = large_table(50_000 if quick else 1_000_000)
     pooled = best(lambda: LinearRegression().fit(x, y), repeats=2)

@@ -5,17 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.comparison.measures import Measure
-from holdfast.datasets import (
-    LINEAR_UNIT_TESTS,
-    REAL_TABLES,
-    TOY_SETTINGS,
-    Dataset,
-    Kind,
-    linear_unit_test,
-    real_dataset,
-    structural_dataset,
-    toy_dataset,
-)
+from holdfast.datasets.linear_unit_tests import LINEAR_UNIT_TESTS, linear_unit_test
+from holdfast.datasets.real import REAL_TABLES, real_dataset
+from holdfast.datasets.splits import Dataset, Kind
+from holdfast.datasets.structural import structural_dataset
+from holdfast.datasets.toy import TOY_SETTINGS, toy_dataset
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from holdfast.completion.names import ALGORITHMS, PROBLEMS, AlgorithmName
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
-from holdfast.problems import MatrixCompletion
 from holdfast.problems.deep_linear_network import LayerGradient
+from holdfast.problems.matrix_completion import MatrixCompletion
 
 # A step on small layers costs little more than launching its kernels, so many runs share a launch. But XLA splits a
 # kernel of more entries than this among threads, which costs more than it gains.

@@ -11,7 +11,7 @@ from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.dynamics import logistic_program
 from holdfast.estimators.search.evidence import logistic_evidence
-from holdfast.losses import LogisticRows
+from holdfast.losses.logistic import LogisticRows
 
 
 class HeteroClassifier(BinaryClassifier):

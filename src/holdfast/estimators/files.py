@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
-from holdfast.estimators.baselines import PooledClassifier, PooledRegressor
+from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor

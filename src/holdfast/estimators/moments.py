@@ -6,7 +6,7 @@ import numpy as np
 
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.scaling import is_constant
-from holdfast.losses import SecondMoments
+from holdfast.losses.squared import SecondMoments
 
 # Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
 CHUNK_ROWS = 16_384

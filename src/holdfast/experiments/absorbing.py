@@ -13,7 +13,7 @@ from holdfast.core.statistics import proportion
 from holdfast.experiments.jumps import DEPTH, EPSILON, network_starts
 from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.problems import MatrixCompletion, two_by_two
+from holdfast.problems.matrix_completion import MatrixCompletion, two_by_two
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 from holdfast.theory.absorbing import (

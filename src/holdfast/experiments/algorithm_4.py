@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast import batching
-from holdfast.algorithms import sampled
+from holdfast.algorithms.factored import sampled
 from holdfast.algorithms.shrinkage import estimated_trace, known_trace, no_shrinkage, operator_norm, shrinkage
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress
@@ -21,7 +21,7 @@ from holdfast.experiments.names import TITLES
 from holdfast.oracles.quadratic import rank_one
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 from holdfast.problems.quadratic_network import quadratic_network
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment

@@ -15,7 +15,7 @@ from holdfast.experiments.jumps import EPSILON, jump_rate, network_starts, waite
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_survival
-from holdfast.problems import two_by_two
+from holdfast.problems.matrix_completion import two_by_two
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 

@@ -11,16 +11,16 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast import environments
-from holdfast.algorithms import factored, sampled
+from holdfast.algorithms.factored import factored, sampled
 from holdfast.batching import hetero
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, Run, run
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
 from holdfast.environments import Environments
 from holdfast.experiments.names import TITLES
-from holdfast.oracles import population
+from holdfast.oracles.population import population
 from holdfast.plots import legend_below, new_figure
-from holdfast.problems import matrix_sensing
+from holdfast.problems.matrix_sensing import matrix_sensing
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings

@@ -16,7 +16,7 @@ from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast.theory import two_point_exponent, two_point_threshold
+from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 
 LEFT_OPEN = (
     "The number of seeds.",

@@ -17,7 +17,7 @@ from holdfast.plots.signals import draw_signals, quantile_table
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast.theory import two_point_exponent
+from holdfast.theory.lyapunov import two_point_exponent
 
 LEFT_OPEN = (
     "How long each step size runs: 10/eta steps here, so that the invariant signal always reaches the same stage.",

@@ -16,7 +16,7 @@ from holdfast.core.statistics import Estimate, proportion
 from holdfast.experiments.jumps import DEPTH, EPSILON, RIDGE, STEP_SIZE, WIDTH, jump_rate, network_starts, waiting_times
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
-from holdfast.problems import two_by_two
+from holdfast.problems.matrix_completion import two_by_two
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 

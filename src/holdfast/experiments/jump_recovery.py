@@ -13,8 +13,7 @@ from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
 from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.problems import MatrixCompletion
-from holdfast.problems.matrix_completion import hidden_block
+from holdfast.problems.matrix_completion import MatrixCompletion, hidden_block
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 

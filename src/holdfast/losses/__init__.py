@@ -1,9 +1,5 @@
 """Losses of linear models in each environment: risk, gradient, curvature and variance, for NumPy and jax arrays."""
 
-from holdfast.losses import logistic, squared
-from holdfast.losses.logistic import LogisticRows
-from holdfast.losses.slopes import Slopes
-from holdfast.losses.squared import SecondMoments
+from holdfast.core.names import lazy_names
 
-__all__ = ["LogisticRows", "SecondMoments", "Slopes", "logistic", "squared"]
-__dir__ = __all__.copy
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

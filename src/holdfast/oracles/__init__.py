@@ -6,11 +6,6 @@
 set; its batch is a weight for each row. `completion` has the gradients of matrix completion by a deep network.
 """
 
-from holdfast.oracles.base import Oracle, OracleMaker
-from holdfast.oracles.data import fixed, online
-from holdfast.oracles.law import law
-from holdfast.oracles.population import population
-from holdfast.oracles.quadratic import RankOneGradient, rank_one
+from holdfast.core.names import lazy_names
 
-__all__ = ["Oracle", "OracleMaker", "RankOneGradient", "fixed", "law", "online", "population", "rank_one"]
-__dir__ = __all__.copy
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 
 from holdfast.batching import Batch
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 Oracle = Callable[[jax.Array, jax.Array, Batch], jax.Array]
 """(key, fitted matrix P, batch) -> gradient matrix G."""

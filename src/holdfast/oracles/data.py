@@ -11,7 +11,7 @@ from holdfast.core.randomness import standard_normals
 from holdfast.ensembles import Ensemble, symmetric_gaussian
 from holdfast.measurements import FixedDataSet
 from holdfast.oracles.base import Oracle
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 # Fresh measurements are drawn, used twice and discarded: a block of them should stay in the cache of one core.
 BLOCK_BYTES = 2**20

@@ -23,7 +23,7 @@ from holdfast.batching import Batch
 from holdfast.core.randomness import CHI_SQUARE_NORMALS, chi_squares, several_normals
 from holdfast.ensembles import Ensemble, symmetric_gaussian
 from holdfast.oracles.base import Oracle
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 
 class _Frame(NamedTuple):

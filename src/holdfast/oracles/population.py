@@ -4,7 +4,7 @@ import jax
 
 from holdfast.batching import Batch
 from holdfast.oracles.base import Oracle
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 
 def population(problem: MatrixSensing) -> Oracle:

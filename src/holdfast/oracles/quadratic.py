@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from holdfast.batching import Batch
 from holdfast.core.randomness import standard_normals
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 # Samples are drawn, used twice and discarded: a block of them should stay in the cache of one core. Counted in numbers,
 # not bytes, because the samples depend on the blocks, and float64 should see those of float32.

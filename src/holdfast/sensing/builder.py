@@ -12,15 +12,15 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast import batching, oracles
-from holdfast.algorithms import AlgorithmMaker, Factors, Gradient, sampled
+from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, sampled
 from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
 from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
 from holdfast.core.validation import require
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law
 from holdfast.measurements import FixedDataSet
-from holdfast.oracles import Oracle, OracleMaker
-from holdfast.problems import MatrixSensing, matrix_sensing
+from holdfast.oracles.base import Oracle, OracleMaker
+from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing
 from holdfast.sensing.names import BATCHINGS, ENSEMBLES, LAWS, ORACLES, PARAMETERISATIONS
 from holdfast.sensing.settings import SWEPT, Settings
 from holdfast.sensing.signals import MEANINGS, signals

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from holdfast.algorithms import Factors
-from holdfast.problems import MatrixSensing
+from holdfast.algorithms.factored import Factors
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 # Phase 1 ends when the slowest invariant direction passes this size (Lemma 5 and Theorem 4 of the paper).
 PHASE_BOUNDARY = 1 / 3

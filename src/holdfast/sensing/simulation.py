@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.algorithms import AlgorithmMaker
+from holdfast.algorithms.factored import AlgorithmMaker
 from holdfast.batching import BatchingMaker
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, run
 from holdfast.environments import Environments, Law
 from holdfast.measurements import collect
-from holdfast.oracles import OracleMaker
+from holdfast.oracles.base import OracleMaker
 from holdfast.sensing.builder import Parts, SensingBuilder, Shared
 from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.settings import SWEPT, Settings

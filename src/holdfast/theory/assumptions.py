@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 from holdfast.theory.isometry import error_tensor, isometry_constant
 from holdfast.theory.strengths import deviation_bounds, diagonal_entries, possible
 

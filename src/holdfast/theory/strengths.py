@@ -9,7 +9,7 @@ from holdfast.core.names import readable
 from holdfast.core.validation import require
 from holdfast.deviations import Deviation
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments
-from holdfast.problems import MatrixSensing
+from holdfast.problems.matrix_sensing import MatrixSensing
 
 # The continuum is replaced by this many equally likely strengths where no closed form is used.
 ATOMS = 2**12

@@ -16,7 +16,9 @@ import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
 from holdfast.core.algorithm import Algorithm
-from holdfast.losses import LogisticRows, SecondMoments, logistic, squared
+from holdfast.losses import logistic, squared
+from holdfast.losses.logistic import LogisticRows
+from holdfast.losses.squared import SecondMoments
 
 
 class Risks(NamedTuple):

@@ -37,7 +37,8 @@ class CompareArguments:
 
 def execute(arguments: CompareArguments) -> int:
     """Compare, print and write, or name what can be compared."""
-    from holdfast.comparison import METHODS, PUBLIC_TESTS
+    from holdfast.comparison.methods import METHODS
+    from holdfast.comparison.public_tests import PUBLIC_TESTS
 
     if arguments.list:
         for test in PUBLIC_TESTS.values():
@@ -50,7 +51,9 @@ def execute(arguments: CompareArguments) -> int:
 
     from holdfast.cli import terminal
     from holdfast.cli.terminal.comparison import show_comparison
-    from holdfast.comparison import compare, summarize, to_html, to_json, to_markdown
+    from holdfast.comparison.rendering import to_html, to_json, to_markdown
+    from holdfast.comparison.runner import compare
+    from holdfast.comparison.summary import summarize
 
     with terminal.progress("comparing") as progress:
         comparison = compare(

@@ -6,15 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from holdfast.algorithms.invariance import (
-    AgreementMask,
-    AverageRisk,
-    Fish,
-    InvarianceMethod,
-    InvariantRiskMinimization,
-    RiskExtrapolation,
-    WorstGroup,
-)
+from holdfast.algorithms.invariance.and_mask import AgreementMask
+from holdfast.algorithms.invariance.average_risk import AverageRisk
+from holdfast.algorithms.invariance.base import InvarianceMethod
+from holdfast.algorithms.invariance.fish import Fish
+from holdfast.algorithms.invariance.group_dro import WorstGroup
+from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
+from holdfast.algorithms.invariance.vrex import RiskExtrapolation
 from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, best_on_validation
 from holdfast.datasets.splits import Dataset, Kind
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts

@@ -6,14 +6,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from holdfast.algorithms.invariance import InvarianceMethod, InvariantRiskMinimization
+from holdfast.algorithms.invariance.base import InvarianceMethod
+from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
 from holdfast.estimators.contract import BinaryClassifier, LinearRegressor, two_classes
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.scaling import own_units, standard_units
-from holdfast.losses import LogisticRows, SecondMoments
-from holdfast.losses.logistic import rows_with_intercept
-from holdfast.losses.squared import second_moments
+from holdfast.losses.logistic import LogisticRows, rows_with_intercept
+from holdfast.losses.squared import SecondMoments, second_moments
 
 
 class ExplicitRegressor(LinearRegressor):

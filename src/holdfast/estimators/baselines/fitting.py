@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.algorithms.invariance import InvarianceMethod, logistic_risks, squared_risks
+from holdfast.algorithms.invariance.base import InvarianceMethod, logistic_risks, squared_risks
 from holdfast.core.run import Run, run
-from holdfast.losses import LogisticRows, SecondMoments
+from holdfast.losses.logistic import LogisticRows
+from holdfast.losses.squared import SecondMoments
 
 
 def fit_side_by_side(

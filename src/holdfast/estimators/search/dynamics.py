@@ -10,8 +10,10 @@ import numpy as np
 from holdfast.algorithms.hadamard import Hadamard, hadamard
 from holdfast.core.run import Run, RunBuilder, run
 from holdfast.estimators.moments import StandardizedMoments
-from holdfast.losses import LogisticRows, SecondMoments, Slopes, logistic, squared
-from holdfast.losses.slopes import tolerant
+from holdfast.losses import logistic, squared
+from holdfast.losses.logistic import LogisticRows
+from holdfast.losses.slopes import Slopes, tolerant
+from holdfast.losses.squared import SecondMoments
 
 # The start is small, so that what does not grow counts for nothing, but not so small that growing takes most of a run.
 INIT_SCALE = 0.03

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.losses import Slopes
+from holdfast.losses.slopes import Slopes
 
 # An environment hardly measures an effect if its standard error is this many times the median one: the environment has
 # few rows, or the feature hardly moves in it.

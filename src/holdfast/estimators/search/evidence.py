@@ -11,8 +11,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from holdfast.estimators.moments import StandardizedMoments
-from holdfast.losses import LogisticRows, Slopes, logistic, squared
-from holdfast.losses.slopes import tolerant
+from holdfast.losses import logistic, squared
+from holdfast.losses.logistic import LogisticRows
+from holdfast.losses.slopes import Slopes, tolerant
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
 NEGLIGIBLE = 1e-9

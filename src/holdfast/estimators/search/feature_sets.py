@@ -17,7 +17,7 @@ from holdfast.estimators.search.evidence import (
     information_criterion,
     tolerant_slopes,
 )
-from holdfast.losses import Slopes
+from holdfast.losses.slopes import Slopes
 
 # A classifier that is this sure of all rows leaves too little for a test of its effects.
 LEAST_INFORMATION = 0.01

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from jax.typing import ArrayLike
 
-from holdfast.algorithms import Factors, factored
+from holdfast.algorithms.factored import Factors, factored
 from holdfast.algorithms.hadamard import amplify
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
 from holdfast.core.run import Run
@@ -32,7 +32,8 @@ from holdfast.estimators.search.evidence import (
     squared_evidence,
 )
 from holdfast.estimators.search.washout import LARGEST_CHANGE, LARGEST_STEP
-from holdfast.losses import SecondMoments, squared
+from holdfast.losses import squared
+from holdfast.losses.squared import SecondMoments
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STEPS = 1500

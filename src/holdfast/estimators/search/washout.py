@@ -22,7 +22,7 @@ from holdfast.algorithms.hadamard import amplified, excess_share
 from holdfast.estimators.search.dynamics import CoefficientPaths, Program, WashSettings, wash
 from holdfast.estimators.search.evidence import Equality, Evidence, LinearModel, equality, tolerant_slopes
 from holdfast.estimators.search.feature_sets import FeatureSetSearch
-from holdfast.losses import Slopes
+from holdfast.losses.slopes import Slopes
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STRENGTHS = 6  # tried, spaced geometrically

@@ -1,0 +1,15 @@
+from .methods import METHODS as METHODS
+from .methods import ComparedMethod as ComparedMethod
+from .methods import FittedMethod as FittedMethod
+from .methods import fitted_estimator as fitted_estimator
+from .public_tests import PUBLIC_TESTS as PUBLIC_TESTS
+from .public_tests import Group as Group
+from .public_tests import PublicTest as PublicTest
+from .rendering import to_html as to_html
+from .rendering import to_json as to_json
+from .rendering import to_markdown as to_markdown
+from .results import Comparison as Comparison
+from .results import Ranking as Ranking
+from .runner import compare as compare
+from .summary import ComparisonSummary as ComparisonSummary
+from .summary import summarize as summarize

@@ -1,0 +1,16 @@
+from .linear_unit_tests import LINEAR_UNIT_TESTS as LINEAR_UNIT_TESTS
+from .linear_unit_tests import linear_unit_test as linear_unit_test
+from .real import REAL_TABLES as REAL_TABLES
+from .real import RealTable as RealTable
+from .real import held_out_groups as held_out_groups
+from .real import real_dataset as real_dataset
+from .splits import Dataset as Dataset
+from .splits import Kind as Kind
+from .splits import Split as Split
+from .splits import permute_within as permute_within
+from .splits import stack as stack
+from .structural import StructuralModel as StructuralModel
+from .structural import random_structural_model as random_structural_model
+from .structural import structural_dataset as structural_dataset
+from .toy import TOY_SETTINGS as TOY_SETTINGS
+from .toy import toy_dataset as toy_dataset

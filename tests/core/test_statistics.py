@@ -17,9 +17,7 @@ def test_median_interval_covers_as_promised(count):
 def test_too_few_values_have_no_interval():
     with pytest.raises(ValueError, match="at least 6 values, got 5"):
         median(np.arange(5))
-    with pytest.raises(ValueError, match="99% interval of a median needs at least 8 values, got 7"):
-        median(np.arange(7), confidence=0.99)
-    assert median(np.arange(8), confidence=0.99).low == 0
+    assert median(np.arange(6)).low == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import xarray as xr
 from jax.typing import ArrayLike, DTypeLike
 
 import holdfast as hf
-from holdfast.algorithms import Algorithm, Factors, Gradient, factored
+from holdfast.algorithms import Factors, Gradient, factored
+from holdfast.core import Algorithm
 
 SETTINGS = hf.Settings(dimension=8, batch_size=500, steps=60, seeds=3, init_scale=0.01, dtype="float64")
 SWEEP = {"momentum": [0.0, 0.3, 0.6], "lookahead": [0.0, 1.0]}
@@ -18,8 +19,7 @@ State = tuple[jax.Array, jax.Array]
 
 
 def with_momentum(gradient: Gradient, dimension: int, step_size: ArrayLike, init_scale: ArrayLike, *,
-                  dtype: DTypeLike | None = None, momentum: ArrayLike = 0.0, lookahead: ArrayLike = 0.0
-                  ) -> Algorithm:  # fmt: skip
+                  dtype: DTypeLike | None, momentum: ArrayLike = 0.0, lookahead: ArrayLike = 0.0) -> Algorithm:  # fmt: skip
     """Take the gradient at U + lookahead * momentum * velocity: 0 is the heavy ball, 1 is Nesterov's form."""
 
     def init() -> State:

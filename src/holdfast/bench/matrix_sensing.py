@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast import oracles
 from holdfast.batching import Batch, hetero
 from holdfast.bench.timing import best, on_all_cores, product_rate, read_rate
 from holdfast.core.linear_algebra import orthonormal_frame
@@ -16,7 +15,8 @@ from holdfast.core.run import available_workers
 from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import two_point
 from holdfast.measurements import collect
-from holdfast.oracles.quadratic import BLOCK_NUMBERS
+from holdfast.oracles.data import fixed
+from holdfast.oracles.quadratic import BLOCK_NUMBERS, rank_one
 from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing
 from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.settings import Settings
@@ -145,7 +145,7 @@ def _draw_seconds(dimension: int, count: int) -> float:
 
 
 def _quadratic_seconds(problem: MatrixSensing, batch: Batch, count: int) -> float:
-    gradient = jax.jit(lambda key: oracles.rank_one(problem, count)(key, problem.invariant_matrix, batch).gradient)
+    gradient = jax.jit(lambda key: rank_one(problem, count)(key, problem.invariant_matrix, batch).gradient)
     return best(on_all_cores(lambda: jax.block_until_ready(gradient(jax.random.key(1))))) / available_workers()
 
 
@@ -155,7 +155,7 @@ def fixed_data(quick: bool) -> dict[str, float]:
     problem = matrix_sensing(orthonormal_frame(100, 2).astype(np.float32), 1, two_point(1.0, 6.0))
     data = collect(problem, symmetric_gaussian, count)
     gradient = jax.jit(
-        lambda data, fitted, weights: oracles.fixed(data, symmetric_gaussian)(jax.random.key(0), fitted, weights)
+        lambda data, fitted, weights: fixed(data, symmetric_gaussian)(jax.random.key(0), fitted, weights)
     )
     one = np.asarray(data.environment == 0, np.float32) / count
     fitted = np.asarray(problem.invariant_matrix)

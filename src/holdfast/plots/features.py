@@ -34,7 +34,7 @@ def draw_effects(estimator: Any) -> Figure:
         >>> rows = toy_dataset(1.0, 0.5, seed=0, samples=200).train
         >>> model = HeteroRegressor().fit(rows.inputs, rows.targets, environments=rows.environments)
         >>> draw_effects(model).axes[0].get_title()
-        'Effect of each feature, one mark an environment'
+        'Effect of each feature, one mark per environment'
     """
     effects, verdicts, names = _standardised(estimator)
     figure = Figure(figsize=(7.2, 1.4 + 0.3 * len(names)))

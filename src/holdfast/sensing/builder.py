@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast import batching, oracles
+from holdfast import batching
 from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, sampled
 from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
 from holdfast.core.algorithm import Algorithm, State
@@ -20,6 +20,7 @@ from holdfast.core.validation import require
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law
 from holdfast.measurements import FixedDataSet
 from holdfast.oracles.base import Oracle, OracleMaker
+from holdfast.oracles.data import fixed
 from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing
 from holdfast.sensing.names import BATCHINGS, ENSEMBLES, LAWS, ORACLES, PARAMETERISATIONS
 from holdfast.sensing.settings import SWEPT, Settings
@@ -196,7 +197,7 @@ class SensingBuilder:
     def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters) -> Gradient:
         if shared.data is not None:
             ensemble = ENSEMBLES[self.structure.ensemble].load()
-            return sampled(self.rows(shared.data), oracles.fixed(shared.data, ensemble))
+            return sampled(self.rows(shared.data), fixed(shared.data, ensemble))
         return sampled(self._batching(problem, parameters), self._oracle(problem, parameters))
 
     def _batching(self, problem: MatrixSensing, parameters: Parameters) -> Batching:

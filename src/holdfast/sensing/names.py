@@ -19,9 +19,9 @@ BATCHINGS = {
 """Batchings, of the form `holdfast.batching.BatchingMaker`."""
 
 ORACLES = {
-    "law": Named("holdfast.oracles:law", "from its exact law"),
-    "data": Named("holdfast.oracles:online", "from explicit measurements"),
-    "population": Named("holdfast.oracles:population", "without sampling error"),
+    "law": Named("holdfast.oracles.law:law", "from its exact law"),
+    "data": Named("holdfast.oracles.data:online", "from explicit measurements"),
+    "population": Named("holdfast.oracles.population:population", "without sampling error"),
 }
 """Oracles, of the form `holdfast.oracles.base.Oracle` once they are given a problem."""
 

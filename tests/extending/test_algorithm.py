@@ -19,7 +19,7 @@ State = tuple[jax.Array, jax.Array]
 
 
 def with_momentum(gradient: Gradient, dimension: int, step_size: ArrayLike, init_scale: ArrayLike, *,
-                  dtype: DTypeLike | None, momentum: ArrayLike = 0.0, lookahead: ArrayLike = 0.0) -> Algorithm:  # fmt: skip
+        dtype: DTypeLike | None, momentum: ArrayLike = 0.0, lookahead: ArrayLike = 0.0) -> Algorithm:  # fmt: skip
     """Take the gradient at U + lookahead * momentum * velocity: 0 is the heavy ball, 1 is Nesterov's form."""
 
     def init() -> State:

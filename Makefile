@@ -26,6 +26,7 @@ lint: $(STAMP)  ## style, types and layers
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy tests/extending
 	$(VENV)/bin/lint-imports
 
 bench: $(STAMP)  ## speed against the limits of this machine; writes results/bench.json

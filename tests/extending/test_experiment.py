@@ -25,7 +25,7 @@ def in_blocks(environments, batch_size, *, length):
 
 
 TURNS, BLOCKS = partial(in_blocks, length=1), partial(in_blocks, length=20)
-ORDERS = {"random": hf.batching.hetero, "in turn": TURNS, "in blocks": BLOCKS}
+ORDERS: dict[str, hf.batching.BatchingMaker] = {"random": hf.batching.hetero, "in turn": TURNS, "in blocks": BLOCKS}
 
 
 def simulate(effort, progress):
@@ -52,7 +52,7 @@ def test_turns_follow_the_exponent():  # log(1.05² - 0.35²) for two steps; sig
 
 
 def test_verdicts_and_reuse(tmp_path):  # exit code 0: 32 seeds decide both claims, each as it is recorded
-    notes = []
+    notes: list[str] = []
     ours = Experiment("Order", "", (), 32, 8, simulate, draw, lambda data: data.to_dataframe().reset_index(), claims)
     assert [reproduce({"order": ours}, tmp_path, reporter=Reporter(note=notes.append)) for _ in "12"] == [0, 0]
     written = json.loads((tmp_path / "claims.json").read_text())

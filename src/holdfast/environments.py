@@ -19,8 +19,6 @@ __all__ = [
     "Environments",
     "FiniteEnvironments",
     "Law",
-    "NORMAL",
-    "UNIFORM",
     "continuum",
     "gaussian",
     "table",
@@ -218,6 +216,7 @@ def continuum(
     `shared` and `off_diagonal` are as in `two_point`; each off-diagonal entry is off_diagonal * N with an N of its own.
 
     Example:
+        >>> from holdfast.deviations import UNIFORM
         >>> environments = continuum(UNIFORM, bias=1.0, heterogeneity=6.0)
         >>> -5 < environments.draw(jax.random.key(0)).item() < 7
         True

@@ -8,7 +8,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.environments import NORMAL, UNIFORM, Deviation, continuum, gaussian, table, two_point, uniform
+from holdfast.deviations import NORMAL, UNIFORM
+from holdfast.environments import Deviation, continuum, gaussian, table, two_point, uniform
 from holdfast.problems import matrix_sensing
 from holdfast.theory import (
     exponents,

@@ -80,7 +80,7 @@ LARGEST_POOL = 2**23
 Batching = Callable[[jax.Array, ArrayLike], Batch]
 """(key, number of the step) -> the batch of fresh samples of that step."""
 BatchingMaker = Callable[[Environments, ArrayLike | None], Batching]
-"""(environments, samples in a batch; None: infinitely many) -> batching. Both arguments may be traced by jax."""
+"""(environments, samples in a batch or None for infinitely many) -> batching. Both may be traced by jax."""
 RowBatching = Callable[[jax.Array, ArrayLike], jax.Array]
 """(key, number of the step) -> the weight of each row of a fixed data set in that step; weights sum to one."""
 

@@ -229,9 +229,9 @@ def continuum(
 
 
 uniform = partial(continuum, UNIFORM)
-"""A continuum: each strength uniform on (bias - heterogeneity, bias + heterogeneity)."""
+"""A continuum whose strengths are uniform on (bias - heterogeneity, bias + heterogeneity)."""
 gaussian = partial(continuum, NORMAL)
-"""A continuum: each strength normal with mean `bias` and standard deviation `heterogeneity`."""
+"""A continuum whose strengths are normal with mean `bias` and standard deviation `heterogeneity`."""
 
 
 def _check_numbers(**arguments: ArrayLike) -> None:

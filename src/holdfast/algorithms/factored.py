@@ -11,7 +11,7 @@ from jax.typing import ArrayLike, DTypeLike
 from holdfast.core.algorithm import Algorithm
 
 Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
-"""(key, fitted matrix P, step) -> gradient matrix G. One key is one batch: the same key gives the same batch again."""
+"""(key, fitted matrix P, step) -> gradient matrix G. One key is one batch, the same one each time."""
 Sampled = TypeVar("Sampled")
 Seen = TypeVar("Seen")
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 Arrays = Any
-"""Arrays of NumPy or of jax: functions compute in the library of their arguments."""
+"""Arrays of NumPy or of jax; functions compute in the library of their arguments."""
 
 # Sweeps over all pairs of axes. Matrices that nearly commute need about five; others improve slowly.
 SWEEPS = 100

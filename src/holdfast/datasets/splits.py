@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 Kind = Literal["regression", "classification"]
-"""What is predicted: a number, or one of two labels."""
+"""The kind of prediction, a number or one of two labels."""
 
 
 class Split(NamedTuple):

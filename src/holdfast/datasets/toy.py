@@ -10,7 +10,7 @@ EFFECTS = np.arange(3, 6)
 SAMPLES = 5_000
 ENVIRONMENTS = 4
 TOY_SETTINGS = ((0.1, 0.5), (0.3, 0.3), (0.5, 0.5), (1.0, 1.0), (1.0, 0.5), (0.5, 0.2))
-"""(bias s, heterogeneity M): effects of the target have strength s + M in even environments and s - M in odd ones."""
+"""Pairs (s, M), where effects of the target have strength s + M in even environments and s - M in odd ones."""
 
 
 def toy_dataset(bias: float, heterogeneity: float, seed: int, *, samples: int = SAMPLES) -> Dataset:

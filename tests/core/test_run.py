@@ -90,6 +90,7 @@ def test_divergence_is_found_at_its_step_and_spoils_nothing():
     assert execute(with_settings(step_size=5.0, steps=at, seeds=1)).diverged_at[0] == at
 
 
+@pytest.mark.slow
 def test_devices_change_nothing():
     """One device or three: the slabs are the same, so the numbers are."""
     script = (

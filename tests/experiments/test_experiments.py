@@ -27,16 +27,15 @@ DECIDING = {
 # In the others a claim may be undecided with few seeds, but what was recorded must not be contradicted; the full run
 # of `holdfast reproduce` decides them.
 FEW = {"figure_3": 8, "figure_4": 8, "figure_5": 8, "isometry": 6, "exponents": 16}
-# Explicit samples take long, and so do jumps, which have to be waited for.
-SLOW = {name: 8 for name in TITLES if name not in DECIDING | FEW}
+# One of each kind that takes a second or two: figures, theorems, and proofs. The others have more programs to compile,
+# explicit samples, or jumps that have to be waited for.
+FAST = ("figure_1", "figure_2", "figure_3", "theorem_3", "theorem_4", "proposition_1", "sequences")
+SEEDS = dict.fromkeys(TITLES, 8) | DECIDING | FEW
 
 
 @pytest.mark.parametrize(
     ("name", "seeds"),
-    [
-        *(DECIDING | FEW).items(),
-        *(pytest.param(name, seeds, marks=pytest.mark.slow) for name, seeds in SLOW.items()),
-    ],
+    [pytest.param(name, seeds, marks=() if name in FAST else pytest.mark.slow) for name, seeds in SEEDS.items()],
 )
 def test_experiment(name, seeds, monkeypatch):
     # A quarter of the rank-one measurements: the deviations double, which turns no verdict around.

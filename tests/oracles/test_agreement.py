@@ -44,8 +44,16 @@ def assert_equal_in_law(first, second):
     assert np.abs((a.mean(0) - b.mean(0))[spread] / error[spread]).max() < 5.5
 
 
-@pytest.mark.parametrize("noise_variance", [None, 2.0])
-@pytest.mark.parametrize("environments", ["table", "continuum"])
+# Each kind of environments once in the fast tests, one of them with noise.
+@pytest.mark.parametrize(
+    ("environments", "noise_variance"),
+    [
+        ("table", None),
+        ("continuum", 2.0),
+        pytest.param("table", 2.0, marks=pytest.mark.slow),
+        pytest.param("continuum", None, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("draw", [batching.hetero, batching.pooled, batching.full])
 def test_law_equals_data_in_moments(problem, fitted, ensemble, draw, environments, noise_variance):
     if environments == "continuum":
@@ -119,6 +127,7 @@ def test_explicit_measurements_do_not_depend_on_the_block(problem, fitted, ensem
     np.testing.assert_allclose(blocks, value, rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["hetero", "pooled"])
 def test_whole_trajectories_have_one_distribution(chosen, ensemble):
     """Two-sample Kolmogorov-Smirnov tests over 300 seeds each, at d=12, in the middle and at the end of a run."""

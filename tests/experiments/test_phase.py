@@ -54,7 +54,7 @@ def test_a_law_of_ones_own_is_simulated():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"plane": "nowhere"}, "planes must be among step_size, time, sampling, overlap, got 'nowhere'"),
+        ({"plane": "nowhere"}, "plane must be one of step_size, time, sampling, overlap, got 'nowhere'"),
         ({"cells": 1}, "cells must be a whole number of at least 2, got 1"),
         ({"seeds": 1}, "seeds must be a whole number of at least 2, got 1"),
     ],

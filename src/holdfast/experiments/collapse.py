@@ -14,7 +14,7 @@ from holdfast.core.statistics import proportion
 from holdfast.experiments.jumps import EPSILON, jump_rate, network_starts, waited_and_left, waiting_times
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
-from holdfast.plots.signals import draw_survival
+from holdfast.plots.signals import draw_kaplan_meier
 from holdfast.problems.matrix_completion import two_by_two
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
@@ -62,7 +62,7 @@ def draw(data: xr.Dataset) -> Figure:
         lines = left.plot(data["step"] / 1000, sizes.transpose("step", "seed"), color=f"C{number}", linewidth=0.7)
         lines[0].set_label(name)
         waited, collapsed = waited_and_left(runs)
-        draw_survival(right, waited / 1000, collapsed, name, color=f"C{number}")
+        draw_kaplan_meier(right, waited / 1000, collapsed, name, color=f"C{number}")
     left.set(xlabel="step, in 1000", ylabel="largest singular value", yscale="log", ylim=(1e-12, 10))
     left.set_title(f"The first {DRAWN} runs")
     right.set(xlabel="steps since sitting at rank 1, in 1000", ylabel="share still at rank 1", ylim=(-0.03, 1.05))

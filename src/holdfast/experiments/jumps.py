@@ -18,7 +18,7 @@ from holdfast.core.statistics import Estimate, median, proportion
 from holdfast.core.survival import event_rate
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
-from holdfast.plots.signals import draw_survival
+from holdfast.plots.signals import draw_kaplan_meier
 from holdfast.reproduction.claims import Claim, Verdict
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
@@ -162,7 +162,7 @@ def draw(data: xr.Dataset) -> Figure:
         runs = data.sel(variant=name)
         waited, left_rank = waited_and_left(runs)
         line = "--" if "SDE" in name else "-"
-        draw_survival(middle, waited, left_rank, name, linestyle=line, color=f"C{number % 5}")
+        draw_kaplan_meier(middle, waited, left_rank, name, linestyle=line, color=f"C{number % 5}")
     middle.set(xlabel="steps since sitting at rank 2", ylabel="share still at rank 2", ylim=(-0.03, 1.05))
     middle.set(xscale="log", xlim=(RUN.every, RUN.steps))
     middle.set_title("Kaplan-Meier, bands of 95 %")

@@ -87,7 +87,7 @@ def phase_diagram(
         {'step': 4, 'init_scale': 4}
     """
     if plane not in PLANES:
-        raise ValueError(f"planes must be among {', '.join(PLANES)}, got {plane!r}")
+        raise ValueError(f"plane must be one of {', '.join(PLANES)}, got {plane!r}")
     for name, value in (("cells", cells), ("seeds", seeds)):
         if value < 2:
             raise ValueError(f"{name} must be a whole number of at least 2, got {value}")

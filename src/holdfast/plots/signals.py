@@ -39,7 +39,7 @@ def quantile_table(data: xr.Dataset, names: tuple[str, ...] = SIGNALS) -> pd.Dat
     return quantiles.melt(coordinates, list(names), "signal", "value")
 
 
-def draw_survival(axes: Axes, waited: np.ndarray, happened: np.ndarray, label: str, **line) -> None:
+def draw_kaplan_meier(axes: Axes, waited: np.ndarray, happened: np.ndarray, label: str, **line) -> None:
     """Draw the share that still waits, with its band, up to the longest time; nothing if no run waited."""
     if len(waited) == 0:
         return

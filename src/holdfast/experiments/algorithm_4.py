@@ -13,7 +13,7 @@ from holdfast import batching
 from holdfast.algorithms.factored import sampled
 from holdfast.algorithms.shrinkage import estimated_trace, known_trace, no_shrinkage, operator_norm, shrinkage
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.progress import Progress
+from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import median, proportion
 from holdfast.environments import two_point
@@ -62,7 +62,9 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     neurons = orthonormal_frame(DIMENSION, 2 * RANK).astype(np.float32)
     problem = quadratic_network(neurons[:, :RANK], neurons[:, RANK:], two_point(BIAS, HETEROGENEITY, rank=RANK))
     parts = {}
-    for batches in dict.fromkeys(batches for batches, _ in VARIANTS.values()):
+    batchings = [used for used, _ in VARIANTS.values()]
+    reports = stages(progress, [batchings.count(each) * effort.seeds * STEPS for each in dict.fromkeys(batchings)])
+    for batches, report in zip(dict.fromkeys(batchings), reports, strict=True):
         chosen = {name: trace for name, (used, trace) in VARIANTS.items() if used is batches}
         runs = len(chosen) * effort.seeds
         parameters = {
@@ -71,7 +73,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "trace": np.repeat([TRACES.index(trace) for trace in chosen.values()], effort.seeds).astype(np.int32),
         }
         build, numbers = partial(_build, batches=batches), np.tile(np.arange(effort.seeds), len(chosen))
-        records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=progress)
+        records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=report)
         for index, name in enumerate(chosen):
             rows = slice(index * effort.seeds, (index + 1) * effort.seeds)
             recorded = ("invariant", "spurious", "residual")

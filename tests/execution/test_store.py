@@ -134,3 +134,12 @@ def test_a_value_that_changes_when_written_is_refused(tmp_path):
 def test_names_stay_inside_the_folder(name):
     with pytest.raises(ValueError, match="name must be a relative path without dots"):
         Key(name, {}, MODULES)
+
+
+def test_prepared_keys_read_no_source_later(tmp_path, monkeypatch):
+    """Threads must not parse source: Python 3.11 may fail when another thread does the same."""
+    store, prepared = Store(tmp_path, RECORDS), Key("first", {}, ("holdfast.core.survival",))
+    store.prepare([prepared, Key("without source", {}, ("no_such_module",))])
+    monkeypatch.setattr("holdfast.execution.fingerprint._tree", lambda name: pytest.fail(f"{name} is read again"))
+    assert store.load(prepared) is None
+    assert store.save(prepared, RECORD)["error"] == 0.25

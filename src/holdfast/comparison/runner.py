@@ -60,6 +60,8 @@ def compare(
     applied = {test.name: [each for each in chosen_methods if applies(each, test)] for test in chosen_tests}
     draws = [(test, seed) for test in chosen_tests for seed in range(test.seed_count(data_seeds))]
     indices = [CellIndex(test.name, method.name, seed) for test, seed in draws for method in applied[test.name]]
+    keys = (_key(test, method, 0) for test in chosen_tests for method in applied[test.name])
+    store.prepare(key for key in keys if key is not None)
     found: dict[CellIndex, Values] = {}
     failures: dict[CellIndex, str] = {}
 

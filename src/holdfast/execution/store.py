@@ -1,5 +1,6 @@
 """Results in a folder, so that nothing is computed twice: found by name, settings and the code that decides them."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -7,7 +8,7 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -154,6 +155,15 @@ class Store(Generic[Value]):
             if match and match[1] != code:
                 _delete(path)
         return read
+
+    def prepare(self, keys: Iterable[Key]) -> None:
+        """Read the code of keys before threads start: Python 3.11 may fail to parse source while another thread does.
+
+        Nothing is read again later. Keys of code without a source file are left to `load` and `save`.
+        """
+        for key in keys:
+            with contextlib.suppress(ValueError):
+                fingerprint(key.modules)
 
     def _digests(self, key: Key) -> tuple[str, str]:
         """Of the code with the versions of packages, and of the settings."""

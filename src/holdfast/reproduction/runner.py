@@ -169,6 +169,8 @@ def _computing(
     """The data sets of experiments while they are computed, in order, a few at a time."""
     stop = threading.Event()
     store = Store(out / FOLDER, DATASETS)
+    keys = {name: _key(name, each, efforts[name]) for name, each in experiments.items()}
+    store.prepare(keys.values())
     with reporter.bars() as bars, ThreadPoolExecutor(AT_ONCE) as pool:
 
         def simulate(name: str) -> xr.Dataset:
@@ -182,7 +184,7 @@ def _computing(
                 return _call(experiments[name], "simulate", efforts[name], progress)
 
         def compute(name: str) -> Loaded:
-            return load_or_compute(store, _key(name, experiments[name], efforts[name]), partial(simulate, name))
+            return load_or_compute(store, keys[name], partial(simulate, name))
 
         try:
             yield {name: pool.submit(compute, name) for name in experiments}

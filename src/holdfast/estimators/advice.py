@@ -95,7 +95,7 @@ def _verdict(f: TableFindings) -> Iterator[str]:
             "There is one environment only, so nothing can be said about what is invariant: the coefficients are those "
             "of the pooled fit of all features, and nothing is known about how they hold elsewhere."
         )
-    elif f.selection.pooled_test.significance >= SIGNIFICANT:
+    elif f.selection.pooled_test.significance >= SIGNIFICANT and not f.selection.varies.any():
         yield (
             f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
             f"error and what is tolerated (p = {f.selection.pooled_test.significance:.2g}): nothing was washed out, "

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.estimators.random_effects import random_effects
 from holdfast.losses.slopes import Slopes
 
 # An environment hardly measures an effect if its standard error is this many times the median one: the environment has
@@ -62,7 +63,7 @@ def stability_table(effects: pd.DataFrame, kind: str, **columns: np.ndarray) -> 
 def effect_spread(slopes: Slopes) -> np.ndarray:
     """(features,): the standard deviation of each effect over environments that sampling error does not explain.
 
-    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
+    That of `random_effects`, for standardised variables.
 
     Example, effects 1 and 3, both measured exactly:
         >>> ones = np.ones((2, 1))
@@ -71,9 +72,6 @@ def effect_spread(slopes: Slopes) -> np.ndarray:
     """
     gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
     measured = (curvature > 0) & (variance > 0)
-    effect = gradient / np.where(measured, curvature, 1.0)
-    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
-    total = np.maximum(precision.sum(0), 1e-300)
-    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
-    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
-    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
+    curvature = np.where(measured, curvature, np.nan)
+    spread = random_effects(-gradient / curvature, np.sqrt(np.where(measured, variance, np.nan)) / curvature).between
+    return np.nan_to_num(spread)

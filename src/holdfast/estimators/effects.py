@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from holdfast.estimators.meta_analysis import random_effects
 from holdfast.estimators.moments import StandardizedMoments
-from holdfast.estimators.random_effects import random_effects
 from holdfast.losses import logistic
 from holdfast.losses.logistic import LogisticRows
 from holdfast.losses.squared import SMALLEST_ERROR
@@ -199,6 +199,11 @@ class EffectTables(NamedTuple):
         errors: environments x features: standard errors.
         degrees: environments x features: the degrees of freedom of the errors.
         stability: features x `STABILITY_COLUMNS`.
+
+    Example:
+        >>> one = pd.DataFrame({"light": [0.9, 1.1]}, ["north", "south"])
+        >>> EffectTables(one, one / 10, one * 0 + 30, pd.DataFrame()).effects.loc["south", "light"].item()
+        1.1
     """
 
     effects: pd.DataFrame

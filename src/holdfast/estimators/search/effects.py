@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.estimators.random_effects import random_effects
+from holdfast.estimators.meta_analysis import random_effects
 from holdfast.losses.slopes import Slopes
 
 # An environment hardly measures an effect if its standard error is this many times the median one: the environment has

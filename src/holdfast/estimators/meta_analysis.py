@@ -19,6 +19,11 @@ class RandomEffects(NamedTuple):
         i_squared: the share of the variation of the estimates that sampling error does not explain.
         significance: the probability of a larger variation if the effect is the same everywhere.
         measured: the number of environments that measure the effect.
+
+    Example:
+        >>> found = random_effects(np.array([[1.0], [1.2], [0.9]]), np.full((3, 1), 0.2))
+        >>> found.degrees.tolist(), found.between.tolist()
+        ([2.0], [0.0])
     """
 
     mean: np.ndarray

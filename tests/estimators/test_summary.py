@@ -62,6 +62,15 @@ def test_what_varies_in_its_level_only_is_said_so():
     assert any("Varying although the effect within environments is the same (x0)" in note for note in summary.notes)
 
 
+def test_a_verdict_that_the_single_test_contradicts_is_explained():
+    x, y, codes = _table()
+    x[:, 2] = codes  # constant within environments
+    summary = _summary(x, y, codes, selected=np.array([False, True, False]), varies=np.zeros(3, bool))
+    assert summary.table.loc["x1", "significance"] < 0.01
+    assert any(note.startswith("The same by the test of all") and note.endswith(": x1.") for note in summary.notes)
+    assert any(note.startswith("No environment identifies") and note.endswith(": x2.") for note in summary.notes)
+
+
 def _table(seed=0):
     random = np.random.default_rng(seed)
     codes = np.repeat(np.arange(4), 200)

@@ -17,6 +17,8 @@ WIDTH = 120
 CLEARLY_OUTSIDE = 2.0
 # Differences that are more probable than this are no differences.
 PLAUSIBLE = 0.05
+# Differences that are less probable than this are differences.
+SURELY_DIFFERENT = 0.01
 NAMED = 5  # features named in a note; more are counted
 # heading -> column, width
 _COLUMNS = {
@@ -114,7 +116,9 @@ class TableSummary:
     @property
     def notes(self) -> list[str]:
         """What to mind, in sentences."""
-        return [*self._about_effects(), *self._about_intervals(), *self._outside(), *self._level_only()]
+        if self.environments == 1:
+            return ["There is one environment only: nothing is known about how effects differ elsewhere."]
+        return [*self._about_effects(), *self._about_intervals(), *self._outside(), *self._disagreements()]
 
     def __str__(self) -> str:
         table = self.table
@@ -147,9 +151,6 @@ class TableSummary:
             yield "   ".join(f"{name}:{value:>{column - len(name) - 1}}" for name, value in facts)
 
     def _about_effects(self) -> Iterator[str]:
-        if self.environments == 1:
-            yield "There is one environment only: nothing is known about how effects differ elsewhere."
-            return
         unit = ", in log-odds" if self.task == "classification" else ""
         yield (
             f"effect: the coefficient in one environment alone, with an intercept of its own{unit}; the selected "
@@ -180,7 +181,7 @@ class TableSummary:
         outside = frame["selected"] & (
             (strict < frame["lowest_effect"] - margin) | (strict > frame["highest_effect"] + margin)
         )
-        if self.environments == 1 or not outside.any():
+        if not outside.any():
             return
         listed = [
             f"{name} ({strict[name]:.3g}; effects from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g})"
@@ -200,14 +201,25 @@ class TableSummary:
                 reason += '. With level="environment" it would not'
         yield f"Pooled coefficients outside of the range of their environments: {_listed(listed)}. Why: {reason}."
 
-    def _level_only(self) -> Iterator[str]:
+    def _disagreements(self) -> Iterator[str]:
+        """Where the verdict and the test of the single effect say different things, and why."""
         frame = self.stability
         level = frame["varies"] & ~frame["selected"] & (frame["significance"] > PLAUSIBLE)
-        if self.environments > 1 and level.any():
+        if level.any():
             yield (
                 f"Varying although the effect within environments is the same ({_listed(frame.index[level])}): with "
                 "such a feature the level of the response, or the effect of another feature, differs."
             )
+        doubtful = frame["selected"] & (frame["significance"] < SURELY_DIFFERENT)
+        if doubtful.any():
+            yield (
+                "The same by the test of all selected features together, with what is tolerated, although the effect "
+                f"alone differs by more than sampling error (p < {SURELY_DIFFERENT:g}): "
+                f"{_listed(frame.index[doubtful])}."
+            )
+        nowhere = frame["effect"].isna()
+        if nowhere.any():
+            yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."
 
 
 def _widths() -> int:

@@ -162,10 +162,13 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
 
 
 def _limits(forest: _Forest) -> tuple[float, float]:
-    """The ends of the axis: all intervals but those that are much wider than the others."""
-    b, half = forest.estimates, np.minimum(forest.half_widths, WIDE * forest.half_widths.median())
-    low, high = float((b - half).min()), float((b + half).max())
-    low, high = min(low, forest.summary["coefficient"] or low), max(high, forest.summary["coefficient"] or high)
+    """The ends of the axis: the mean, the coefficient, and all intervals but those much wider than the others."""
+    b, half, summary = forest.estimates, forest.half_widths, forest.summary
+    usual = WIDE * half.median()
+    points = [(b - half)[half <= usual], (b + half)[half <= usual], [summary["effect"]]]
+    points += [summary["effect"] + np.array([-1, 1]) * min(forest.mean_half_width, usual)]
+    points += [[summary["coefficient"]]] if summary["coefficient"] != 0 else []
+    low, high = float(np.min(np.concatenate(points))), float(np.max(np.concatenate(points)))
     margin = 0.04 * (high - low or 1.0)
     return low - margin, high + margin
 

@@ -184,8 +184,14 @@ class TableSummary:
         if not outside.any():
             return
         listed = [
-            f"{name} ({strict[name]:.3g}; effects from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g})"
-            for name, row in frame[outside].iterrows()
+            f"{name} ({value:.3g}; effects from {low:.3g} to {high:.3g})"
+            for name, value, low, high in zip(
+                frame.index[outside],
+                strict[outside],
+                frame.loc[outside, "lowest_effect"],
+                frame.loc[outside, "highest_effect"],
+                strict=True,
+            )
         ]
         if self.level == "environment":
             reason = (

@@ -81,7 +81,8 @@ def _grid(forests: list["_Forest"], columns: int, same_rows: bool, handles: list
     width = before + columns * PANEL + (columns - 1) * gap + GAP
     legend = LEGEND * -(-len(handles) // max(1, int(width / LEGEND_COLUMN))) + 0.1
     total = lines * (ABOVE + height + BELOW) + legend
-    figure = Figure(figsize=(width, total), layout="none")
+    figure = Figure(figsize=(width, total))
+    figure.set_layout_engine("none")
     panels = []
     for number in range(len(forests)):
         line, column = divmod(number, columns)
@@ -165,10 +166,12 @@ def _limits(forest: _Forest) -> tuple[float, float]:
     """The ends of the axis: the mean, the coefficient, and all intervals but those much wider than the others."""
     b, half, summary = forest.estimates, forest.half_widths, forest.summary
     usual = WIDE * half.median()
-    points = [(b - half)[half <= usual], (b + half)[half <= usual], [summary["effect"]]]
-    points += [summary["effect"] + np.array([-1, 1]) * min(forest.mean_half_width, usual)]
-    points += [[summary["coefficient"]]] if summary["coefficient"] != 0 else []
-    low, high = float(np.min(np.concatenate(points))), float(np.max(np.concatenate(points)))
+    mean_half = min(forest.mean_half_width, usual)
+    mean = summary["effect"] + mean_half * np.array([-1, 1])
+    points = np.concatenate([(b - half)[half <= usual], (b + half)[half <= usual], mean])
+    if summary["coefficient"] != 0:
+        points = np.append(points, summary["coefficient"])
+    low, high = float(points.min()), float(points.max())
     margin = 0.04 * (high - low or 1.0)
     return low - margin, high + margin
 

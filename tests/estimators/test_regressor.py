@@ -183,7 +183,7 @@ def test_differences_can_be_tolerated():
     x, y, codes = _small(effect=(0.85, 1.0, 1.15), follower=(0.0, 0.0, 0.0), rows=30_000)
     strict, lenient = (HeteroRegressor(tolerance=t).fit(x, y, environments=codes) for t in (0.0, 0.2))
     assert not strict.invariant_[0]
-    assert strict.stability_["spread"].iloc[0] == pytest.approx(0.15, abs=0.03)
+    assert strict.stability_["between"].iloc[0] == pytest.approx(0.15, abs=0.03)
     assert any("Varying by less than 30% of the effect itself: x0" in sentence for sentence in strict.advice_)
     assert lenient.invariant_[0]
 

@@ -1,5 +1,6 @@
 from .classifier import HeteroClassifier as HeteroClassifier
 from .contract import EnvironmentEstimator as EnvironmentEstimator
+from .effects import EffectTables as EffectTables
 from .files import FittedTable as FittedTable
 from .files import fit_table as fit_table
 from .files import predict_table as predict_table
@@ -8,4 +9,8 @@ from .grouping import group_rows as group_rows
 from .held_out import held_out_errors as held_out_errors
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
+from .meta_analysis import RandomEffects as RandomEffects
+from .meta_analysis import random_effects as random_effects
 from .regressor import HeteroRegressor as HeteroRegressor
+from .sample_splitting import split_intervals as split_intervals
+from .summary import TableSummary as TableSummary

@@ -131,7 +131,8 @@ def _features(f: TableFindings) -> Iterator[str]:
             f"Washed out, because the effect varies: {_listed(names, washed)}. That of {names[widest]} goes from "
             f"{lowest[widest]:.3g} to {highest[widest]:.3g}."
         )
-        mild = washed & (f.stability["spread"].to_numpy() < MILD_SPREAD)
+        between, effect = (f.stability[name].to_numpy() for name in ("between", "effect"))
+        mild = washed & (between < MILD_SPREAD * np.abs(effect))
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
                 f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {_listed(names, mild)}. A larger "
@@ -149,6 +150,12 @@ def _pooling(f: TableFindings) -> Iterator[str]:
         return
     if not f.chosen:
         yield f"pooling={a:g} was asked for: coefficients are {1 - a:.0%} strict and {a:.0%} pooled."
+        return
+    if share >= 1:
+        yield (
+            "In environments that were held out, the invariant features predict at least as well as all features: they "
+            "predict alone (pooling 0)."
+        )
         return
     reason = (
         f"In environments that were held out, the invariant features explain {share:.0%} of what all features explain, "

@@ -1,12 +1,16 @@
 """Invariant logistic regression."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from holdfast.estimators.contract import BinaryClassifier, check_settings, two_classes, weighted_rows
-from holdfast.estimators.linear import SimulatedDynamics, TableDescription, fit_linear
+from holdfast.estimators.description import DescribedFit
+from holdfast.estimators.effects import logistic_effects
+from holdfast.estimators.inference import blended_logistic_covariance
+from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.dynamics import logistic_program
@@ -14,7 +18,7 @@ from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.losses.logistic import LogisticRows
 
 
-class HeteroClassifier(SimulatedDynamics, BinaryClassifier):
+class HeteroClassifier(DescribedFit, BinaryClassifier):
     """Logistic regression, for two classes, on the features whose effects are the same in all environments.
 
     As `HeteroRegressor`, with the logistic loss
@@ -100,12 +104,19 @@ class HeteroClassifier(SimulatedDynamics, BinaryClassifier):
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(x.shape[1])])
         share = float(np.average(positive, weights=weights))
         deviation, words = float(np.sqrt(share * (1 - share))), "the share of each class, whatever the features are"
-        table = TableDescription(names, grouping.labels, scaling.scale, 1.0, scaling.constant, deviation, words)
+        table = TableDescription(
+            names, grouping.labels, scaling.scale, 1.0, scaling.constant, deviation, words, "classification"
+        )
 
-        def problem(system: Coordinates):
+        def problem(system: Coordinates) -> TableProblem:
             columns = (z if system.name == "features" else z @ system.directions).T
             rows = [LogisticRows(columns[:, own], positive[own].astype(float), weights[own]) for own in parts]
-            return logistic_evidence(rows, self.tolerance), logistic_program(rows, self.tolerance, seed)
+            return TableProblem(
+                logistic_evidence(rows, self.tolerance),
+                logistic_program(rows, self.tolerance, seed),
+                partial(logistic_effects, rows),
+                partial(blended_logistic_covariance, rows),
+            )
 
         counts = np.array([weights[own].sum() for own in parts])
         second = np.stack([(z[own] * weights[own, None]).T @ z[own] / weights[own].sum() for own in parts])

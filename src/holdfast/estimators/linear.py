@@ -1,24 +1,24 @@
 """From a standardised table to a linear predictor, with its effects, their stability and advice."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from holdfast.estimators.advice import TableFindings, advise
+from holdfast.estimators.description import RunsOnDemand
+from holdfast.estimators.effects import OwnEffects, describe_effects
+from holdfast.estimators.inference import standard_errors
 from holdfast.estimators.pooling import Pooling, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates
-from holdfast.estimators.search.dynamics import CoefficientPaths, Program
-from holdfast.estimators.search.effects import effect_spread, effect_table, stability_table, well_measured
+from holdfast.estimators.search.dynamics import Program
 from holdfast.estimators.search.evidence import Evidence, LinearModel, explained_share, tolerant_slopes
 from holdfast.estimators.search.feature_sets import Groups
-from holdfast.estimators.search.selection import Selection, select
-from holdfast.estimators.search.washout import RunSettings, Washing, Washout, washing_of
-from holdfast.losses.slopes import Slopes, pooled_effects
+from holdfast.estimators.search.selection import select
+from holdfast.estimators.search.washout import RunSettings, washing_of
+from holdfast.estimators.summary import TableSummary
+from holdfast.losses.slopes import Slopes
 
 
 class TableDescription(NamedTuple):
@@ -33,6 +33,9 @@ class TableDescription(NamedTuple):
         loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
             sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         without_features: what is predicted if no feature is selected, in words.
+        task: regression or classification.
+        response: its name.
+        own_levels: whether each environment has an intercept of its own.
     """
 
     names: Sequence[str]
@@ -42,78 +45,25 @@ class TableDescription(NamedTuple):
     constant: np.ndarray
     loss_scale: float
     without_features: str
+    task: Literal["regression", "classification"]
+    response: str = "y"
+    own_levels: bool = False
 
 
-@dataclass(frozen=True)
-class _RunsOnDemand:
-    """The runs that end nearest to the selected features, made when they are first asked for."""
-
-    washing: Washing
-    selection: Selection
-    slopes: Slopes
-    names: Sequence[str]
-
-    @cached_property
-    def result(self) -> Washout:
-        return self.washing.towards(self.selection.selected, self.selection.fitted, self.slopes)
-
-
-class SimulatedDynamics:
-    """What SGD itself does on the table; reading one of these attributes runs it, once.
+class TableProblem(NamedTuple):
+    """A table in some coordinates, with its loss.
 
     Attributes:
-        paths_: coefficients (of standardised variables) in runs of several random orders of the environments.
-        amplification_, step_size_: of these runs, chosen so that they end nearest to the invariant features.
-        washout_: table of features: the exponent of each, and the share of the runs in which it survived.
-        choice_: why this amplification and step size, in words.
+        evidence: for decisions, in double precision.
+        program: for runs of SGD.
+        own_effects: mask of the selected features -> the effects in each environment on its own.
+        covariance: (strict fit, selected, pooled fit, a) -> (features, features), of the blended coefficients.
     """
 
-    _runs: _RunsOnDemand
-
-    def _washout(self) -> Washout:
-        check_is_fitted(self)
-        return self._runs.result
-
-    @property
-    def paths_(self) -> CoefficientPaths:
-        """Coefficients of standardised variables in the runs."""
-        return self._washout().paths
-
-    @property
-    def amplification_(self) -> float:
-        """The amplification k of the runs."""
-        return self._washout().settings.amplification
-
-    @property
-    def step_size_(self) -> float:
-        """The step size eta of the runs."""
-        return self._washout().settings.step_size
-
-    @property
-    def washout_(self) -> pd.DataFrame:
-        """Features x (exponent, survived)."""
-        found = self._washout()
-        columns = {"exponent": found.exponents, "survived": found.paths.survived.mean(0)}
-        return pd.DataFrame(columns, index=pd.Index(self._runs.names, name="feature"))
-
-    @property
-    def choice_(self) -> str:
-        """Why this amplification and step size."""
-        found, selection = self._washout(), self._runs.selection
-        if selection.pooled_test.degrees == 0:
-            return "one environment: nothing to amplify"
-        strength = found.settings.step_size * (1 + found.settings.amplification) ** 2
-        dying = selection.varies & ~selection.selected
-        exponents = (
-            f"the exponents of what varies are at most {found.exponents[dying].max():.2g}"
-            if dying.any()
-            else "no other effect varies beyond sampling error"
-        )
-        agreeing = int((found.paths.survived == selection.selected).all(1).sum())
-        return (
-            f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {found.settings.compared}: {exponents}; "
-            f"{agreeing} of {len(found.paths.coefficients)} runs ended exactly at the invariant features"
-        )
+    evidence: Evidence
+    program: Program
+    own_effects: Callable[[np.ndarray], OwnEffects]
+    covariance: Callable[[LinearModel, np.ndarray, LinearModel, float], np.ndarray]
 
 
 class Predictors(NamedTuple):
@@ -134,7 +84,7 @@ def fit_linear(
     estimator: Any,
     table: TableDescription,
     systems: Sequence[Coordinates],
-    problem: Callable[[Coordinates], tuple[Evidence, Program]],
+    problem: Callable[[Coordinates], TableProblem],
     seed: int,
 ) -> Predictors:
     """Select in each coordinate system, use the one whose invariant part predicts best, and describe the result.
@@ -143,49 +93,65 @@ def fit_linear(
         estimator: with the settings of the search; gets the attributes that describe the result.
         table: names, labels and units.
         systems: to be tried; one of them if the features are not rotated.
-        problem: system -> the evidence and the program of the table in its coordinates.
+        problem: system -> the table in its coordinates.
         seed: of the runs.
     """
     settings = RunSettings(estimator.significance, estimator.orders, seed, estimator.step_size, estimator.amplification)
     tried = []
     for system in systems:
-        evidence, program = problem(system)
-        groups = _groups(estimator, evidence.dimension)
-        washing = washing_of(evidence, program, settings)
+        candidate = problem(system)
+        groups = _groups(estimator, candidate.evidence.dimension)
+        washing = washing_of(candidate.evidence, candidate.program, settings)
         starts = None
         if estimator.search == "dynamics":
             starts = [_touched(groups, alive) for alive in washing.survivors()]
-        tried.append((system, evidence, washing, select(evidence, groups, settings.significance, starts)))
-    system, evidence, washing, selection = min(tried, key=lambda entry: entry[-1].criterion)
-    plain = system.name == "features"
-    names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]
-    units = table.response_scale / table.scale if plain else np.full(evidence.dimension, table.response_scale)
-    fitted = selection.fitted
-    slopes = evidence.slopes(fitted)
-    pooled = pooled_effects(slopes, evidence.weights, fitted.coefficients)
-    estimator.effects_ = effect_table(slopes, fitted.coefficients, names, table.labels) * units
-    estimator.stability_ = stability_table(
-        estimator.effects_.where(well_measured(slopes)),
-        "feature",
-        coefficient=fitted.coefficients * units,
-        exponent=0 * fitted.coefficients,
-        spread=effect_spread(slopes) / np.maximum(np.abs(pooled), 1e-12),
-        varies=selection.varies,
-        survived=0 * fitted.coefficients,
-    )
+        tried.append((system, candidate, washing, select(candidate.evidence, groups, settings.significance, starts)))
+    system, chosen, washing, selection = min(tried, key=lambda entry: entry[-1].criterion)
+    evidence, strict, pooled = chosen.evidence, selection.fitted, selection.pooled
     pooling = choose_pooling(evidence, selection.selected, selection.varying)
     if estimator.pooling != "auto":
         pooling = pooling._replace(weight=float(estimator.pooling))
+    blended = _blend(strict, pooled, pooling)
+    plain = system.name == "features"
+    names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]
+    rows = int(evidence.counts.sum())
+    intercepts = len(evidence.counts) if table.own_levels else 1
+    covariance = chosen.covariance(strict, selection.selected, pooled, pooling.weight)
+    fitted_features = selection.selected.sum() if pooling.weight == 0 else evidence.dimension
+    estimator.effect_tables_ = describe_effects(
+        chosen.own_effects(selection.selected),
+        blended.coefficients,
+        standard_errors(covariance, rows, int(fitted_features) + intercepts),
+        selected=selection.selected,
+        varies=selection.varies,
+        names=names,
+        labels=table.labels,
+        units=table.response_scale / table.scale if plain else np.full(evidence.dimension, table.response_scale),
+    )
+    explained_by_all = explained_share(evidence, pooled)
+    estimator._summary = TableSummary(
+        estimator.effect_tables_.stability,
+        table.task,
+        rows,
+        len(evidence.counts),
+        explained_share(evidence, blended),
+        explained_by_all,
+        pooling.weight,
+        strict.coefficients * (table.response_scale / table.scale if plain else table.response_scale),
+        "environment" if table.own_levels else "common",
+        table.response,
+    )
+    slopes = evidence.slopes(strict)
     findings = TableFindings(
-        estimator.stability_,
+        estimator.effect_tables_.stability,
         selection,
         pooling,
         estimator.pooling == "auto",
         table.labels,
         evidence.counts,
         np.asarray(slopes.intercept) / table.loss_scale,
-        explained_share(evidence, fitted),
-        explained_share(evidence, selection.pooled),
+        explained_share(evidence, strict),
+        explained_by_all,
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
     )
@@ -195,15 +161,15 @@ def fit_linear(
     estimator.environments_ = list(table.labels)
     estimator.coordinates_, estimator.directions_ = system
     estimator.scale_, estimator.response_scale_ = table.scale, table.response_scale
-    tolerated = Slopes(*map(np.asarray, tolerant_slopes(evidence, fitted)))
-    estimator._runs = _RunsOnDemand(washing, selection, tolerated, names)
+    estimator._runs = RunsOnDemand(
+        washing, selection, Slopes(*map(np.asarray, tolerant_slopes(evidence, strict))), names
+    )
 
     def in_units(model: LinearModel) -> LinearModel:
         coefficients = system.directions @ model.coefficients * table.response_scale / table.scale
         return LinearModel(coefficients, model.intercept)
 
-    strict, everything = in_units(fitted), in_units(selection.pooled)
-    return Predictors(_blend(strict, everything, pooling), strict, everything)
+    return Predictors(in_units(blended), in_units(strict), in_units(pooled))
 
 
 def _blend(strict: LinearModel, pooled: LinearModel, pooling: Pooling) -> LinearModel:

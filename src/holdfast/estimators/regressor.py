@@ -1,21 +1,25 @@
 """Invariant linear regression."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from holdfast.estimators.contract import LinearRegressor, check_settings, weighted_rows
+from holdfast.estimators.description import DescribedFit
+from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.linear import SimulatedDynamics, TableDescription, fit_linear
+from holdfast.estimators.inference import blended_covariance
+from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
 
 
-class HeteroRegressor(SimulatedDynamics, LinearRegressor):
+class HeteroRegressor(DescribedFit, LinearRegressor):
     """Linear regression that relies on the features whose effects are the same in all environments.
 
     The invariant features S are those that HeteroSGD with amplified differences would leave alive: in the Hadamard form
@@ -61,10 +65,12 @@ class HeteroRegressor(SimulatedDynamics, LinearRegressor):
         pooling_: a.
         strict_coef_, pooled_coef_: (features,), w_S, exactly 0 outside S, and w_A.
         invariant_: (features,), True in S. With `rotation`, of the columns of `directions_`.
-        stability_: table of features: coefficient, exponent, lowest and highest effect over the environments that
-            measure it well and its range, whether it varies beyond sampling error, share of runs in which it survived.
-        effects_: table of environments x features: the coefficient that a feature would have in an environment, all
-            others as they are.
+        stability_: table of features: the coefficient and its standard error, the mean of the effects in the
+            environments with its error, their standard deviation between environments, I^2, range and test, and
+            whether the feature varies or is selected; see `holdfast.estimators.effects`.
+        effects_: table of environments x features: the coefficient in one environment alone, of the invariant features
+            together, and of another feature next to them.
+        effect_tables_: these two, with the standard errors of the effects.
         advice_: sentences.
         environments_: labels.
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
@@ -148,11 +154,19 @@ class HeteroRegressor(SimulatedDynamics, LinearRegressor):
         known = standardized(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
         units = (known.scale[:-1], known.scale[-1], known.constant, 1.0)
-        table = TableDescription(names, moments.labels, *units, "the mean of the response")
+        table = TableDescription(
+            names, moments.labels, *units, "the mean of the response", "regression", own_levels=known.within
+        )
 
-        def problem(system: Coordinates):
+        def problem(system: Coordinates) -> TableProblem:
             turned = known if system.name == "features" else rotated(known, system.directions)
-            return squared_evidence(turned, self.tolerance), squared_program(turned, self.tolerance)
+            evidence = squared_evidence(turned, self.tolerance)
+            return TableProblem(
+                evidence,
+                squared_program(turned, self.tolerance),
+                partial(squared_effects, turned),
+                partial(blended_covariance, evidence),
+            )
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
         found = fit_linear(self, table, systems, problem, seed)

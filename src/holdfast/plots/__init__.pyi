@@ -8,5 +8,6 @@ from .bands import style as style
 from .features import draw_effects as draw_effects
 from .features import draw_held_out as draw_held_out
 from .features import draw_survival as draw_survival
+from .forest import draw_forest as draw_forest
 from .planes import draw_plane as draw_plane
 from .signals import draw_signals as draw_signals

@@ -13,10 +13,28 @@ if TYPE_CHECKING:
     from holdfast.io.models import TableModel
 
 
+# Characters of the name of a feature that are always printed, and those of the edges of a table.
+NAME_WIDTH, EDGES = 12, 3
+# heading -> key of a record, or what an interval adds to it
+_COLUMNS = {
+    "coef": "coefficient",
+    "std err": "standard_error",
+    "[0.025": "low",
+    "0.975]": "high",
+    "effect": "effect",
+    "between": "between",
+    "I²": "i_squared",
+    "lowest": "lowest_effect",
+    "highest": "highest_effect",
+}
+# What a narrow terminal can do without, in this order.
+_LEAST_NEEDED = ("[0.025", "0.975]", "effect", "std err")
+
+
 def show_model(model: "TableModel") -> None:
     """Print the features with their coefficients and stability, and the advice."""
     console = Console()
-    console.print(_table(model))
+    console.print(_table(model, console.width))
     show_advice(model.notes + model.advice, console)
 
 
@@ -44,30 +62,45 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
     console.print(table)
 
 
-def _table(model: "TableModel") -> Table:
+def _table(model: "TableModel", width: int) -> Table:
+    from holdfast.estimators.summary import with_intervals  # takes a while to import, and `predict` prints no table
+
     environments = f", {len(model.effects)} environments" if model.environment else ""
     title = f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    frame = with_intervals(_frame(model), model.rows)
+    columns = {heading: [_number(column, value) for value in frame[column]] for heading, column in _COLUMNS.items()}
+    columns[""] = list(frame["verdict"])
+    for heading in _LEAST_NEEDED:
+        needed = sum(1 + max(map(len, [name, *cells])) for name, cells in columns.items())
+        if NAME_WIDTH + needed + EDGES > width:
+            columns.pop(heading)
     table.add_column("feature", overflow="ellipsis")  # the only column that gives way in a narrow terminal
-    for column in ("coefficient", "lowest", "highest", "exponent", "survived"):
-        table.add_column(column, justify="right", no_wrap=True, min_width=max(8, len(column)))
-    table.add_column("", no_wrap=True, min_width=len("washed out"))
-    # selected features first, then those that were washed out
-    for row in sorted(model.stability, key=lambda row: (row["coefficient"] == 0, not row["varies"])):
-        verdict = "selected" if row["coefficient"] else ("washed out" if row["varies"] else "not needed")
-        numbers = (f"{row[name]:.3g}" if row[name] is not None else "-" for name in ("lowest_effect", "highest_effect"))
-        table.add_row(
-            escape(str(next(iter(row.values())))),
-            f"{row['coefficient']:.3g}",
-            *numbers,
-            f"{row['exponent']:.4f}",
-            f"{row['survived']:.0%}",
-            verdict,
-            style=None if row["coefficient"] else "dim",
-        )
+    for heading in columns:
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for name, selected, *cells in zip(frame.index, frame["selected"], *columns.values(), strict=True):
+        table.add_row(escape(str(name)), *cells, style=None if selected else "dim")
     unit = "log-odds" if model.task == "classification" else f"units of {model.target}"
     table.caption = (
-        f"lowest, highest: effect over the environments that measure it well, given the selected features, in {unit}"
+        f"effect: of a feature in one environment alone, next to those with the same effect, in {unit}: its mean, its "
+        "standard deviation between environments and the share I² of the variation that this is, lowest and highest"
     )
     table.caption_justify = "left"
     return table
+
+
+def _frame(model: "TableModel") -> "pd.DataFrame":
+    """The records of the features; what a model file leaves empty is not a number."""
+    import pandas as pd
+
+    frame = pd.DataFrame(model.stability)
+    frame = frame.set_index(frame.columns[0])
+    flags = ["varies", "selected"]
+    numbers = frame.drop(columns=flags).apply(pd.to_numeric)
+    return numbers.join(frame[flags].astype(bool))
+
+
+def _number(column: str, value: float) -> str:
+    if value != value:  # NaN
+        return "-"
+    return f"{value:.0%}" if column == "i_squared" else f"{value:.3g}"

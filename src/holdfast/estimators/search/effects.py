@@ -1,4 +1,4 @@
-"""Effects in each environment, and how much they vary, as tables."""
+"""Effects of the directions of a matrix in each environment, and how much they vary, as tables."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,13 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.estimators.meta_analysis import random_effects
 from holdfast.losses.slopes import Slopes
-
-# An environment hardly measures an effect if its standard error is this many times the median one: the environment has
-# few rows, or the feature hardly moves in it.
-HARDLY_MEASURED = 3.0
-# A feature stands still in an environment if its variance is below this share of the largest one: rounding leaves some.
-STANDS_STILL = 1e-9
 
 
 def effect_table(slopes: Slopes, coefficients: np.ndarray, names: Sequence[str], labels: Sequence[Any]) -> pd.DataFrame:
@@ -27,15 +22,6 @@ def effect_table(slopes: Slopes, coefficients: np.ndarray, names: Sequence[str],
     curvature = np.asarray(slopes.curvature)
     own = coefficients - np.asarray(slopes.gradient) / np.where(curvature > 0, curvature, np.nan)
     return pd.DataFrame(own, index=pd.Index(list(labels), name="environment"), columns=list(names))
-
-
-def well_measured(slopes: Slopes) -> np.ndarray:
-    """(environments, features): where an environment says something about the range of an effect."""
-    curvature, variance = np.asarray(slopes.curvature), np.asarray(slopes.variance)
-    moves = (curvature > STANDS_STILL * curvature.max(axis=0)) & (variance >= 0)
-    error = np.sqrt(np.where(moves, variance, 0.0)) / np.where(moves, curvature, 1.0)
-    typical = np.ma.median(np.ma.array(error, mask=~moves), axis=0).filled(np.inf)
-    return moves & (error <= HARDLY_MEASURED * typical)
 
 
 def stability_table(effects: pd.DataFrame, kind: str, **columns: np.ndarray) -> pd.DataFrame:
@@ -62,7 +48,7 @@ def stability_table(effects: pd.DataFrame, kind: str, **columns: np.ndarray) -> 
 def effect_spread(slopes: Slopes) -> np.ndarray:
     """(features,): the standard deviation of each effect over environments that sampling error does not explain.
 
-    The method of moments of DerSimonian and Laird (Controlled Clinical Trials 7, 1986), for standardised variables.
+    That of `random_effects`, for standardised variables.
 
     Example, effects 1 and 3, both measured exactly:
         >>> ones = np.ones((2, 1))
@@ -71,9 +57,6 @@ def effect_spread(slopes: Slopes) -> np.ndarray:
     """
     gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
     measured = (curvature > 0) & (variance > 0)
-    effect = gradient / np.where(measured, curvature, 1.0)
-    precision = np.where(measured, curvature**2 / np.where(measured, variance, 1.0), 0.0)
-    total = np.maximum(precision.sum(0), 1e-300)
-    variation = (precision * (effect - (precision * effect).sum(0) / total) ** 2).sum(0)
-    weight = np.maximum(total - (precision**2).sum(0) / total, 1e-300)
-    return np.sqrt(np.maximum(0.0, (variation - np.maximum(measured.sum(0) - 1, 0)) / weight))
+    curvature = np.where(measured, curvature, np.nan)
+    spread = random_effects(-gradient / curvature, np.sqrt(np.where(measured, variance, np.nan)) / curvature).between
+    return np.nan_to_num(spread)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from holdfast.algorithms.hadamard import variation
+from holdfast.estimators.inference import pooled_covariance
 from holdfast.estimators.search.evidence import (
     Equality,
     Evidence,
@@ -194,11 +195,9 @@ class FeatureSetSearch:
                 scores[number] = single[columns[0]]
             elif not members[number]:
                 gradient, _, covariance = self.evidence.joint(fitted, columns)
-                scores[number] = _size(self.evidence.weights @ gradient, self._pooled(covariance, 2))
+                pooled = np.tensordot(self.evidence.weights**2, covariance, 1)
+                scores[number] = _size(self.evidence.weights @ gradient, pooled)
         return ~members & (scores > self.least_score), scores
-
-    def _pooled(self, matrices: np.ndarray, power: int) -> np.ndarray:
-        return np.tensordot(self.evidence.weights**power, matrices, 1)
 
     def _without_the_idle(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
         """Leave out the weakest groups that do not pay for themselves in the information criterion."""
@@ -206,9 +205,7 @@ class FeatureSetSearch:
         if len(chosen) == 0:
             return members
         columns = np.flatnonzero(self.groups.features(members))
-        _, curvature, covariance = self.evidence.joint(fitted, columns)
-        inverse = np.linalg.pinv(self._pooled(curvature, 1), hermitian=True)
-        errors = inverse @ self._pooled(covariance, 2) @ inverse
+        errors = pooled_covariance(self.evidence, fitted, columns)
         scores = np.empty(len(chosen))
         for position, number in enumerate(chosen):
             own = np.flatnonzero(self.groups.codes[columns] == number)

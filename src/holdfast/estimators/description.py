@@ -1,0 +1,134 @@
+"""What a fitted estimator of tables says about itself: effects with their errors, a summary, and what SGD does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from holdfast.estimators.effects import EffectTables
+from holdfast.estimators.search.dynamics import CoefficientPaths
+from holdfast.estimators.search.selection import Selection
+from holdfast.estimators.search.washout import Washing, Washout
+from holdfast.estimators.summary import TableSummary
+from holdfast.losses.slopes import Slopes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class RunsOnDemand:
+    """The runs of SGD that end nearest to the selected features, made when they are first asked for.
+
+    Attributes:
+        washing: the table as runs see it.
+        selection: the features they should end at.
+        slopes: at the fit of these.
+        names: of the features.
+    """
+
+    washing: Washing
+    selection: Selection
+    slopes: Slopes
+    names: Sequence[str]
+
+    @cached_property
+    def result(self) -> Washout:
+        """The runs."""
+        return self.washing.towards(self.selection.selected, self.selection.fitted, self.slopes)
+
+    @property
+    def reason(self) -> str:
+        """Why this amplification and step size, in words."""
+        settings, selection = self.result.settings, self.selection
+        if selection.pooled_test.degrees == 0:
+            return "one environment: nothing to amplify"
+        strength = settings.step_size * (1 + settings.amplification) ** 2
+        dying = selection.varies & ~selection.selected
+        exponents = (
+            f"the exponents of what varies are at most {self.result.exponents[dying].max():.2g}"
+            if dying.any()
+            else "no other effect varies beyond sampling error"
+        )
+        survived = self.result.paths.survived
+        agreeing = int((survived == selection.selected).all(1).sum())
+        return (
+            f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {settings.compared}: {exponents}; "
+            f"{agreeing} of {len(survived)} runs ended exactly at the invariant features"
+        )
+
+
+class DescribedFit:
+    """The part of a fitted estimator that describes it.
+
+    Attributes:
+        effect_tables_: the effects in each environment, their standard errors and degrees of freedom, and what they
+            have in common.
+    """
+
+    effect_tables_: EffectTables
+    _summary: TableSummary
+    _runs: RunsOnDemand
+
+    @property
+    def effects_(self) -> pd.DataFrame:
+        """Environments x features: the coefficient in each environment alone, next to the invariant features."""
+        check_is_fitted(self)
+        return self.effect_tables_.effects
+
+    @property
+    def stability_(self) -> pd.DataFrame:
+        """Features x (coefficient, its error, mean effect, spread between environments, range, verdicts)."""
+        check_is_fitted(self)
+        return self.effect_tables_.stability
+
+    def summary(self) -> TableSummary:
+        """The fit as a printed table: `print(model.summary())`."""
+        check_is_fitted(self)
+        return self._summary
+
+    def plot_effects(self, features: Sequence[str] | None = None) -> "Figure":
+        """A forest plot of the effects.
+
+        Args:
+            features: their names; None: the first six, those with the same effect everywhere first.
+        """
+        from holdfast.plots.forest import draw_forest
+
+        check_is_fitted(self)
+        return draw_forest(self.effect_tables_, features, self._summary.response)
+
+    def _washout(self) -> Washout:
+        check_is_fitted(self)
+        return self._runs.result
+
+    @property
+    def paths_(self) -> CoefficientPaths:
+        """Coefficients of standardised variables in runs of SGD, in several random orders of the environments."""
+        return self._washout().paths
+
+    @property
+    def amplification_(self) -> float:
+        """The amplification k of these runs, at which they end nearest to the invariant features."""
+        return self._washout().settings.amplification
+
+    @property
+    def step_size_(self) -> float:
+        """The step size eta of these runs."""
+        return self._washout().settings.step_size
+
+    @property
+    def washout_(self) -> pd.DataFrame:
+        """Features x (exponent, survived): the exponent of each, and the share of the runs in which it survived."""
+        found = self._washout()
+        columns = {"exponent": found.exponents, "survived": found.paths.survived.mean(0)}
+        return pd.DataFrame(columns, index=pd.Index(self._runs.names, name="feature"))
+
+    @property
+    def choice_(self) -> str:
+        """Why this amplification and step size, in words."""
+        check_is_fitted(self)
+        return self._runs.reason

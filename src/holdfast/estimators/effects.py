@@ -1,0 +1,297 @@
+"""The effects of the features in each environment on its own, next to the selected features, as tables.
+
+An effect is what a regression on the rows of one environment would say, with an intercept of its own: the coefficient
+of a selected feature if all selected features are fitted together, and the coefficient of any other feature if it is
+added to the selected ones.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from holdfast.estimators.meta_analysis import random_effects
+from holdfast.estimators.moments import StandardizedMoments
+from holdfast.losses import logistic
+from holdfast.losses.logistic import LogisticRows
+from holdfast.losses.squared import SMALLEST_ERROR
+
+# An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.
+FEW_DEGREES = 10.0
+# A direction is not measured in an environment if it has less than this share of the variance it has in all of them,
+# or of what the largest direction has: rounding leaves some.
+NOT_MEASURED = 1e-9
+# A coefficient is not identified if a direction that is not measured has more than this share of it.
+NOT_IDENTIFIED = 1e-6
+# An environment hardly measures an effect if its standard error is this many times the median one: the environment has
+# few rows, or the feature hardly moves in it. Its estimate says little about the range.
+HARDLY_MEASURED = 3.0
+# Newton's method for one environment: steps, the improvement of the loss per row at which it ends, and the loss per row
+# below which the classes are separated, so that the coefficients have no limit.
+NEWTON_STEPS, CONVERGED, SEPARATED = 30, 1e-12, 1e-6
+
+
+class OwnEffects(NamedTuple):
+    """The effects of the features in each environment, of standardised variables; all (environments, features).
+
+    Attributes:
+        estimates: NaN where the rows of the environment do not identify the effect.
+        errors: standard errors.
+        degrees: the degrees of freedom of the errors.
+    """
+
+    estimates: np.ndarray
+    errors: np.ndarray
+    degrees: np.ndarray
+
+
+def squared_effects(moments: StandardizedMoments, selected: np.ndarray) -> OwnEffects:
+    """Least squares in each environment, from its second moments.
+
+    With S_e and c_e the moments of environment e about its own means, K the selected features and j another one:
+
+        b_e = S_KK^+ c_K,    h_j = S_jj - S_jK S_KK^+ S_Kj,    b_ej = (c_j - S_jK b_e) / h_j
+        Var b_e = sigma_e^2 S_KK^+ / n_e,    Var b_ej = sigma_ej^2 / (n_e h_j)
+
+    sigma_e^2 is the variance of the residuals of these fits. Where it has fewer than `FEW_DEGREES` degrees of freedom,
+    it is topped up to these with the residuals of all environments.
+
+    Args:
+        moments: of the environments.
+        selected: (features,), the features that are always fitted.
+
+    Example, y = 2 x + noise in one environment and y = noise in the other:
+        >>> from holdfast.estimators import group_rows
+        >>> from holdfast.estimators.moments import collect_moments, standardized
+        >>> random = np.random.default_rng(0)
+        >>> x, codes = random.standard_normal((400, 1)), np.repeat([0, 1], 200)
+        >>> y = 2 * x[:, 0] * (codes == 0) + 0.1 * random.standard_normal(400)
+        >>> known = standardized(collect_moments(x, y, group_rows(codes, 400)))
+        >>> (squared_effects(known, np.array([True])).estimates * known.scale[1] / known.scale[0]).round(1).tolist()
+        [[2.0], [0.0]]
+    """
+    second, cross, square, counts = moments.second, moments.cross, moments.square, moments.counts
+    smallest = SMALLEST_ERROR * float(moments.weights @ square)  # the residuals of a perfect fit are rounding
+    if not moments.within:
+        x, y = moments.means[:, :-1], moments.means[:, -1]
+        second = second - x[:, :, None] * x[:, None, :]
+        cross, square = cross - x * y[:, None], square - y**2
+    company = _company(second, np.tensordot(moments.weights, second, 1).diagonal(), selected)
+    own = np.einsum("eij,ej->ei", company.inverse, cross[:, selected])
+    error = np.maximum(square - np.einsum("ei,ei->e", own, cross[:, selected]), 0.0)
+    left = cross - np.einsum("eij,ei->ej", second[:, selected], own)  # the covariance of x_j with the residuals
+    estimates = left / company.left
+    squares = np.maximum(error[:, None] - left**2 / company.left, 0.0)
+    estimates[:, selected], squares[:, selected] = own, error[:, None]
+    spare = counts[:, None] - company.rank[:, None] - np.where(selected, 1.0, 2.0)
+    spare = np.where(np.isnan(company.variance) | (spare < 0), np.nan, spare)
+    variance, degrees = _residual_variance(counts[:, None] * squares, spare)
+    variance = np.maximum(variance, smallest) * company.variance / counts[:, None]
+    return OwnEffects(np.where(np.isnan(variance), np.nan, estimates), np.sqrt(variance), degrees)
+
+
+def _residual_variance(squares: np.ndarray, spare: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances of residuals and their degrees of freedom, from their sums of squares and degrees of freedom.
+
+    With the share d / m of its own degrees and an exactly known rest, a variance topped up to m degrees is as certain
+    as one with m^2 / d degrees; it cannot be more certain than that of all environments together.
+    """
+    total = np.nansum(spare, axis=0)
+    pooled = np.where(np.isnan(spare), 0.0, squares).sum(0) / np.where(total > 0, total, np.nan)
+    missing = np.maximum(FEW_DEGREES - spare, 0.0)
+    variance = (squares + missing * pooled) / (spare + missing)
+    degrees = np.where(missing > 0, np.minimum(FEW_DEGREES**2 / np.maximum(spare, 1e-9), total), spare)
+    return variance, np.where(np.isnan(variance), np.nan, degrees)
+
+
+class _Company(NamedTuple):
+    """What the selected features leave of the others, from the curvature of each environment.
+
+    Attributes:
+        inverse: (environments, selected, selected), the pseudo-inverse of the curvature of the selected features.
+        rank: (environments,), its rank.
+        left: (environments, features), the curvature of a feature that the selected ones leave; NaN for these.
+        variance: (environments, features), of an effect whose gradient has the curvature as its covariance; NaN where
+            the environment does not identify the effect.
+    """
+
+    inverse: np.ndarray
+    rank: np.ndarray
+    left: np.ndarray
+    variance: np.ndarray
+
+
+def _company(curvature: np.ndarray, typical: np.ndarray, selected: np.ndarray) -> _Company:
+    """Eliminate the selected features; `typical` is the mean of the curvature of each feature over environments."""
+    own = np.einsum("ejj->ej", curvature)
+    inside = curvature[:, selected][:, :, selected]
+    values, vectors = np.linalg.eigh(inside)
+    highest = values.max(axis=1, keepdims=True, initial=0.0)
+    measured = values > NOT_MEASURED * np.maximum(highest, typical[selected].max(initial=0.0))
+    inverse = (vectors * np.where(measured, 1 / np.where(measured, values, 1.0), 0.0)[:, None, :]) @ vectors.mT
+    hidden = np.einsum("eij,ej->ei", vectors**2, ~measured)  # the share of each coefficient that is not measured
+    across = curvature[:, selected]
+    left = own - np.einsum("eij,eij->ej", across, inverse @ across)
+    left = np.where((left > NOT_MEASURED * np.maximum(own, typical)) & ~selected, left, np.nan)
+    variance = 1 / left
+    variance[:, selected] = np.where(hidden < NOT_IDENTIFIED, np.einsum("eii->ei", inverse), np.nan)
+    return _Company(inverse, measured.sum(1), left, variance)
+
+
+def logistic_effects(environments: Sequence[LogisticRows], selected: np.ndarray) -> OwnEffects:
+    """Logistic regression in each environment, from its rows.
+
+    The selected features are fitted by maximum likelihood, with the inverse of the information as the covariance. The
+    effect of another feature is one Newton step of it, with the selected ones and the intercept, from there. An
+    environment with one class, or whose classes can be separated, identifies nothing.
+
+    Args:
+        environments: their rows, features standardised.
+        selected: (features,), the features that are always fitted.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> x = random.standard_normal((1, 20_000))
+        >>> rows = LogisticRows(x, (x[0] + random.logistic(size=20_000) > 0).astype(float), np.ones(20_000))
+        >>> logistic_effects([rows], np.array([True])).estimates.round(1).tolist()
+        [[1.0]]
+    """
+    counts = np.array([rows.weights.sum() for rows in environments])
+    own, gradient, curvature = map(np.stack, zip(*(_likelihood(rows, selected) for rows in environments), strict=True))
+    company = _company(curvature, np.einsum("e,ejj->j", counts / counts.sum(), curvature), selected)
+    estimates = -gradient / company.left
+    estimates[:, selected] = own
+    errors = np.sqrt(company.variance / counts[:, None])
+    return OwnEffects(np.where(np.isnan(errors), np.nan, estimates), errors, np.where(np.isnan(errors), np.nan, np.inf))
+
+
+def _likelihood(rows: LogisticRows, selected: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The own fit of the selected features, and gradient and curvature of all at it, the intercept eliminated."""
+    dimension = len(selected)
+    every = rows._replace(columns=np.vstack([rows.columns, np.ones(len(rows.labels))]))
+    columns = np.append(np.flatnonzero(selected), dimension)
+    some, w = every._replace(columns=every.columns[columns]), np.zeros(len(columns))
+    value, improvement = float(logistic.risk(some, w)), np.inf
+    for _ in range(NEWTON_STEPS):
+        hessian = logistic.curvature_matrix(some, w)
+        direction = np.linalg.lstsq(hessian, logistic.gradient(some, w), rcond=NOT_MEASURED)[0]
+        while (improvement := value - float(logistic.risk(some, w - direction))) < -CONVERGED:
+            direction /= 2
+        w, value = w - direction, value - improvement
+        if improvement <= CONVERGED:
+            break
+    if improvement > CONVERGED or value <= SEPARATED:
+        return w[:-1], np.zeros(dimension), np.zeros((dimension, dimension))  # without curvature, nothing is measured
+    fitted = np.zeros(dimension + 1)
+    fitted[columns] = w
+    gradient, curvature = logistic.gradient(every, fitted), logistic.curvature_matrix(every, fitted)
+    across = curvature[:-1, -1]
+    return w[:-1], gradient[:-1], curvature[:-1, :-1] - np.outer(across, across) / curvature[-1, -1]
+
+
+class EffectTables(NamedTuple):
+    """The effects of a table, in its units.
+
+    Attributes:
+        effects: environments x features: the effect in each environment; NaN where its rows do not identify it.
+        errors: environments x features: standard errors.
+        degrees: environments x features: the degrees of freedom of the errors.
+        stability: features x `STABILITY_COLUMNS`.
+
+    Example:
+        >>> one = pd.DataFrame({"light": [0.9, 1.1]}, ["north", "south"])
+        >>> EffectTables(one, one / 10, one * 0 + 30, pd.DataFrame()).effects.loc["south", "light"].item()
+        1.1
+    """
+
+    effects: pd.DataFrame
+    errors: pd.DataFrame
+    degrees: pd.DataFrame
+    stability: pd.DataFrame
+
+
+STABILITY_COLUMNS = (
+    "coefficient",
+    "standard_error",
+    "effect",
+    "effect_error",
+    "between",
+    "i_squared",
+    "lowest_effect",
+    "highest_effect",
+    "significance",
+    "varies",
+    "selected",
+)
+
+
+def describe_effects(
+    own: OwnEffects,
+    coefficients: np.ndarray,
+    standard_errors: np.ndarray,
+    *,
+    selected: np.ndarray,
+    varies: np.ndarray,
+    names: Sequence[str],
+    labels: Sequence[Any],
+    units: np.ndarray | float = 1.0,
+    kind: str = "feature",
+) -> EffectTables:
+    """Tables of effects, and of what they have in common.
+
+    Args:
+        own: effects in each environment, of standardised variables.
+        coefficients: (features,), of the fit, of standardised variables.
+        standard_errors: (features,), theirs.
+        selected: (features,), the features whose effects are the same everywhere.
+        varies: (features,), whether an effect varies beyond sampling error, as the search decides it.
+        names: of the features.
+        labels: of the environments.
+        units: (features,), what turns standardised coefficients into those of the table.
+        kind: what a row is: feature or direction.
+
+    Returns:
+        The tables. The columns of `stability` are the coefficient with its standard error; the random-effects mean of
+        the effect with its standard error, the standard deviation between environments and I^2; the lowest and the
+        highest effect over the environments that measure it well; the probability of differences as large as these
+        (`significance`); `varies` and `selected`.
+
+    Example, the effect of a feature in two environments:
+        >>> own = OwnEffects(np.array([[1.0], [3.0]]), np.array([[0.1], [0.1]]), np.full((2, 1), np.inf))
+        >>> one = np.ones(1)
+        >>> tables = describe_effects(
+        ...     own, 2 * one, 0.1 * one, selected=one > 2, varies=one > 0, names=["x"], labels=["north", "south"]
+        ... )
+        >>> tables.stability.loc["x", ["effect", "lowest_effect", "highest_effect"]].tolist()
+        [2.0, 1.0, 3.0]
+    """
+    found = random_effects(*own)
+    low, high = _range(own)
+    columns = (
+        coefficients * units,
+        standard_errors * units,
+        found.mean * units,
+        found.error * units,
+        found.between * units,
+        found.i_squared,
+        low * units,
+        high * units,
+        found.significance,
+        np.asarray(varies, bool),
+        np.asarray(selected, bool),
+    )
+    index, names = pd.Index(list(labels), name="environment"), list(names)
+    effects, errors, degrees = (
+        pd.DataFrame(part, index, names) for part in (own.estimates * units, own.errors * units, own.degrees)
+    )
+    table = dict(zip(STABILITY_COLUMNS, columns, strict=True))
+    return EffectTables(effects, errors, degrees, pd.DataFrame(table, index=pd.Index(names, name=kind)))
+
+
+def _range(own: OwnEffects) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest effect over the environments that measure it well."""
+    typical = np.ma.median(np.ma.masked_invalid(own.errors), axis=0).filled(np.nan)
+    well = own.errors <= HARDLY_MEASURED * typical
+    low, high = (np.where(well, own.estimates, edge) for edge in (np.inf, -np.inf))
+    return tuple(np.where(well.any(0), part, np.nan) for part in (low.min(0), high.max(0)))  # type: ignore[return-value]

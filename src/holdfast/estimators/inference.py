@@ -1,0 +1,152 @@
+"""How certain the coefficients of a fit to several environments are."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.estimators.search.evidence import Evidence, LinearModel, logistic_evidence
+from holdfast.losses.logistic import LogisticRows
+
+
+def pooled_covariance(
+    evidence: Evidence, fitted: LinearModel, columns: np.ndarray, *, clustered: bool = False
+) -> np.ndarray:
+    """(columns, columns): the covariance of the coefficients of a pooled fit, as a sandwich.
+
+        A^+ B A^+,    A = sum_e p_e H_e,    B = sum_e p_e^2 V_e,    clustered: B = E / (E - 1) sum_e p_e^2 g_e g_e^T
+
+    Each environment has a variance of its own. The plain form answers what these coefficients would be with other rows
+    of the same environments; the clustered one, with other environments. It needs many more environments than columns.
+
+    Args:
+        evidence: g, H, V and the shares p of the environments.
+        fitted: the pooled fit of these columns.
+        columns: their numbers.
+        clustered: whether the environments, and not only their rows, count as a sample.
+
+    Reference: H. White, Econometrica 48 (1980); K.-Y. Liang and S. Zeger, Biometrika 73 (1986) for clusters.
+
+    Example, the standard error of a mean of 100 rows:
+        >>> from holdfast.estimators.search.evidence import JointSlopes
+        >>> one = np.ones((1, 1, 1))
+        >>> joint = lambda fitted, columns: JointSlopes(np.zeros((1, 1)), one, 0.01 * one)
+        >>> nothing = lambda *arguments: None
+        >>> evidence = Evidence(np.array([100.0]), 1, nothing, joint, nothing, nothing, nothing, nothing, 0.0)
+        >>> np.sqrt(pooled_covariance(evidence, LinearModel(np.zeros(1), 0.0), np.arange(1))).tolist()
+        [[0.1]]
+    """
+    weights = evidence.weights
+    gradient, curvature, covariance = evidence.joint(fitted, columns)
+    inverse = np.linalg.pinv(np.tensordot(weights, curvature, 1), hermitian=True)
+    if clustered:
+        return _between(weights[:, None] * gradient @ inverse)
+    return inverse @ np.tensordot(weights**2, covariance, 1) @ inverse
+
+
+def _between(parts: np.ndarray) -> np.ndarray:
+    """The covariance of a sum over environments, (environments, coefficients), from how much its terms differ."""
+    count = len(parts)
+    if count == 1:
+        raise ValueError("clustered must be False for one environment, got True")
+    return count / (count - 1) * parts.T @ parts
+
+
+def blended_covariance(
+    evidence: Evidence,
+    strict: LinearModel,
+    selected: np.ndarray,
+    pooled: LinearModel,
+    pooling: float,
+    *,
+    clustered: bool = False,
+) -> np.ndarray:
+    """(features, features): the covariance of (1 - a) w_S + a w_A, for a given pooling weight a.
+
+    Both fits are linear in the same moments, so their errors add up row by row. With J the padded A^+ of either fit:
+
+        (1 - a)^2 J_S B_S J_S + a^2 J_A B_A J_A + a (1 - a) (J_S C J_A + J_A C J_S),    C = 2 B_m - (B_S + B_A) / 2
+
+    where B_m belongs to the mean of both fits: residuals are linear in the coefficients, which gives the covariance C
+    of the two by polarisation. That a itself was chosen from the data is not counted.
+
+    Args:
+        evidence: of the table.
+        strict: w_S, the pooled fit of the selected features.
+        selected: (features,), S.
+        pooled: w_A, the pooled fit of all features.
+        pooling: a, from 0 to 1.
+        clustered: as in `pooled_covariance`.
+
+    Example:
+        >>> from holdfast.estimators.moments import collect_moments, standardized
+        >>> from holdfast.estimators.search.evidence import squared_evidence
+        >>> random = np.random.default_rng(0)
+        >>> x = random.standard_normal((400, 2))
+        >>> evidence = squared_evidence(standardized(collect_moments(x, x[:, 0] + random.standard_normal(400))))
+        >>> strict, pooled = evidence.solve(np.array([0])), evidence.solve(np.arange(2))
+        >>> found = blended_covariance(evidence, strict, np.array([True, False]), pooled, 0.5)
+        >>> bool(found[0, 0] > found[1, 1] > 0)  # the second coefficient is halved, and so is its standard error
+        True
+    """
+    dimension, weights, columns = evidence.dimension, evidence.weights, np.flatnonzero(selected)
+    every = np.arange(dimension)
+    found = np.zeros((dimension, dimension))
+    if pooling == 0:  # a table with many features needs no matrices of all of them
+        found[np.ix_(columns, columns)] = pooled_covariance(evidence, strict, columns, clustered=clustered)
+        return found
+    mean = LinearModel((strict.coefficients + pooled.coefficients) / 2, (strict.intercept + pooled.intercept) / 2)
+    of_strict, of_pooled, of_mean = (evidence.joint(fitted, every) for fitted in (strict, pooled, mean))
+    inside = np.tensordot(weights, of_strict.curvature, 1)[np.ix_(columns, columns)]
+    found[np.ix_(columns, columns)] = (1 - pooling) * np.linalg.pinv(inside, hermitian=True)
+    one, other = found, pooling * np.linalg.pinv(np.tensordot(weights, of_pooled.curvature, 1), hermitian=True)
+    if clustered:
+        return _between(weights[:, None] * (of_strict.gradient @ one + of_pooled.gradient @ other))
+    first, second, middle = (np.tensordot(weights**2, part.covariance, 1) for part in (of_strict, of_pooled, of_mean))
+    across = one @ (2 * middle - (first + second) / 2) @ other
+    return one @ first @ one + other @ second @ other + across + across.T
+
+
+def blended_logistic_covariance(
+    environments: Sequence[LogisticRows], strict: LinearModel, selected: np.ndarray, pooled: LinearModel, pooling: float
+) -> np.ndarray:
+    """(features, features): as `blended_covariance`, of two logistic regressions, with the intercept among the columns.
+
+    Args:
+        environments: their rows, features standardised.
+        strict: the logistic regression on the selected features.
+        selected: (features,), S.
+        pooled: the logistic regression on all features.
+        pooling: a, from 0 to 1.
+    """
+    evidence = logistic_evidence([with_constant(rows) for rows in environments])
+    models = (LinearModel(np.append(model.coefficients, 0.0), model.intercept) for model in (strict, pooled))
+    one, other = models
+    return blended_covariance(evidence, one, np.append(selected, True), other, pooling)[:-1, :-1]
+
+
+def with_constant(rows: LogisticRows) -> LogisticRows:
+    """Rows with one more feature that is always one: the intercept as a column.
+
+    Features have mean zero, so the intercept of least squares does not depend on their coefficients. That of a
+    logistic regression does, and counts among the columns of `pooled_covariance`.
+
+    Example:
+        >>> with_constant(LogisticRows(np.array([[5.0, 6.0]]), np.array([0.0, 1.0]), np.ones(2))).columns.tolist()
+        [[5.0, 6.0], [1.0, 1.0]]
+    """
+    return rows._replace(columns=np.vstack([rows.columns, np.ones(rows.columns.shape[1])]))
+
+
+def standard_errors(covariance: np.ndarray, rows: float, parameters: int) -> np.ndarray:
+    """(features,): standard errors, corrected for the degrees of freedom that the fit has used up.
+
+    Args:
+        covariance: (features, features).
+        rows: n, of all environments.
+        parameters: the coefficients and intercepts that were fitted, p; the factor is sqrt(n / (n - p)).
+
+    Example:
+        >>> standard_errors(np.eye(1), rows=4.0, parameters=3).tolist()
+        [2.0]
+    """
+    return np.sqrt(np.maximum(np.diag(covariance), 0.0) * rows / max(rows - parameters, 1.0))

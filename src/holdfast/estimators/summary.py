@@ -1,0 +1,248 @@
+"""The printed summary of a fitted table: coefficients with intervals, effects over environments, and what to mind."""
+
+import html
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t
+
+CONFIDENCE = 0.95
+# The table is at most this wide; longer names of features are cut.
+WIDTH = 120
+# A coefficient is outside of the range of the effects if it is this many standard errors from its nearer end.
+CLEARLY_OUTSIDE = 2.0
+# Differences that are more probable than this are no differences.
+PLAUSIBLE = 0.05
+# Differences that are less probable than this are differences.
+SURELY_DIFFERENT = 0.01
+NAMED = 5  # features named in a note; more are counted
+# heading -> column, width
+_COLUMNS = {
+    "coef": ("coefficient", 10),
+    "std err": ("standard_error", 10),
+    "[0.025": ("low", 10),
+    "0.975]": ("high", 10),
+    "effect": ("effect", 10),
+    "between": ("between", 10),
+    "I²": ("i_squared", 6),
+    "lowest": ("lowest_effect", 10),
+    "highest": ("highest_effect", 10),
+    "verdict": ("verdict", 12),
+}
+
+
+def verdict(selected: bool, varies: bool) -> str:
+    """What is said about a feature in one word or two.
+
+    Example:
+        >>> verdict(True, False), verdict(False, True), verdict(False, False)
+        ('same', 'varies', 'not needed')
+    """
+    return "same" if selected else "varies" if varies else "not needed"
+
+
+def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> pd.DataFrame:
+    """The stability table with 95 % intervals of the coefficients and verdicts, features of the same effect first.
+
+    Args:
+        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
+        rows: their number.
+        intercepts: how many were fitted.
+
+    Example:
+        >>> from holdfast.estimators.effects import STABILITY_COLUMNS
+        >>> row = dict(zip(STABILITY_COLUMNS, (2.0, 0.1, 2.0, 0.2, 0.0, 0.0, 1.9, 2.1, 0.7, False, True), strict=True))
+        >>> found = with_intervals(pd.DataFrame([row], index=["light"]), rows=100)
+        >>> found[["low", "high"]].round(2).loc["light"].tolist(), found["verdict"].tolist()
+        ([1.8, 2.2], ['same'])
+    """
+    frame = stability.copy()
+    fitted = int((frame["coefficient"] != 0).sum())
+    half = t.isf((1 - CONFIDENCE) / 2, max(rows - fitted - intercepts, 1)) * frame["standard_error"]
+    frame.insert(2, "low", frame["coefficient"] - half)
+    frame.insert(3, "high", frame["coefficient"] + half)
+    # a coefficient that is left out is exactly zero, not zero with an error of zero
+    frame.loc[frame["coefficient"] == 0, ["standard_error", "low", "high"]] = np.nan
+    frame["verdict"] = [verdict(*row) for row in zip(frame["selected"], frame["varies"], strict=True)]
+    order = frame["verdict"].map({"same": 0, "varies": 1, "not needed": 2})
+    return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """A fit to a table, as text in a fixed width (`str` or `print`) and as a data frame (`table`).
+
+    Attributes:
+        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
+        task: regression or classification.
+        rows, environments: their numbers.
+        explained, explained_by_all: the share of the response that the fit and that all features explain.
+        pooling: a, from 0 (the selected features alone) to 1 (all features).
+        strict: (features,), the coefficients of the selected features alone; None: those of the fit.
+        level: "common": one intercept; "environment": one for each environment.
+        response: the name of what is predicted.
+
+    Example:
+        >>> from holdfast.estimators.effects import STABILITY_COLUMNS
+        >>> row = dict(zip(STABILITY_COLUMNS, (2.0, 0.1, 2.0, 0.2, 0.0, 0.0, 1.9, 2.1, 0.7, False, True), strict=True))
+        >>> stability = pd.DataFrame([row], index=pd.Index(["light"], name="feature"))
+        >>> summary = TableSummary(stability, "regression", 100, 3, 0.8, 0.8, response="yield")
+        >>> print(str(summary).splitlines()[0])
+        Regression of yield
+        >>> summary.notes[1].split(",")[0]
+        'Intervals are for other rows of the same environments'
+    """
+
+    stability: pd.DataFrame
+    task: Literal["regression", "classification"]
+    rows: int
+    environments: int
+    explained: float
+    explained_by_all: float
+    pooling: float = 0.0
+    strict: np.ndarray | None = None
+    level: Literal["common", "environment"] = "common"
+    response: str = "y"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The stability table with confidence intervals and verdicts; see `with_intervals`."""
+        return with_intervals(self.stability, self.rows, self.environments if self.level == "environment" else 1)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to mind, in sentences."""
+        if self.environments == 1:
+            return ["There is one environment only: nothing is known about how effects differ elsewhere."]
+        return [*self._about_effects(), *self._about_intervals(), *self._outside(), *self._disagreements()]
+
+    def __str__(self) -> str:
+        table = self.table
+        name_width = min(max([len(str(name)) for name in table.index] + [7]), WIDTH - _widths())
+        rule = "=" * (name_width + _widths())
+        lines = [f"{self.task.capitalize()} of {self.response}", rule, *self._header(len(rule)), "-" * len(rule)]
+        lines.append(" " * name_width + "".join(f"{head:>{width}}" for head, (_, width) in _COLUMNS.items()))
+        lines.append("-" * len(rule))
+        for name, row in table.iterrows():
+            cells = (_cell(column, row[column]).rjust(width) for column, width in _COLUMNS.values())
+            lines.append(_cut(str(name), name_width).ljust(name_width) + "".join(cells))
+        lines.append(rule)
+        for number, note in enumerate(self.notes, 1):
+            lines += textwrap.wrap(f"[{number}] {note}", len(rule), subsequent_indent="    ")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def _header(self, width: int) -> Iterator[str]:
+        selected = int(self.stability["selected"].sum())
+        left = {"Rows": f"{self.rows:,}", "Environments": f"{self.environments:,}"}
+        middle = {
+            "Same effect": f"{selected} of {len(self.stability)} features",
+            "Pooling weight": f"{self.pooling:.2f}",
+        }
+        right = {"Explained": f"{self.explained:.1%}", "by all features": f"{self.explained_by_all:.1%}"}
+        column = width // 3 - 2
+        for facts in zip(left.items(), middle.items(), right.items(), strict=True):
+            yield "   ".join(f"{name}:{value:>{column - len(name) - 1}}" for name, value in facts)
+
+    def _about_effects(self) -> Iterator[str]:
+        unit = ", in log-odds" if self.task == "classification" else ""
+        yield (
+            f"effect: the coefficient in one environment alone, with an intercept of its own{unit}; the selected "
+            "features are fitted together, any other feature next to them. The table has its mean over environments, "
+            "the standard deviation between them that sampling error does not explain, the share I² of the variation "
+            "that this is, and the lowest and highest over the environments that measure it well."
+        )
+
+    def _about_intervals(self) -> Iterator[str]:
+        if not (self.stability["coefficient"] != 0).any():
+            return
+        yield (
+            "Intervals are for other rows of the same environments, whose errors have a variance each; a new "
+            "environment differs by `between` on top. They take the selected features as given, although the same rows "
+            "selected them: coefficients near zero look larger than they are. `split_intervals` selects on one half of "
+            "the rows and has intervals from the other."
+        )
+        if 0 < self.pooling < 1:
+            yield (
+                f"Coefficients are {1 - self.pooling:.2f} times those of the features with the same effect plus "
+                f"{self.pooling:.2f} times those of all features; intervals take this weight as given."
+            )
+
+    def _outside(self) -> Iterator[str]:
+        frame = self.stability
+        strict = frame["coefficient"] if self.strict is None else pd.Series(np.ravel(self.strict), frame.index)
+        margin = CLEARLY_OUTSIDE * np.hypot(frame["standard_error"], frame["effect_error"])
+        outside = frame["selected"] & (
+            (strict < frame["lowest_effect"] - margin) | (strict > frame["highest_effect"] + margin)
+        )
+        if not outside.any():
+            return
+        listed = [
+            f"{name} ({value:.3g}; effects from {low:.3g} to {high:.3g})"
+            for name, value, low, high in zip(
+                frame.index[outside],
+                strict[outside],
+                frame.loc[outside, "lowest_effect"],
+                frame.loc[outside, "highest_effect"],
+                strict=True,
+            )
+        ]
+        if self.level == "environment":
+            reason = (
+                "features are correlated differently in different environments, and a fit of several features to all "
+                "rows need not lie between those to the environments"
+            )
+        else:
+            reason = (
+                "the means of the environments differ, and the fit to all rows mixes the relation between environments "
+                "with the one within them (Simpson's paradox)"
+            )
+            if self.task == "regression":
+                reason += '. With level="environment" it would not'
+        yield f"Pooled coefficients outside of the range of their environments: {_listed(listed)}. Why: {reason}."
+
+    def _disagreements(self) -> Iterator[str]:
+        """Where the verdict and the test of the single effect say different things, and why."""
+        frame = self.stability
+        level = frame["varies"] & ~frame["selected"] & (frame["significance"] > PLAUSIBLE)
+        if level.any():
+            yield (
+                f"Varying although the effect within environments is the same ({_listed(frame.index[level])}): with "
+                "such a feature the level of the response, or the effect of another feature, differs."
+            )
+        doubtful = frame["selected"] & (frame["significance"] < SURELY_DIFFERENT)
+        if doubtful.any():
+            yield (
+                "The same by the test of all selected features together, with what is tolerated, although the effect "
+                f"alone differs by more than sampling error (p < {SURELY_DIFFERENT:g}): "
+                f"{_listed(frame.index[doubtful])}."
+            )
+        nowhere = frame["effect"].isna()
+        if nowhere.any():
+            yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."
+
+
+def _widths() -> int:
+    return sum(width for _, width in _COLUMNS.values())
+
+
+def _cell(column: str, value: Any) -> str:
+    if column == "verdict":
+        return str(value)
+    return "-" if np.isnan(value) else f"{value:.0%}" if column == "i_squared" else f"{value:.3g}"
+
+
+def _cut(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width - 1]}…"
+
+
+def _listed(names: pd.Index | list[str]) -> str:
+    listed = [str(name) for name in names]
+    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+    return ", ".join(listed[:NAMED]) + more

@@ -1,0 +1,199 @@
+"""Forest plots: the effect of a feature in each environment with its interval, and what they have in common."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from scipy.stats import t
+
+from holdfast.core.statistics import UPPER
+from holdfast.plots.bands import COLOURS
+
+VERDICT_COLOURS = {"same": COLOURS["invariant"], "varies": COLOURS["spurious"], "not needed": COLOURS["residual"]}
+# More rows would not be legible: those furthest from the mean are drawn, and the rest is counted.
+MOST_ENVIRONMENTS = 50
+# Panels of a figure unless features are named, and panels side by side.
+MOST_PANELS, PANELS_ABREAST = 6, 3
+# Inches, since the number of rows decides the size: a row, a panel, the title above it and the label of its axis below,
+# the space between panels, a letter of a label, a line of the legend, and a column of it.
+ROW, PANEL, ABOVE, BELOW, GAP, LETTER, LEGEND, LEGEND_COLUMN = 0.22, 2.9, 0.75, 0.65, 0.3, 0.075, 0.2, 1.8
+LONGEST_LABEL = 30  # letters
+# An interval that is this many times the median one does not stretch the axis; an arrow says that it goes on.
+WIDE = 3.0
+SMALLEST_MARK, LARGEST_MARK = 3.0, 7.5
+
+
+def draw_forest(tables: Any, features: Sequence[str] | None = None, response: str = "y") -> Figure:
+    """For each feature a panel: its effect in each environment with a 95 % interval, and their mean as a diamond.
+
+    The size of a square is the weight of the environment in the mean. The band is one standard deviation between
+    environments to either side of the mean, without the sampling error. Intervals use Student's law.
+
+    Args:
+        tables: effects, errors, degrees and stability; see `holdfast.estimators.effects.EffectTables`.
+        features: their names; None: the first six, those with the same effect everywhere first.
+        response: what the effects are measured in.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> columns = ["coefficient", "effect", "effect_error", "between", "i_squared", "significance"]
+        >>> stability = pd.DataFrame([[1.0, 1.0, 0.1, 0.0, 0.0, 0.9]], ["light"], columns)
+        >>> effects = pd.DataFrame({"light": [0.9, 1.1]}, ["north", "south"])
+        >>> stability = stability.assign(selected=True, varies=False)
+        >>> tables = SimpleNamespace(
+        ...     effects=effects, errors=effects * 0 + 0.1, degrees=effects * 0 + 50, stability=stability
+        ... )
+        >>> [label.get_text() for label in draw_forest(tables).axes[0].get_yticklabels()]
+        ['north', 'south', 'mean']
+    """
+    stability = tables.stability
+    words = _verdicts(stability)
+    if features is None:
+        ranked = sorted(stability.index, key=lambda name: list(VERDICT_COLOURS).index(words[name]))
+        features = [name for name in ranked if tables.effects[name].notna().any()][:MOST_PANELS]
+    unknown = [str(name) for name in features if name not in stability.index]
+    if unknown or not features:
+        known = ", ".join(map(str, stability.index))
+        raise ValueError(f"features must be among {known}, got {', '.join(unknown) or 'none'}")
+    forests = [_forest(tables, name) for name in features]
+    columns = 2 if len(forests) == 4 else min(PANELS_ABREAST, len(forests))  # four make a square
+    same_rows = len({tuple(forest.estimates.index) for forest in forests}) == 1
+    figure, panels = _grid(forests, columns, same_rows, handles := _handles(forests, words))
+    for number, (axes, forest) in enumerate(zip(panels, forests, strict=True)):
+        _panel(axes, forest, VERDICT_COLOURS[words[forest.name]], response)
+        if same_rows and number % columns:
+            axes.tick_params(labelleft=False)
+    figure.legend(handles=handles, loc="lower left", ncols=_legend_columns(figure), frameon=False)
+    return figure
+
+
+def _grid(forests: list["_Forest"], columns: int, same_rows: bool, handles: list) -> tuple[Figure, list[Axes]]:
+    """Panels whose height follows from the number of environments."""
+    lines = -(-len(forests) // columns)
+    labels = LETTER * min(max(len(str(label)) for forest in forests for label in forest.estimates.index), LONGEST_LABEL)
+    before, gap = labels + GAP, GAP if same_rows else labels + GAP
+    height = ROW * (max(len(forest.estimates) for forest in forests) + 1.5)
+    width = before + columns * PANEL + (columns - 1) * gap + GAP
+    legend = LEGEND * -(-len(handles) // max(1, int(width / LEGEND_COLUMN))) + 0.1
+    total = lines * (ABOVE + height + BELOW) + legend
+    figure = Figure(figsize=(width, total))
+    figure.set_layout_engine("none")
+    panels = []
+    for number in range(len(forests)):
+        line, column = divmod(number, columns)
+        left = before + column * (PANEL + gap)
+        bottom = total - (line + 1) * (ABOVE + height + BELOW) + BELOW
+        panels.append(figure.add_axes((left / width, bottom / total, PANEL / width, height / total)))
+    return figure, panels
+
+
+def _legend_columns(figure: Figure) -> int:
+    return max(1, int(figure.get_figwidth() / LEGEND_COLUMN))
+
+
+class _Forest(NamedTuple):
+    """What is drawn of one feature; the environments in the order of the rows."""
+
+    name: str
+    estimates: pd.Series
+    half_widths: pd.Series
+    weights: pd.Series
+    summary: pd.Series
+    mean_half_width: float
+    measured: int
+
+
+def _forest(tables: Any, name: str) -> _Forest:
+    measured = tables.effects[name].notna()
+    b, error, degrees = (part.loc[measured, name] for part in (tables.effects, tables.errors, tables.degrees))
+    summary = tables.stability.loc[name]
+    spread = np.sqrt(error**2 + summary["between"] ** 2)
+    drawn = ((b - summary["effect"]) / spread).abs().sort_values(ascending=False).index[:MOST_ENVIRONMENTS]
+    rows = [label for label in b.index if label in set(drawn)]
+    if len(b) > MOST_ENVIRONMENTS:
+        rows = list(b[rows].sort_values().index)
+    half = pd.Series(t.ppf(UPPER, degrees) * error, b.index)
+    quantile = t.ppf(UPPER, len(b) - 1) if len(b) > 1 else t.ppf(UPPER, degrees.iloc[0])
+    weights = (1 / spread**2) / (1 / spread**2).max()
+    mean_half = float(quantile * summary["effect_error"])
+    return _Forest(name, b[rows], half[rows], weights[rows], summary, mean_half, len(b))
+
+
+def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
+    b, half, summary = forest.estimates, forest.half_widths, forest.summary
+    rows = np.arange(len(b))
+    low, high = _limits(forest)
+    mean, between = summary["effect"], summary["between"]
+    if between > 0:
+        axes.axvspan(mean - between, mean + between, color=colour, alpha=0.1, linewidth=0)
+    if low < 0 < high:
+        axes.axvline(0, color="0.55", linewidth=0.8, zorder=1)
+    axes.axvline(mean, color=colour, linewidth=0.9, linestyle=(0, (4, 3)), alpha=0.8, zorder=1)
+    if summary["coefficient"] != 0:
+        axes.plot(
+            summary["coefficient"], len(b) + 0.62, marker="^", color="0.15", markersize=5, clip_on=False, zorder=5
+        )
+    axes.hlines(rows, np.maximum(b - half, low), np.minimum(b + half, high), color="0.35", linewidth=1.1, zorder=2)
+    for edge, marker, beyond in ((low, "<", b - half < low), (high, ">", b + half > high)):
+        axes.plot(np.full(beyond.sum(), edge), rows[beyond], marker, color="0.35", markersize=3.5, clip_on=False)
+    sizes = SMALLEST_MARK + (LARGEST_MARK - SMALLEST_MARK) * np.sqrt(forest.weights)
+    inside = (b >= low) & (b <= high)
+    axes.scatter(b[inside], rows[inside], s=sizes[inside] ** 2, marker="s", color=colour, linewidths=0, zorder=3)
+    ends = np.clip([mean - forest.mean_half_width, mean + forest.mean_half_width], low, high)
+    bottom = len(b) + 0.1
+    axes.fill([ends[0], mean, ends[1], mean], [bottom, bottom - 0.34, bottom, bottom + 0.34], color=colour, zorder=4)
+    axes.axhline(len(b) - 0.5, color="0.85", linewidth=0.8)
+    axes.set_yticks([*rows, bottom], [*(str(label)[:LONGEST_LABEL] for label in b.index), "mean"])
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlim=(low, high), ylim=(len(b) + 0.8, -0.7), xlabel=f"{response} per unit of {forest.name}")
+    share = f"{len(b)} of {forest.measured} environments, furthest from the mean\n"
+    facts = f"{mean:.3g} ± {forest.mean_half_width:.2g},  τ = {between:.2g},  I² = {summary['i_squared']:.0%}"
+    above = (share if len(b) < forest.measured else "") + facts
+    axes.annotate(
+        above, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=8.5, color="0.3"
+    )
+    axes.set_title(forest.name, loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n"))
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def _limits(forest: _Forest) -> tuple[float, float]:
+    """The ends of the axis: the mean, the coefficient, and all intervals but those much wider than the others."""
+    b, half, summary = forest.estimates, forest.half_widths, forest.summary
+    usual = WIDE * half.median()
+    mean_half = min(forest.mean_half_width, usual)
+    mean = summary["effect"] + mean_half * np.array([-1, 1])
+    points = np.concatenate([(b - half)[half <= usual], (b + half)[half <= usual], mean])
+    if summary["coefficient"] != 0:
+        points = np.append(points, summary["coefficient"])
+    low, high = float(points.min()), float(points.max())
+    margin = 0.04 * (high - low or 1.0)
+    return low - margin, high + margin
+
+
+def _verdicts(stability: pd.DataFrame) -> dict[str, str]:
+    words = np.where(stability["selected"], "same", np.where(stability["varies"], "varies", "not needed"))
+    return dict(zip(stability.index, words, strict=True))
+
+
+def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Any]:
+    """The entries of the legend that something in the figure needs."""
+    titles = {"same": "same effect everywhere", "varies": "effect varies", "not needed": "not needed"}
+    used = {words[forest.name] for forest in forests}
+    handles: list[Any] = [
+        Line2D([], [], marker="s", linestyle="", color=colour, label=titles[word])
+        for word, colour in VERDICT_COLOURS.items()
+        if word in used
+    ]
+    handles.append(Line2D([], [], color="0.35", label="95 % interval"))
+    handles.append(Line2D([], [], marker="D", linestyle="", color="0.4", label="mean, 95 % interval"))
+    if any(forest.summary["between"] > 0 for forest in forests):
+        handles.append(Patch(color="0.4", alpha=0.15, linewidth=0, label="± τ around the mean"))
+    if any(forest.summary["coefficient"] != 0 for forest in forests):
+        handles.append(Line2D([], [], marker="^", linestyle="", color="0.15", label="coefficient of the fit"))
+    return handles

@@ -1,0 +1,51 @@
+import pytest
+
+from holdfast.cli.terminal.tables import show_model
+from holdfast.estimators.effects import STABILITY_COLUMNS
+from holdfast.io.models import TableModel
+from holdfast.io.tables import Column
+
+SAME = (2.0, 0.1, 1.9, 0.2, 0.05, 0.25, 1.8, 2.2, 0.3, False, True)
+VARIES = (0.0, 0.0, -1.5, 1.2, 1.4, 0.97, -3.21e-05, 4.0, 1e-9, True, False)
+UNMEASURED = (0.0, 0.0, *[None] * 7, False, False)
+
+
+@pytest.fixture
+def model():
+    names = ["weeds per square metre of the field", "light", "soil"]
+    rows = zip(names, (VARIES, SAME, UNMEASURED), strict=True)
+    records = [{"feature": name} | dict(zip(STABILITY_COLUMNS, row, strict=True)) for name, row in rows]
+    columns = [Column(name) for name in names]
+    return TableModel(
+        "regression", "yield", "field", columns, [0.0, 2.0, 0.0], 1.0, [], records, [{}] * 4, ["Beware."], [], "",
+        amplification=0, step_size=1, rows=100,
+    )  # fmt: skip
+
+
+def _printed(model, capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    show_model(model)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_features_with_the_same_effect_come_first_with_all_their_numbers(model, capsys, monkeypatch):
+    lines = _printed(model, capsys, monkeypatch, 140)
+    assert "Regression of yield: 100 rows, 4 environments" in lines[0]
+    head = next(line for line in lines if "coef" in line)
+    words = ["feature", "coef", "std", "err", "[0.025", "0.975]", "effect", "between", "I²", "lowest", "highest"]
+    assert head.split() == words
+    body = lines[lines.index(head) + 2 :]
+    # the interval is Student's with 98 degrees of freedom, 1.984 standard errors to either side
+    assert body[0].split() == ["light", "2", "0.1", "1.8", "2.2", "1.9", "0.05", "25%", "1.8", "2.2", "same"]
+    assert body[1].split()[7:] == ["0", "-", "-", "-", "-1.5", "1.4", "97%", "-3.21e-05", "4", "varies"]
+    assert body[2].split() == ["soil", "0", *["-"] * 8, "not", "needed"]
+    assert lines[-1] == "- Beware."
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 100])
+def test_a_narrow_terminal_shows_whole_numbers(model, capsys, monkeypatch, width):
+    lines = _printed(model, capsys, monkeypatch, width)
+    assert max(map(len, lines)) <= width
+    light = next(line for line in lines if "light" in line)
+    assert light.split()[-5:] == ["0.05", "25%", "1.8", "2.2", "same"]
+    assert "-3.21e-05" in next(line for line in lines if "weeds" in line)

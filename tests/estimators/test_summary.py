@@ -1,0 +1,111 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.estimators import group_rows
+from holdfast.estimators.effects import STABILITY_COLUMNS, describe_effects, squared_effects
+from holdfast.estimators.inference import blended_covariance, standard_errors
+from holdfast.estimators.moments import collect_moments, standardized
+from holdfast.estimators.search.evidence import squared_evidence
+from holdfast.estimators.summary import WIDTH, TableSummary
+
+
+def _summary(x, y, codes, *, selected, varies, pooling=0.0, level="common"):
+    within = level == "environment"
+    known = standardized(collect_moments(x, y, group_rows(codes, len(x))), within=within)
+    evidence, units = squared_evidence(known), known.scale[-1] / known.scale[:-1]
+    strict, pooled = evidence.solve(np.flatnonzero(selected)), evidence.solve(np.arange(x.shape[1]))
+    covariance = blended_covariance(evidence, strict, selected, pooled, pooling)
+    tables = describe_effects(
+        squared_effects(known, selected),
+        (1 - pooling) * strict.coefficients + pooling * pooled.coefficients,
+        standard_errors(covariance, len(x), 1 + x.shape[1]),
+        selected=selected,
+        varies=varies,
+        names=[f"x{number}" for number in range(x.shape[1])],
+        labels=sorted(set(codes)),
+        units=units,
+    )
+    strict_coefficients = strict.coefficients * units
+    environments = len(set(codes))
+    return TableSummary(
+        tables.stability, "regression", len(x), environments, 0.5, 0.6, pooling, strict_coefficients, level
+    )
+
+
+def _simpson(seed=0):
+    """Within each environment the effect is -1; between their means it is about 1."""
+    random = np.random.default_rng(seed)
+    codes = np.repeat([0, 1], 500)
+    x = random.standard_normal((1000, 1)) + 4 * codes[:, None]
+    return x, -x[:, 0] + 8 * codes + 0.5 * random.standard_normal(1000), codes
+
+
+def test_a_coefficient_outside_of_the_range_of_its_environments_is_explained():
+    one, none = np.ones(1, bool), np.zeros(1, bool)
+    summary = _summary(*_simpson(), selected=one, varies=none)
+    row = summary.table.loc["x0"]
+    assert row["coefficient"] > 0 > -0.9 > row["highest_effect"]
+    (note,) = (note for note in summary.notes if "outside" in note)
+    assert "x0" in note
+    assert "Simpson" in note
+    assert 'level="environment"' in note
+    # each environment about its own mean: the pooled effect is that within environments
+    within = _summary(*_simpson(), selected=one, varies=none, level="environment")
+    assert within.table.loc["x0", "coefficient"] == pytest.approx(-1, abs=4 * 0.5 / np.sqrt(1000))
+    assert not any("outside" in note for note in within.notes)
+
+
+def test_what_varies_in_its_level_only_is_said_so():
+    summary = _summary(*_simpson(), selected=np.zeros(1, bool), varies=np.ones(1, bool))
+    assert summary.table.loc["x0", "significance"] > 0.05
+    assert any("Varying although the effect within environments is the same (x0)" in note for note in summary.notes)
+
+
+def test_a_verdict_that_the_single_test_contradicts_is_explained():
+    x, y, codes = _table()
+    x[:, 2] = codes  # constant within environments
+    summary = _summary(x, y, codes, selected=np.array([False, True, False]), varies=np.zeros(3, bool))
+    assert summary.table.loc["x1", "significance"] < 0.01
+    assert any(note.startswith("The same by the test of all") and note.endswith(": x1.") for note in summary.notes)
+    assert any(note.startswith("No environment identifies") and note.endswith(": x2.") for note in summary.notes)
+
+
+def _table(seed=0):
+    random = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(4), 200)
+    x = random.standard_normal((800, 3))
+    return x, x[:, 0] + codes * x[:, 1] / 2 + random.standard_normal(800), codes
+
+
+def test_the_table_is_of_fixed_width_and_its_numbers_are_those_of_the_frame():
+    selected, varies = np.array([True, False, False]), np.array([False, True, False])
+    summary = _summary(*_table(), selected=selected, varies=varies)
+    lines = str(summary).splitlines()
+    rules = [number for number, line in enumerate(lines) if set(line) == {"="}]
+    body = lines[rules[0] : rules[1] + 1]
+    assert max(map(len, lines)) == len(lines[rules[0]]) <= WIDTH
+    assert len({len(line) for line in body if line.startswith(("x", "=", "-"))}) == 1
+    words = {line.split()[0]: line.split() for line in body if line.startswith("x")}
+    assert list(words) == ["x0", "x1", "x2"]
+    row = summary.table.loc["x0"]
+    low, high = (f"{row['coefficient'] + sign * 1.963 * row['standard_error']:.3g}" for sign in (-1, 1))
+    assert words["x0"][1:5] == [f"{row['coefficient']:.3g}", f"{row['standard_error']:.3g}", low, high]
+    assert words["x1"][1:5] == ["0", "-", "-", "-"]
+    assert [words[name][-1] for name in words] == ["same", "varies", "needed"]
+    assert f"{summary.table.loc['x1', 'i_squared']:.0%}" in words["x1"]
+    assert summary._repr_html_().startswith("<pre>Regression of y")
+
+
+def test_a_blend_says_how_it_is_made():
+    summary = _summary(*_table(), selected=np.array([True, False, False]), varies=np.zeros(3, bool), pooling=0.25)
+    assert any("0.75 times" in note and "0.25 times" in note for note in summary.notes)
+    assert (summary.table["standard_error"] > 0).all()
+
+
+def test_one_environment_and_long_names():
+    values = [1.0, 0.1, 1.0, 0.1, 0.0, 0.0, 1.0, 1.0, 1.0, False, True]
+    stability = pd.DataFrame([values], ["a name that is much longer than all " * 2], STABILITY_COLUMNS)
+    text = str(TableSummary(stability, "classification", 50, 1, 0.5, 0.5))
+    assert "one environment only" in text
+    assert max(map(len, text.splitlines())) <= WIDTH

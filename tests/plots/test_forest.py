@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from scipy.stats import t
+
+from holdfast.estimators.effects import OwnEffects, describe_effects
+from holdfast.plots.bands import save, style
+from holdfast.plots.forest import MOST_ENVIRONMENTS, draw_forest
+
+
+def _tables(environments, seed=0):
+    """One effect that is the same everywhere, and one that varies by 2."""
+    random = np.random.default_rng(seed)
+    errors = random.uniform(0.1, 0.3, (environments, 2))
+    estimates = 1 + random.standard_normal((environments, 2)) * [0, 2] + errors * random.standard_normal(errors.shape)
+    own = OwnEffects(estimates, errors, np.full(errors.shape, 20.0))
+    selected = np.array([True, False])
+    return describe_effects(
+        own,
+        estimates.mean(0) * selected,
+        np.full(2, 0.1),
+        selected=selected,
+        varies=~selected,
+        names=["light", "soil"],
+        labels=[f"field {number}" for number in range(environments)],
+    )
+
+
+def _interval_ends(axes):
+    (lines,) = (collection for collection in axes.collections if isinstance(collection, LineCollection))
+    return np.array([[start[0], end[0]] for start, end in lines.get_segments()])
+
+
+def test_each_environment_has_its_interval_and_the_mean_is_a_diamond():
+    tables = _tables(6)
+    figure = draw_forest(tables, response="yield")
+    assert [axes.get_xlabel() for axes in figure.axes] == ["yield per unit of light", "yield per unit of soil"]
+    axes = figure.axes[1]
+    half = t.ppf(0.975, 20) * tables.errors["soil"].to_numpy()[:, None]
+    expected = tables.effects["soil"].to_numpy()[:, None] + half * [-1, 1]
+    np.testing.assert_allclose(_interval_ends(axes), expected)
+    diamond = axes.patches[-1].get_xy()[:, 0]
+    mean, half = tables.stability.loc["soil", "effect"], t.ppf(0.975, 5) * tables.stability.loc["soil", "effect_error"]
+    low, high = axes.get_xlim()
+    np.testing.assert_allclose([diamond.min(), diamond.max()], np.clip([mean - half, mean + half], low, high))
+    (facts,) = (text.get_text() for text in axes.texts)
+    assert f"τ = {tables.stability.loc['soil', 'between']:.2g}" in facts
+    assert f"I² = {tables.stability.loc['soil', 'i_squared']:.0%}" in facts
+    assert len(figure.legends) == 1
+
+
+def test_of_many_environments_the_most_extreme_are_drawn_and_the_rest_is_counted():
+    tables = _tables(120)
+    figure = draw_forest(tables, ["soil"])
+    (axes,) = figure.axes
+    assert "50 of 120 environments, furthest from the mean" in axes.texts[0].get_text()
+    drawn = {label.get_text() for label in axes.get_yticklabels()} - {"mean"}
+    assert len(drawn) == MOST_ENVIRONMENTS
+    assert {tables.effects["soil"].idxmin(), tables.effects["soil"].idxmax()} <= drawn
+    assert figure.get_figheight() < 15
+
+
+def test_environments_that_say_nothing_are_left_out_and_wide_intervals_do_not_stretch_the_axis(tmp_path):
+    tables = _tables(6)
+    tables.effects.iloc[0, 0] = tables.errors.iloc[0, 0] = np.nan
+    tables.errors.iloc[1, 0] = 1000.0
+    with style():
+        figure = draw_forest(tables, ["light"])
+        paths = save(figure, tmp_path, "forest")
+    assert [path.exists() for path in paths] == [True, True]
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()][:2] == ["field 1", "field 2"]
+    assert np.ptp(axes.get_xlim()) < 10
+
+
+def test_an_unknown_feature_is_refused():
+    with pytest.raises(ValueError, match="features must be among light, soil, got water"):
+        draw_forest(_tables(3), ["light", "water"])

@@ -123,15 +123,15 @@ def test_population_is_the_limit_of_the_law(problem, fitted, ensemble, draw):
 def test_no_residual_gives_no_gradient(problem, ensemble):
     batch = batching.Batch(jnp.zeros((1, 2, 2)), jnp.full(1, 4.0))
     for oracle in (oracles.law(problem, ensemble), oracles.online(problem, ensemble, 4)):
-        g = oracle(jax.random.key(0), problem.invariant_matrix, batch)
+        g = jax.jit(oracle)(jax.random.key(0), problem.invariant_matrix, batch)
         np.testing.assert_allclose(g, 0, atol=1e-6)
 
 
 def test_explicit_measurements_do_not_depend_on_the_block(problem, fitted, ensemble, monkeypatch):
     draw = partial(batching.pooled, problem.environments)
-    value = sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0))(jax.random.key(0), fitted, 0)
+    value = jax.jit(sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0)))(jax.random.key(0), fitted, 0)
     monkeypatch.setattr("holdfast.oracles.data.BLOCK_BYTES", 7 * 4 * ensemble.size(5))
-    blocks = sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0))(jax.random.key(0), fitted, 0)
+    blocks = jax.jit(sampled(draw(50), oracles.online(problem, ensemble, 50, 1.0)))(jax.random.key(0), fitted, 0)
     np.testing.assert_allclose(blocks, value, rtol=2e-5, atol=1e-5)
 
 

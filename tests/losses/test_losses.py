@@ -1,5 +1,7 @@
 """Each loss against derivatives by jax, against its own sum over rows, and in NumPy against jax."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,8 +44,8 @@ def test_squared_risk_is_half_the_mean_squared_error(table, moments):
 def test_squared_derivatives(moments):
     with jax.enable_x64(True):
         data = SecondMoments(*map(jnp.asarray, moments))
-        gradient = jax.jacobian(lambda w: squared.risk(data, w))(jnp.asarray(W))
-        curvature = jax.jacobian(lambda w: squared.gradient(data, w))(jnp.asarray(W))
+        gradient = jax.jit(jax.jacobian(lambda w: squared.risk(data, w)))(jnp.asarray(W))
+        curvature = jax.jit(jax.jacobian(lambda w: squared.gradient(data, w)))(jnp.asarray(W))
     np.testing.assert_allclose(squared.gradient(moments, W), gradient, rtol=1e-10)
     np.testing.assert_allclose(moments.second, curvature, rtol=1e-10)
     slopes = squared.slopes(moments, np.array(SIZES, float), W)
@@ -51,12 +53,14 @@ def test_squared_derivatives(moments):
 
 
 def test_logistic_derivatives(environments):
+    @jax.jit
+    def derivatives(data, w, intercept):
+        of_risk = partial(logistic.risk, data)
+        return jax.grad(of_risk, (0, 1))(w, intercept), jax.hessian(of_risk)(w, intercept)
+
     with jax.enable_x64(True):
         for rows in environments:
-            data = LogisticRows(*map(jnp.asarray, rows))
-            at = (jnp.asarray(W), INTERCEPT)
-            gradient = jax.grad(lambda w, b, data=data: logistic.risk(data, w, b), (0, 1))(*at)
-            hessian = jax.hessian(lambda w, b, data=data: logistic.risk(data, w, b))(*at)
+            gradient, hessian = derivatives(LogisticRows(*map(jnp.asarray, rows)), jnp.asarray(W), INTERCEPT)
             slopes = logistic.slopes(rows, W, INTERCEPT)
             np.testing.assert_allclose(slopes.gradient, gradient[0], rtol=1e-10)
             np.testing.assert_allclose(slopes.intercept, gradient[1], rtol=1e-10)
@@ -78,15 +82,14 @@ def test_padding_counts_for_nothing_and_a_weight_counts_rows(environments):
     """The stack of jax, with more environments, features and rows than there are, against the ragged ones of NumPy."""
     stack = LogisticRows(*map(jnp.asarray, logistic.padded(environments, environments=4, features=5, rows=64)))
     w = jnp.asarray(np.append(W, [9.0, 9.0]), jnp.float32)
-    found = logistic.slopes(stack, w, jnp.float32(INTERCEPT))
+    found = Slopes(*map(np.asarray, jax.jit(logistic.slopes)(stack, w, jnp.float32(INTERCEPT))))
+    risks = np.asarray(jax.jit(logistic.risk)(stack, w, INTERCEPT))
     for number, rows in enumerate(environments):
         repeated = LogisticRows(*(np.repeat(part, rows.weights.astype(int), axis=-1) for part in rows))
         expected = logistic.slopes(repeated._replace(weights=np.ones(len(repeated.labels))), W, INTERCEPT)
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_allclose(ours[number][:3] if ours.ndim > 1 else ours[number], theirs, rtol=2e-5)
-        np.testing.assert_allclose(
-            logistic.risk(stack, w, INTERCEPT)[number], logistic.risk(rows, W, INTERCEPT), rtol=1e-5
-        )
+        np.testing.assert_allclose(risks[number], logistic.risk(rows, W, INTERCEPT), rtol=1e-5)
     assert all(not np.any(part[3]) for part in found)
 
 
@@ -94,15 +97,15 @@ def test_large_scores_stay_finite():
     scores = np.array([-1e4, -90.0, 0.0, 90.0, 1e4])
     rows = LogisticRows(scores[None], np.zeros(5), np.ones(5))
     single = LogisticRows(*(jnp.asarray(part, jnp.float32) for part in rows))
-    slopes = jax.grad(lambda w: logistic.risk(single, w))(jnp.ones(1))
-    bends = jax.grad(lambda w: logistic.gradient(single, w)[0])(jnp.ones(1))
+    slopes = jax.jit(jax.grad(lambda w: logistic.risk(single, w)))(jnp.ones(1))
+    bends = jax.jit(jax.grad(lambda w: logistic.gradient(single, w)[0]))(jnp.ones(1))
     expected = np.logaddexp(0, scores)
-    np.testing.assert_allclose(logistic.row_losses(single, jnp.ones(1)), expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(jax.jit(logistic.row_losses)(single, jnp.ones(1)), expected, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(logistic.row_losses(rows, np.ones(1)), expected, rtol=1e-12, atol=1e-15)
     assert np.isfinite(slopes).all()
     assert np.isfinite(bends).all()
     np.testing.assert_allclose(logistic.sigmoid(scores), [0, 0, 0.5, 1, 1], atol=1e-30)
-    assert jax.grad(logistic.sigmoid)(jnp.zeros(())) == 0.25
+    assert jax.jit(jax.grad(logistic.sigmoid))(jnp.zeros(())) == 0.25
 
 
 def test_single_and_double_precision_agree(moments):
@@ -110,7 +113,7 @@ def test_single_and_double_precision_agree(moments):
     expected = tolerant(squared.slopes(moments, counts, W), counts / counts.sum(), W, 0.3)
     single = SecondMoments(*(jnp.asarray(part, jnp.float32) for part in moments))
     w, n = jnp.asarray(W, jnp.float32), jnp.asarray(counts, jnp.float32)
-    found = tolerant(squared.slopes(single, n, w), n / n.sum(), w, 0.3)
+    found = jax.jit(lambda data, n, w: tolerant(squared.slopes(data, n, w), n / n.sum(), w, 0.3))(single, n, w)
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == jnp.float32
         np.testing.assert_allclose(ours, theirs, rtol=2e-5)

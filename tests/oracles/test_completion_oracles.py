@@ -26,16 +26,17 @@ def flat(gradients):
     return jnp.concatenate([gradient.ravel() for gradient in gradients])
 
 
-def many(gradient):
-    keys = jax.random.split(jax.random.key(0), DRAWS)
-    return np.asarray(jax.vmap(lambda key: flat(gradient(key, LAYERS)))(keys), float)
+def many(gradient, keys=None):
+    """The gradient at LAYERS for each key, one in a row."""
+    keys = jax.random.split(jax.random.key(0), DRAWS) if keys is None else keys
+    return np.asarray(jax.jit(jax.vmap(lambda key: flat(gradient(key, LAYERS))))(keys), float)
 
 
 @pytest.mark.parametrize("labels", [exact_labels, noisy_labels(0.0)])
 def test_one_entry_is_a_batch_of_one(labels):
     single, batch = one_entry(PROBLEM, labels), weighted_entries(PROBLEM, batch_weights(PROBLEM, 1), labels)
-    for key in jax.random.split(jax.random.key(1), 5):
-        np.testing.assert_allclose(flat(single(key, LAYERS)), flat(batch(key, LAYERS)), rtol=1e-4, atol=1e-5)
+    keys = jax.random.split(jax.random.key(1), 5)
+    np.testing.assert_allclose(many(single, keys), many(batch, keys), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_one_entry_is_a_batch_of_one(labels):
 )
 def test_every_gradient_is_unbiased(weights):
     draws = many(weighted_entries(PROBLEM, weights))
-    full = np.asarray(flat(weighted_entries(PROBLEM, equal_weights(PROBLEM))(jax.random.key(0), LAYERS)))
+    full = many(weighted_entries(PROBLEM, equal_weights(PROBLEM)), jax.random.split(jax.random.key(0), 1))[0]
     error = np.abs(draws.mean(0) - full) / (draws.std(0) / np.sqrt(DRAWS) + 1e-6)
     assert error.max() < 5  # standard errors; 65 coordinates
 
@@ -51,11 +52,11 @@ def test_every_gradient_is_unbiased(weights):
 def test_the_equation_has_the_gradient_covariance_of_sgd():
     """Against the covariance over the entries, which is exact: sum of (g_k - mean)(g_k - mean)^T / N."""
     keys = jax.random.split(jax.random.key(5), DRAWS)
-    drawn = np.asarray(jax.vmap(gaussian_weights(PROBLEM, 1.0))(keys))[:, np.asarray(PROBLEM.observed) == 1]
+    drawn = np.asarray(jax.jit(jax.vmap(gaussian_weights(PROBLEM, 1.0)))(keys))[:, np.asarray(PROBLEM.observed) == 1]
     count = PROBLEM.count
     exact = (np.eye(count) - 1 / count) / count
     np.testing.assert_allclose(np.cov(drawn.T), exact, atol=5 * exact[0, 0] * np.sqrt(2 / DRAWS))
-    doubled = np.asarray(jax.vmap(gaussian_weights(PROBLEM, 4.0))(keys))[:, np.asarray(PROBLEM.observed) == 1]
+    doubled = np.asarray(jax.jit(jax.vmap(gaussian_weights(PROBLEM, 4.0)))(keys))[:, np.asarray(PROBLEM.observed) == 1]
     np.testing.assert_allclose(doubled - 1 / count, 2 * (drawn - 1 / count), atol=1e-6)
     sgd, sde = (
         np.cov(many(weighted_entries(PROBLEM, weights)).T)

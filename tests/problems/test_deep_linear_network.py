@@ -30,11 +30,16 @@ def test_gradients_equal_automatic_differentiation(depth):
                 product = layer @ product
             return product
 
-        residual, found = entry_gradient(layers, 2, 1, target[2, 1])
-        expected = jax.grad(lambda layers: 0.5 * (chain(layers)[2, 1] - target[2, 1]) ** 2)(layers)
-        assert float(residual) == pytest.approx(float(chain(layers)[2, 1] - target[2, 1]), rel=1e-12)
-        whole = matrix_gradient(layers, weights * (fitted_matrix(layers) - target))
-        expected_whole = jax.grad(lambda layers: 0.5 * jnp.sum(weights * (chain(layers) - target) ** 2))(layers)
+        @jax.jit
+        def ours_and_automatic(layers):
+            one = entry_gradient(layers, 2, 1, target[2, 1])
+            whole = matrix_gradient(layers, weights * (fitted_matrix(layers) - target))
+            error = jax.grad(lambda layers: 0.5 * (chain(layers)[2, 1] - target[2, 1]) ** 2)
+            errors = jax.grad(lambda layers: 0.5 * jnp.sum(weights * (chain(layers) - target) ** 2))
+            return one, whole, chain(layers), error(layers), errors(layers)
+
+        (residual, found), whole, product, expected, expected_whole = ours_and_automatic(layers)
+        assert float(residual) == pytest.approx(float(product[2, 1] - target[2, 1]), rel=1e-12)
         for ours, theirs in zip((*found, *whole), (*expected, *expected_whole), strict=True):
             assert ours.dtype == jnp.float64
             np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)

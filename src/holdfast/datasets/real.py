@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.datasets.real_tables import REAL_TABLES, RealTable
+from holdfast.datasets.real_tables import MOST_FOLDS, REAL_TABLES, RealTable
 from holdfast.datasets.splits import Dataset, Split
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# If there are more environments than this, they are held out in groups.
-MOST_FOLDS = 10
 # Share of the rows outside the fold.
 VALIDATION_SHARE = 0.2
 

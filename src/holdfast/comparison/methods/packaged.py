@@ -1,10 +1,11 @@
-"""Anchor regression, invariant causal prediction and EILLS, with the settings of their papers."""
+"""Anchor regression, DRIG, invariant causal prediction and EILLS, with the settings of their papers."""
 
 import numpy as np
 
 from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
 from holdfast.datasets.splits import Dataset
 from holdfast.estimators.baselines.anchor import AnchorRegressor
+from holdfast.estimators.baselines.drig import InvariantGradientRegressor
 from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
 from holdfast.estimators.baselines.invariant_least_squares import InvariantLeastSquares
 
@@ -15,6 +16,11 @@ CANDIDATES, FEWER_CANDIDATES = 8, 5
 
 def _anchor(data: Dataset, seed: int) -> FittedMethod:
     return fitted_estimator(AnchorRegressor(), data.train)
+
+
+def _invariant_gradients(data: Dataset, seed: int) -> FittedMethod:
+    fitted = InvariantGradientRegressor()
+    return fitted_estimator(fitted, data.train)._replace(choice=f"gamma={fitted.gamma_:.3g}")
 
 
 def _causal(data: Dataset, seed: int) -> FittedMethod:
@@ -35,6 +41,14 @@ PACKAGED = (
         _anchor,
         __name__,
         ("ivmodels",),
+    ),
+    ComparedMethod(
+        "drig",
+        "DRIG",
+        "gamma 5, not tuned, or less where the objective has no minimum; reference: the environment that varies least",
+        ("regression",),
+        _invariant_gradients,
+        __name__,
     ),
     ComparedMethod(
         "icp",

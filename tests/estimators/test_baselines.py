@@ -140,7 +140,7 @@ def test_drig_tends_to_the_causes_if_every_feature_is_intervened_on():
 
 
 def test_drig_takes_a_smaller_gamma_where_there_is_no_minimum():
-    """The other environment hardly varies: gamma S / 2 - (gamma - 1) S, S of the reference, is positive below gamma = 2."""
+    """The other environment hardly varies, so that the second moment is gamma S / 2 - (gamma - 1) S: 0 at gamma = 2."""
     environments = np.repeat([0, 1], 1000)
     x = np.random.default_rng(0).standard_normal((2000, 1)) * np.where(environments == 0, 1.0, 1e-6)[:, None]
     fitted = InvariantGradientRegressor(20.0, reference=0).fit(x, x[:, 0], environments=environments)

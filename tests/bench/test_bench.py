@@ -4,7 +4,7 @@ from holdfast.bench.timing import best, product_rate, read_rate
 
 def test_limits_are_rates(monkeypatch):
     """Not how fast, only that work is counted: twice the work at the same time would be twice the rate."""
-    monkeypatch.setattr("holdfast.bench.timing.best", lambda work, repeats=5: work() or 1.0)
+    monkeypatch.setattr("holdfast.bench.timing.best", lambda work, repeats=5, clock=None: work() or 1.0)
     monkeypatch.setattr("holdfast.bench.timing.available_workers", lambda: 2)
     assert product_rate(10, 3, products=4) == 2 * 4 * 3 * 2 * 10**3
     assert read_rate(1) == 2 * 2**20

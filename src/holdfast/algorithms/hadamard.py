@@ -14,6 +14,8 @@ from holdfast.losses.slopes import Arrays, Slopes
 FLOOR = 1e-8
 # One step may at most remove or double a factor: heterogeneity that would make it overshoot is cut off.
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.0, 2.0
+# Divisors of standardised quantities are at least this, in single precision too.
+SMALLEST = 1e-30
 
 
 class Hadamard(NamedTuple):
@@ -34,21 +36,32 @@ class Hadamard(NamedTuple):
         return self.positive**2 - self.negative**2
 
 
+def variation(slopes: Slopes, weights: Arrays, scaling: ArrayLike) -> Arrays:
+    """(features,): how much each gradient varies between environments, in units of its sampling error.
+
+        T_j = min over m of sum_e (g_ej - a_ej m)^2 / Var g_ej
+
+    with a = `expected_ratio`. If environments differ in nothing but chance, T_j follows a chi-square law with E - 1
+    degrees of freedom.
+    """
+    xp = slopes.variance.__array_namespace__()
+    # An environment in which a feature is constant says nothing about its effect: precision zero.
+    precision = xp.where(slopes.variance > 0, 1 / xp.maximum(slopes.variance, SMALLEST), 0.0)
+    ratio = expected_ratio(slopes, weights, scaling)
+    common = xp.sum(precision * ratio * slopes.gradient, 0) / xp.maximum(xp.sum(precision * ratio**2, 0), SMALLEST)
+    return xp.sum(precision * (slopes.gradient - ratio * common) ** 2, 0)
+
+
 def excess_share(slopes: Slopes, weights: Arrays, scaling: ArrayLike, critical: ArrayLike) -> Arrays:
     """(features,): the share of the variation of each gradient that sampling error does not explain.
 
-        rho_j = max(0, 1 - critical / T_j),    T_j = min over m of sum_e (g_ej - a_ej m)^2 / Var g_ej
+        rho_j = max(0, 1 - critical / T_j),    T = `variation`
 
-    with a = `expected_ratio`. If environments differ in nothing but chance, T_j follows a chi-square law with E - 1
-    degrees of freedom. With `critical` one of its high quantiles the share is exactly zero for what does not vary, and
-    close to one for what does.
+    With `critical` a high quantile of the law of T_j under chance alone, the share is exactly zero for what does not
+    vary, and close to one for what does.
     """
-    # An environment in which a feature is constant says nothing about its effect: precision zero.
-    precision = jnp.where(slopes.variance > 0, 1 / jnp.maximum(slopes.variance, 1e-30), 0.0)
-    ratio = expected_ratio(slopes, weights, scaling)
-    common = jnp.sum(precision * ratio * slopes.gradient, 0) / jnp.maximum(jnp.sum(precision * ratio**2, 0), 1e-30)
-    variation = jnp.sum(precision * (slopes.gradient - ratio * common) ** 2, 0)
-    return jnp.maximum(0.0, 1 - critical / jnp.maximum(variation, 1e-30))
+    xp = slopes.variance.__array_namespace__()
+    return xp.maximum(0.0, 1 - critical / xp.maximum(variation(slopes, weights, scaling), SMALLEST))
 
 
 def expected_ratio(slopes: Slopes, weights: Arrays, scaling: ArrayLike) -> Arrays:
@@ -57,8 +70,9 @@ def expected_ratio(slopes: Slopes, weights: Arrays, scaling: ArrayLike) -> Array
     theta = 0 compares gradients, theta = 1 effects: a feature that merely has a larger variance in some environment
     has a larger gradient there, but the same effect.
     """
-    pooled = jnp.sum(jnp.asarray(weights)[:, None] * slopes.curvature, 0)
-    return 1 - scaling + scaling * slopes.curvature / jnp.maximum(pooled, 1e-30)
+    xp = slopes.curvature.__array_namespace__()
+    pooled = xp.sum(weights[:, None] * slopes.curvature, 0)
+    return 1 - scaling + scaling * slopes.curvature / xp.maximum(pooled, SMALLEST)
 
 
 def amplify(gradients: Arrays, expected: Arrays, amplification: Arrays) -> Arrays:
@@ -81,10 +95,11 @@ def amplified(
     k = 0 is HeteroSGD; rho is `excess_share`, a is `expected_ratio`. The factor E p_e makes environments of unequal
     size, visited equally often, count by their rows.
     """
-    p = jnp.asarray(weights)[:, None]
-    mean = jnp.sum(p * slopes.gradient, 0)
+    xp = slopes.gradient.__array_namespace__()
+    p = weights[:, None]
+    mean = xp.sum(p * slopes.gradient, 0)
     strength = amplification * excess_share(slopes, weights, scaling, critical)
-    return jnp.sum(p > 0) * p * amplify(slopes.gradient, expected_ratio(slopes, weights, scaling) * mean, strength)
+    return xp.sum(p > 0) * p * amplify(slopes.gradient, expected_ratio(slopes, weights, scaling) * mean, strength)
 
 
 def hadamard(
@@ -141,7 +156,7 @@ def hadamard(
         order = jax.random.permutation(key, environments)
 
         def visit(position: jax.Array, state: Hadamard) -> Hadamard:
-            current = slopes(state.coefficients, state.intercept)
+            current = Slopes(*map(jnp.asarray, slopes(state.coefficients, state.intercept)))
             gradient = amplified(current, weights, amplification, scaling, critical)[order[position]]
             shrink = jnp.clip(1 - step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)
             grow = jnp.clip(1 + step_size * gradient, SMALLEST_FACTOR, LARGEST_FACTOR)

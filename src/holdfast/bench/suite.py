@@ -22,6 +22,7 @@ BENCHMARKS = {
     "fixed_data": ("One gradient over a fixed data set of 8000 measurements, d=100", matrix_sensing.fixed_data),
     "deep_linear": ("SGD steps per second over 64 seeds, deep linear networks, 2 x 2", deep_linear.against_torch),
     "table": ("A table of 100 features and 10 environments", tables.against_least_squares),
+    "tables": ("Processor seconds of a fit", tables.fits),
 }
 
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from holdfast.estimators.search.dynamics import WashSettings
+from holdfast.estimators.pooling import Pooling
+from holdfast.estimators.search.selection import Selection
 
 FEW_ROWS = 20  # with fewer an environment says little about any effect
-DOUBTFUL = 0.75  # share of runs below which the survival of a feature is doubtful
 NAMED = 8  # features named in a sentence; more are counted
 # Differences at a smaller probability than this are differences.
 SIGNIFICANT = 0.001
@@ -27,35 +27,38 @@ class TableFindings(NamedTuple):
 
     Attributes:
         stability: table of features, as in `HeteroRegressor`.
-        selected: (features,), which of them survive.
+        selection: the invariant features.
+        pooling: how much of the prediction comes from all features.
+        chosen: whether that weight was chosen from the data.
         labels: of the environments.
         counts: (environments,), rows.
         levels: (environments,), mean errors, in standard deviations of the response.
         explained, explained_by_all: share of the response that the selected features and that all features explain.
-        pooled_significance: probability of the differences between environments if there were none.
-        significance_of_selected: the same for the selected features alone.
-        settings: what was chosen.
         constant: names of constant features.
         without_features: what is predicted if no feature is selected, in words.
     """
 
     stability: pd.DataFrame
-    selected: np.ndarray
+    selection: Selection
+    pooling: Pooling
+    chosen: bool
     labels: Sequence
     counts: np.ndarray
     levels: np.ndarray
     explained: float
     explained_by_all: float
-    pooled_significance: float
-    significance_of_selected: float
-    settings: WashSettings
     constant: Sequence[str]
     without_features: str
+
+    @property
+    def selected(self) -> np.ndarray:
+        """(features,), which of them are invariant."""
+        return self.selection.selected
 
 
 def advise(findings: TableFindings) -> list[str]:
     """The advice, most important first."""
-    return [*_verdict(findings), *_features(findings), *_cautions(findings)]
+    return [*_verdict(findings), *_features(findings), *_pooling(findings), *_cautions(findings)]
 
 
 def advise_matrix(
@@ -89,14 +92,14 @@ def advise_matrix(
 def _verdict(f: TableFindings) -> Iterator[str]:
     if len(f.counts) == 1:
         yield (
-            "There is one environment only, so nothing can be washed out: the coefficients are those of sparse "
-            "regression, and nothing is known about how they hold elsewhere."
+            "There is one environment only, so nothing can be said about what is invariant: the coefficients are those "
+            "of the pooled fit of all features, and nothing is known about how they hold elsewhere."
         )
-    elif f.pooled_significance >= SIGNIFICANT:
+    elif f.selection.pooled_test.significance >= SIGNIFICANT:
         yield (
             f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
-            f"error and what is tolerated (p = {f.pooled_significance:.2g}): nothing was washed out, and these "
-            "environments cannot tell what is invariant from what is not."
+            f"error and what is tolerated (p = {f.selection.pooled_test.significance:.2g}): nothing was washed out, "
+            "and these environments cannot tell what is invariant from what is not."
         )
     if not f.selected.any():
         # effects that cancel in the mean explain nothing together, and still vary
@@ -138,23 +141,33 @@ def _features(f: TableFindings) -> Iterator[str]:
     left = ~f.selected & ~varies
     if left.any() and not left.all():
         yield f"Left out, because they add nothing to the selected ones: {_listed(names, left)}."
-    if len(f.counts) > 1 and f.settings.amplification > 0:
+
+
+def _pooling(f: TableFindings) -> Iterator[str]:
+    a, share, varying = f.pooling
+    if len(f.counts) == 1 or f.selected.all():
+        return
+    if not f.chosen:
+        yield f"pooling={a:g} was asked for: coefficients are {1 - a:.0%} strict and {a:.0%} pooled."
+        return
+    reason = (
+        f"In environments that were held out, the invariant features explain {share:.0%} of what all features explain, "
+        f"and the effects of {varying:.0%} of the features vary"
+    )
+    if a == 0:
+        yield f"{reason}: the invariant features predict alone (pooling 0)."
+    else:
         yield (
-            f"Amplification {f.settings.amplification:.3g} at step size {f.settings.step_size:.2g} was chosen, "
-            f"comparing {f.settings.compared}: of all that were tried, its runs end nearest to the selected features."
+            f"{reason}: too little to rely on the invariant features alone, so {a:.0%} of each coefficient comes from "
+            f"the pooled fit of all features (pooling {a:.2f}). That is right if new environments are like those in "
+            "this table; pooling=0 uses the invariant features alone."
         )
 
 
 def _cautions(f: TableFindings) -> Iterator[str]:
-    doubtful = f.selected & (f.stability["survived"].to_numpy() < DOUBTFUL)
-    if doubtful.any() and len(f.counts) > 1:
+    if f.selected.any() and len(f.counts) > 1 and f.selection.test.significance < 0.01:
         yield (
-            f"Treat with care: {_listed(f.stability.index, doubtful)}. The tests on the whole table select it, but it "
-            f"survived in less than {DOUBTFUL:.0%} of the runs at the chosen amplification."
-        )
-    if f.selected.any() and len(f.counts) > 1 and f.significance_of_selected < 0.01:
-        yield (
-            f"The selected features barely pass the test of equal effects (p = {f.significance_of_selected:.2g}): "
+            f"The selected features barely pass the test of equal effects (p = {f.selection.test.significance:.2g}): "
             "the environments may act in a way that these features do not capture."
         )
     if len(f.counts) == 2:

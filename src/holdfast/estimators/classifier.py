@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from holdfast.estimators.contract import BinaryClassifier, check_settings, two_classes, weighted_rows
-from holdfast.estimators.linear import TableDescription, fit_linear
+from holdfast.estimators.linear import SimulatedDynamics, TableDescription, fit_linear
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.dynamics import logistic_program
@@ -14,7 +14,7 @@ from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.losses.logistic import LogisticRows
 
 
-class HeteroClassifier(BinaryClassifier):
+class HeteroClassifier(SimulatedDynamics, BinaryClassifier):
     """Logistic regression, for two classes, on the features whose effects are the same in all environments.
 
     As `HeteroRegressor`, with the logistic loss
@@ -60,20 +60,26 @@ class HeteroClassifier(BinaryClassifier):
     def __init__(
         self,
         *,
-        amplification=None,
-        step_size=None,
+        pooling="auto",
+        search="exponents",
+        groups=None,
         significance=0.001,
         tolerance=0.0,
-        orders=8,
         rotation=False,
+        amplification=None,
+        step_size=None,
+        orders=8,
         random_state=0,
     ):
-        self.amplification = amplification
-        self.step_size = step_size
+        self.pooling = pooling
+        self.search = search
+        self.groups = groups
         self.significance = significance
         self.tolerance = tolerance
-        self.orders = orders
         self.rotation = rotation
+        self.amplification = amplification
+        self.step_size = step_size
+        self.orders = orders
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroClassifier":
@@ -104,7 +110,7 @@ class HeteroClassifier(BinaryClassifier):
         counts = np.array([weights[own].sum() for own in parts])
         second = np.stack([(z[own] * weights[own, None]).T @ z[own] / weights[own].sum() for own in parts])
         systems = coordinate_systems(second, counts, self.rotation)
-        coefficients, intercept = fit_linear(self, table, systems, problem, seed)
-        self.coef_ = coefficients[None]
-        self.intercept_ = np.atleast_1d(intercept - scaling.location @ coefficients)
+        found = fit_linear(self, table, systems, problem, seed)
+        self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients[None] for model in found)
+        self.intercept_ = np.atleast_1d(found.blended.intercept - scaling.location @ found.blended.coefficients)
         return self

@@ -143,6 +143,11 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "None or a number between 0 and 1",
         lambda value: value is None or (_number(value) and 0 < value < 1),
     ),
+    "pooling": (
+        "'auto' or a number from 0 to 1",
+        lambda value: value == "auto" if isinstance(value, str) else _number(value) and 0 <= value <= 1,
+    ),
+    "search": ("'exponents' or 'dynamics'", lambda value: value in ("exponents", "dynamics")),
     "significance": ("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1),
     "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),
     "orders": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),

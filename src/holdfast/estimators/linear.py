@@ -1,17 +1,24 @@
-"""From a standardised table to an invariant linear predictor, with its effects, their stability and advice."""
+"""From a standardised table to a linear predictor, with its effects, their stability and advice."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.estimators.advice import TableFindings, advise
+from holdfast.estimators.pooling import Pooling, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates
-from holdfast.estimators.search.dynamics import Program
+from holdfast.estimators.search.dynamics import CoefficientPaths, Program
 from holdfast.estimators.search.effects import effect_spread, effect_table, stability_table, well_measured
-from holdfast.estimators.search.evidence import Evidence, explained_share, information_criterion
-from holdfast.estimators.search.washout import SearchSettings, Washout, washout
-from holdfast.losses.slopes import pooled_effects
+from holdfast.estimators.search.evidence import Evidence, LinearModel, explained_share, tolerant_slopes
+from holdfast.estimators.search.feature_sets import Groups
+from holdfast.estimators.search.selection import Selection, select
+from holdfast.estimators.search.washout import RunSettings, Washing, Washout, washing_of
+from holdfast.losses.slopes import Slopes, pooled_effects
 
 
 class TableDescription(NamedTuple):
@@ -37,91 +44,185 @@ class TableDescription(NamedTuple):
     without_features: str
 
 
+@dataclass(frozen=True)
+class _RunsOnDemand:
+    """The runs that end nearest to the selected features, made when they are first asked for."""
+
+    washing: Washing
+    selection: Selection
+    slopes: Slopes
+    names: Sequence[str]
+
+    @cached_property
+    def result(self) -> Washout:
+        return self.washing.towards(self.selection.selected, self.selection.fitted, self.slopes)
+
+
+class SimulatedDynamics:
+    """What SGD itself does on the table; reading one of these attributes runs it, once.
+
+    Attributes:
+        paths_: coefficients (of standardised variables) in runs of several random orders of the environments.
+        amplification_, step_size_: of these runs, chosen so that they end nearest to the invariant features.
+        washout_: table of features: the exponent of each, and the share of the runs in which it survived.
+        choice_: why this amplification and step size, in words.
+    """
+
+    _runs: _RunsOnDemand
+
+    def _washout(self) -> Washout:
+        check_is_fitted(self)
+        return self._runs.result
+
+    @property
+    def paths_(self) -> CoefficientPaths:
+        """Coefficients of standardised variables in the runs."""
+        return self._washout().paths
+
+    @property
+    def amplification_(self) -> float:
+        """The amplification k of the runs."""
+        return self._washout().settings.amplification
+
+    @property
+    def step_size_(self) -> float:
+        """The step size eta of the runs."""
+        return self._washout().settings.step_size
+
+    @property
+    def washout_(self) -> pd.DataFrame:
+        """Features x (exponent, survived)."""
+        found = self._washout()
+        columns = {"exponent": found.exponents, "survived": found.paths.survived.mean(0)}
+        return pd.DataFrame(columns, index=pd.Index(self._runs.names, name="feature"))
+
+    @property
+    def choice_(self) -> str:
+        """Why this amplification and step size."""
+        found, selection = self._washout(), self._runs.selection
+        if selection.pooled_test.degrees == 0:
+            return "one environment: nothing to amplify"
+        strength = found.settings.step_size * (1 + found.settings.amplification) ** 2
+        dying = selection.varies & ~selection.selected
+        exponents = (
+            f"the exponents of what varies are at most {found.exponents[dying].max():.2g}"
+            if dying.any()
+            else "no other effect varies beyond sampling error"
+        )
+        agreeing = int((found.paths.survived == selection.selected).all(1).sum())
+        return (
+            f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {found.settings.compared}: {exponents}; "
+            f"{agreeing} of {len(found.paths.coefficients)} runs ended exactly at the invariant features"
+        )
+
+
+class Predictors(NamedTuple):
+    """Coefficients in the units of the table, and the response at the mean of all features, less its own mean.
+
+    Attributes:
+        blended: (1 - a) strict + a pooled.
+        strict: the pooled fit of the invariant features.
+        pooled: the pooled fit of all features.
+    """
+
+    blended: LinearModel
+    strict: LinearModel
+    pooled: LinearModel
+
+
 def fit_linear(
     estimator: Any,
     table: TableDescription,
     systems: Sequence[Coordinates],
     problem: Callable[[Coordinates], tuple[Evidence, Program]],
     seed: int,
-) -> tuple[np.ndarray, float]:
-    """Wash out in each coordinate system, use the one whose invariant part predicts best, and describe the result.
+) -> Predictors:
+    """Select in each coordinate system, use the one whose invariant part predicts best, and describe the result.
 
     Args:
         estimator: with the settings of the search; gets the attributes that describe the result.
         table: names, labels and units.
         systems: to be tried; one of them if the features are not rotated.
-        problem: coordinate system -> the loss in it.
-        seed: of the random orders of the environments.
-
-    Returns:
-        The coefficients, in the units of the table, and the response at the mean of all features, less its own mean.
+        problem: system -> the evidence and the program of the table in its coordinates.
+        seed: of the runs.
     """
-    settings = SearchSettings(
-        estimator.significance, estimator.orders, seed, estimator.step_size, estimator.amplification
-    )
+    settings = RunSettings(estimator.significance, estimator.orders, seed, estimator.step_size, estimator.amplification)
     tried = []
     for system in systems:
         evidence, program = problem(system)
-        washed = washout(evidence, program, settings)
-        criterion = information_criterion(evidence, washed.fitted, washed.selected.sum())
-        tried.append((criterion, system, evidence, washed))
-    _, system, evidence, washed = min(tried, key=lambda entry: entry[0])
+        groups = _groups(estimator, evidence.dimension)
+        washing = washing_of(evidence, program, settings)
+        starts = None
+        if estimator.search == "dynamics":
+            starts = [_touched(groups, alive) for alive in washing.survivors()]
+        tried.append((system, evidence, washing, select(evidence, groups, settings.significance, starts)))
+    system, evidence, washing, selection = min(tried, key=lambda entry: entry[-1].criterion)
     plain = system.name == "features"
     names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]
     units = table.response_scale / table.scale if plain else np.full(evidence.dimension, table.response_scale)
-    fitted, slopes, chosen = washed.fitted, washed.slopes, washed.settings
+    fitted = selection.fitted
+    slopes = evidence.slopes(fitted)
     pooled = pooled_effects(slopes, evidence.weights, fitted.coefficients)
     estimator.effects_ = effect_table(slopes, fitted.coefficients, names, table.labels) * units
     estimator.stability_ = stability_table(
         estimator.effects_.where(well_measured(slopes)),
         "feature",
         coefficient=fitted.coefficients * units,
-        exponent=washed.exponents,
+        exponent=0 * fitted.coefficients,
         spread=effect_spread(slopes) / np.maximum(np.abs(pooled), 1e-12),
-        varies=washed.varies,
-        survived=washed.paths.survived.mean(0),
+        varies=selection.varies,
+        survived=0 * fitted.coefficients,
     )
+    pooling = choose_pooling(evidence, selection.selected, selection.varying)
+    if estimator.pooling != "auto":
+        pooling = pooling._replace(weight=float(estimator.pooling))
     findings = TableFindings(
         estimator.stability_,
-        washed.selected,
+        selection,
+        pooling,
+        estimator.pooling == "auto",
         table.labels,
         evidence.counts,
         np.asarray(slopes.intercept) / table.loss_scale,
         explained_share(evidence, fitted),
-        explained_share(evidence, washed.pooled),
-        washed.pooled_test.significance,
-        washed.test.significance,
-        chosen,
+        explained_share(evidence, selection.pooled),
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
     )
     estimator.advice_ = advise(findings)
-    estimator.choice_ = _reason(washed)
-    estimator.invariant_ = washed.selected
-    estimator.step_size_, estimator.amplification_ = chosen.step_size, chosen.amplification
-    estimator.compares_ = chosen.compared
+    estimator.invariant_ = selection.selected
+    estimator.pooling_ = pooling.weight
     estimator.environments_ = list(table.labels)
     estimator.coordinates_, estimator.directions_ = system
     estimator.scale_, estimator.response_scale_ = table.scale, table.response_scale
-    estimator.paths_ = washed.paths
-    return system.directions @ fitted.coefficients * table.response_scale / table.scale, fitted.intercept
+    tolerated = Slopes(*map(np.asarray, tolerant_slopes(evidence, fitted)))
+    estimator._runs = _RunsOnDemand(washing, selection, tolerated, names)
+
+    def in_units(model: LinearModel) -> LinearModel:
+        coefficients = system.directions @ model.coefficients * table.response_scale / table.scale
+        return LinearModel(coefficients, model.intercept)
+
+    strict, everything = in_units(fitted), in_units(selection.pooled)
+    return Predictors(_blend(strict, everything, pooling), strict, everything)
 
 
-def _reason(washed: Washout) -> str:
-    """Why this amplification and step size."""
-    settings = washed.settings
-    if washed.pooled_test.degrees == 0:
-        return "one environment: nothing to amplify"
-    strength = settings.step_size * (1 + settings.amplification) ** 2
-    dying = washed.varies & ~washed.selected
-    exponents = (
-        f"the exponents of what varies are at most {washed.exponents[dying].max():.2g}"
-        if dying.any()
-        else "no other effect varies beyond sampling error"
-    )
-    runs = len(washed.paths.coefficients)
-    agreeing = int((washed.paths.survived == washed.selected).all(1).sum())
-    return (
-        f"washing strength eta (1 + k)^2 = {strength:.3g}, comparing {settings.compared}: {exponents}; {agreeing} of "
-        f"{runs} runs ended exactly at the selected features; {washed.sets_tried} sets of features were examined"
-    )
+def _blend(strict: LinearModel, pooled: LinearModel, pooling: Pooling) -> LinearModel:
+    a = pooling.weight
+    coefficients = (1 - a) * strict.coefficients + a * pooled.coefficients
+    return LinearModel(coefficients, (1 - a) * strict.intercept + a * pooled.intercept)
+
+
+def _groups(estimator: Any, features: int) -> Groups:
+    if estimator.groups is None:
+        return Groups(np.arange(features))
+    if estimator.rotation:
+        raise ValueError("groups must be None with rotation=True, which mixes the features, got labels")
+    labels = pd.Series(list(estimator.groups), dtype=object)
+    if len(labels) != features or labels.isna().any():
+        raise ValueError(f"groups must hold one label for each of the {features} features, got {len(labels)} labels")
+    return Groups(np.asarray(pd.factorize(labels)[0]))
+
+
+def _touched(groups: Groups, alive: np.ndarray) -> np.ndarray:
+    """(groups,): those with a feature that is alive."""
+    return np.array([alive[columns].any() for columns in groups.columns])

@@ -10,21 +10,30 @@ from holdfast.losses.squared import SecondMoments
 
 # Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
 CHUNK_ROWS = 16_384
+# Rows that tell roughly where a column is and how far it spreads.
+ROUGH_ROWS = 1_000
+# Rounding leaves about 1e-15 of the mean square of a column as the variance of a constant one.
+ROUNDING = 1e-13
+# Directions with less than this share of the largest eigenvalue are collinear features, not measured ones.
+NEGLIGIBLE = 1e-12
 
 
 class MomentSums(NamedTuple):
     """Sums over the rows of each environment; sums of chunks add up to those of the whole table, however it is cut.
 
-    With r = (1, x - shift_x, y - shift_y) for each row, sums[e] = sum over rows of weight * r r^T.
+    With r = (1, (x - shift_x) / unit_x, (y - shift_y) / unit_y) for each row, sums[e] = sum of weight * r r^T.
 
     Attributes:
         labels: the label of each environment, in the order of `sums`.
         shift: (features + 1,), subtracted before squaring, so that large means cost no digits.
+        unit: (features + 1,), powers of two near the spread of the columns, so that squares neither overflow nor
+            vanish, whatever the units of the table.
         sums: (environments, features + 2, features + 2).
     """
 
     labels: tuple
     shift: np.ndarray
+    unit: np.ndarray
     sums: np.ndarray
 
     @property
@@ -45,7 +54,7 @@ def collect_moments(
         weights: how many rows each row stands for; None: one.
     """
     grouping = grouping or group_rows(None, len(x))
-    shift = np.append(_rough_means(x), _rough_means(y[:, None]))
+    shift, unit = _rough_scale(x[:ROUGH_ROWS], y[:ROUGH_ROWS])
     size = x.shape[1] + 2
     sums = np.zeros((grouping.count, size, size))
     for begin in range(0, len(x), CHUNK_ROWS):
@@ -57,12 +66,13 @@ def collect_moments(
         block[:, 1:-1] = x[block_rows][order]
         block[:, -1] = y[block_rows][order]
         block[:, 1:] -= shift
+        block[:, 1:] *= 1 / unit
         ends = np.searchsorted(codes[order], np.arange(grouping.count), side="right")
         weighted = block if weights is None else block * weights[block_rows][order, None]
         for number, (first, last) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=True)):
             if last > first:
                 sums[number] += weighted[first:last].T @ block[first:last]
-    return MomentSums(tuple(grouping.labels), shift, sums)
+    return MomentSums(tuple(grouping.labels), shift, unit, sums)
 
 
 def add_moments(total: MomentSums, chunk: MomentSums) -> MomentSums:
@@ -81,9 +91,10 @@ def add_moments(total: MomentSums, chunk: MomentSums) -> MomentSums:
     labels = list(dict.fromkeys([*total.labels, *chunk.labels]))
     sums = np.zeros((len(labels), *total.sums.shape[1:]))
     sums[: len(total.labels)] = total.sums
-    for label, matrix in zip(chunk.labels, _moved(chunk, total.shift), strict=True):
-        sums[labels.index(label)] += matrix
-    return MomentSums(tuple(labels), total.shift, sums)
+    positions = {label: number for number, label in enumerate(labels)}
+    for label, matrix in zip(chunk.labels, _moved(chunk, total.shift, total.unit), strict=True):
+        sums[positions[label]] += matrix
+    return MomentSums(tuple(labels), total.shift, total.unit, sums)
 
 
 class StandardizedMoments(NamedTuple):
@@ -98,6 +109,7 @@ class StandardizedMoments(NamedTuple):
         location: (features + 1,), the pooled means of x and y.
         scale: (features + 1,), their pooled standard deviations; 1 for what is constant.
         constant: (features,), which features are constant.
+        within: whether each environment is centred about its own means.
     """
 
     counts: np.ndarray
@@ -108,6 +120,7 @@ class StandardizedMoments(NamedTuple):
     location: np.ndarray
     scale: np.ndarray
     constant: np.ndarray
+    within: bool
 
     @property
     def weights(self) -> np.ndarray:
@@ -138,9 +151,14 @@ def standardized(moments: MomentSums, *, within: bool = False) -> StandardizedMo
     else:
         cross = means[:, :, None] * mean
         about = second - cross - cross.swapaxes(1, 2) + np.outer(mean, mean)
-    pooled = np.einsum("e,eii->i", counts / counts.sum(), about)
-    flat = is_constant(pooled, moments.shift + mean)
-    scale = np.sqrt(np.where(flat, 1.0, pooled))
+    weights = counts / counts.sum()
+    pooled = np.einsum("e,eii->i", weights, about)
+    location = moments.shift + mean * moments.unit
+    # what is left of equal values when a large mean square is subtracted from them is rounding
+    rounding = pooled <= ROUNDING * (weights @ means**2)
+    deviation = np.sqrt(np.maximum(pooled, 0.0))
+    flat = rounding | is_constant(deviation * moments.unit, location)
+    scale = np.where(flat, 1.0, deviation)
     about = about / (scale[:, None] * scale)
     about[:, flat] = 0
     about[:, :, flat] = 0
@@ -150,19 +168,54 @@ def standardized(moments: MomentSums, *, within: bool = False) -> StandardizedMo
         about[:, :-1, -1],
         about[:, -1, -1],
         (means - mean) / scale,
-        moments.shift + mean,
-        scale,
+        location,
+        np.where(flat, 1.0, deviation * moments.unit),
         flat[:-1],
+        within,
     )
 
 
-def _rough_means(columns: np.ndarray) -> np.ndarray:
-    """Roughly the means: those of the first rows will do."""
-    return np.asarray(columns[:1000], float).mean(0)
+def held_out_errors(moments: StandardizedMoments, columns: np.ndarray) -> np.ndarray:
+    """(environments,): the mean squared error in each environment of least squares on the rows of all others.
+
+    Both have an intercept, unless each environment is centred about its own means.
+
+    Args:
+        moments: of all environments, two at least.
+        columns: the features that are fitted.
+
+    Example, the slope is 1 in one environment and 3 in the other:
+        >>> x, y = np.array([[-1.0], [1.0], [-1.0], [1.0]]), np.array([-1.0, 1.0, -3.0, 3.0])
+        >>> known = standardized(collect_moments(x, y, group_rows([0, 0, 1, 1], 4)))
+        >>> (held_out_errors(known, np.array([0])) * known.scale[-1] ** 2).round(3).tolist()
+        [4.0, 4.0]
+    """
+    used = np.append(columns, -1)  # the response comes last
+    counts = moments.counts[:, None, None]
+    blocks = np.empty((len(counts), len(used) + 1, len(used) + 1))
+    means = np.zeros((len(counts), len(used))) if moments.within else moments.means[:, used]
+    blocks[:, 0, 0], blocks[:, 0, 1:], blocks[:, 1:, 0] = 1.0, means, means
+    blocks[:, 1:-1, 1:-1] = moments.second[:, columns[:, None], columns]
+    blocks[:, 1:-1, -1] = blocks[:, -1, 1:-1] = moments.cross[:, columns]
+    blocks[:, -1, -1] = moments.square
+    others = (counts * blocks).sum(0) - counts * blocks
+    fitted = np.linalg.pinv(others[:, :-1, :-1], rcond=NEGLIGIBLE, hermitian=True) @ others[:, :-1, -1:]
+    errors = np.concatenate([-fitted, np.ones((len(counts), 1, 1))], axis=1)
+    return np.maximum((errors.swapaxes(1, 2) @ blocks @ errors)[:, 0, 0], 0.0)
 
 
-def _moved(moments: MomentSums, shift: np.ndarray) -> np.ndarray:
-    """The sums about another shift."""
-    change = np.eye(len(shift) + 1)
-    change[1:, 0] = moments.shift - shift
+def _rough_scale(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Roughly the means and, as powers of two, the spreads of the columns; those of the first rows will do."""
+    rows = np.column_stack([x, y]).astype(float)
+    shift = rows.mean(0)
+    # where the first rows are equal, the size of the values tells the unit
+    spread = np.abs(rows - shift).max(0)
+    size = np.where(spread > 0, spread, np.abs(shift))
+    return shift, np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1])
+
+
+def _moved(moments: MomentSums, shift: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """The sums about another shift and in another unit."""
+    change = np.diag(np.append(1.0, moments.unit / unit))
+    change[1:, 0] = (moments.shift - shift) / unit
     return change @ moments.sums @ change.T

@@ -8,58 +8,69 @@ from sklearn.utils.validation import validate_data
 
 from holdfast.estimators.contract import LinearRegressor, check_settings, weighted_rows
 from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.linear import TableDescription, fit_linear
+from holdfast.estimators.linear import SimulatedDynamics, TableDescription, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
 
 
-class HeteroRegressor(LinearRegressor):
-    """Linear regression on the features whose effects are the same in all environments.
+class HeteroRegressor(SimulatedDynamics, LinearRegressor):
+    """Linear regression that relies on the features whose effects are the same in all environments.
 
-    Squared loss, coefficients in the Hadamard form w = u*u - v*v, one environment after the other in random orders,
-    their differences amplified:
+    The invariant features S are those that HeteroSGD with amplified differences would leave alive: in the Hadamard form
+    w = u*u - v*v, one environment after the other, with
 
         g = g_e + k (g_e - g_mean),    u <- u (1 - eta g),    v <- v (1 + eta g)
 
-    An effect that varies is washed out once its exponent, the mean of log(1 - eta g), is negative. Amplification k and
-    step size eta are chosen from the exponents of the features in the training table, as
-    `holdfast.estimators.search.washout` explains. Differences that sampling error explains are not amplified. The
-    surviving features get the coefficients of pooled least squares: the dynamics would shrink them by eta (1 + k)^2 / 2
-    times the variance of their effects, which for survivors is nothing but sampling error.
+    an effect that varies is washed out once its exponent, the mean of log(1 - eta g), is negative. The exponents at the
+    pooled fit of a set of features say what becomes of it, so S is found without any run
+    (`holdfast.estimators.search.selection`); `search="dynamics"` starts from the sets that SGD itself leaves alive.
+    Features in S get the coefficients w_S of pooled least squares.
+
+    Where S explains too little of what all features A explain in environments that were held out, part of the
+    prediction comes from pooled least squares on all of them:
+
+        coef_ = (1 - a) w_S + a w_A
+
+    with a chosen as `holdfast.estimators.pooling` explains. A single environment gives a = 1, plain least squares.
 
     Only the second moments of each environment are used, so the rows are read once.
 
     Args:
-        amplification: k; None: chosen from the data.
-        step_size: eta; None: chosen from the data.
+        pooling: a: "auto", chosen from the data; 0, only the invariant features; 1, least squares on all features; or
+            anything between.
+        search: "exponents", or "dynamics" to start from the features that runs of SGD leave alive.
+        groups: one label for each feature; features of one label are selected and tested together. None: one by one.
         significance: level of the tests whether an effect varies. Smaller values select more features.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
             With 0, the default, any variation beyond sampling error counts; with many rows, every real effect varies
             in this sense. A larger tolerance is for features that cannot be consequences of the response.
-        orders: random orders of the environments whose runs are reported in `stability_`.
         level: "common": all environments share an intercept, and features that move with the level of an environment
             are suspicious. "environment": each environment has its own mean, and only effects are compared.
         rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
             first.
+        amplification: k of the runs; None: chosen from the data.
+        step_size: eta of the runs; None: chosen from the data.
+        orders: random orders of the environments in the runs.
         random_state: of the orders.
 
     Attributes:
-        coef_: (features,), exactly 0 where washed out.
+        coef_: (features,).
         intercept_: a number.
-        invariant_: (features,), True where the feature survived. With `rotation`, of the columns of `directions_`.
+        pooling_: a.
+        strict_coef_, pooled_coef_: (features,), w_S, exactly 0 outside S, and w_A.
+        invariant_: (features,), True in S. With `rotation`, of the columns of `directions_`.
         stability_: table of features: coefficient, exponent, lowest and highest effect over the environments that
             measure it well and its range, whether it varies beyond sampling error, share of runs in which it survived.
         effects_: table of environments x features: the coefficient that a feature would have in an environment, all
             others as they are.
         advice_: sentences.
-        amplification_, step_size_, compares_: the choice; `choice_` says why.
         environments_: labels.
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
         coordinates_: their name: features, principal or joint.
         scale_, response_scale_: standard deviations of the features and of the response.
-        paths_: coefficients (of standardised variables) in the runs at the chosen amplification.
+        paths_, amplification_, step_size_, washout_, choice_: of runs of SGD, which are made when one of these is read.
 
     Reference: Xu, Gu and Fang (NeurIPS 2024) for HeteroSGD; amplification and automatic choice are ours.
 
@@ -77,22 +88,28 @@ class HeteroRegressor(LinearRegressor):
     def __init__(
         self,
         *,
-        amplification=None,
-        step_size=None,
+        pooling="auto",
+        search="exponents",
+        groups=None,
         significance=0.001,
         tolerance=0.0,
-        orders=8,
         level="common",
         rotation=False,
+        amplification=None,
+        step_size=None,
+        orders=8,
         random_state=0,
     ):
-        self.amplification = amplification
-        self.step_size = step_size
+        self.pooling = pooling
+        self.search = search
+        self.groups = groups
         self.significance = significance
         self.tolerance = tolerance
-        self.orders = orders
         self.level = level
         self.rotation = rotation
+        self.amplification = amplification
+        self.step_size = step_size
+        self.orders = orders
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
@@ -138,6 +155,7 @@ class HeteroRegressor(LinearRegressor):
             return squared_evidence(turned, self.tolerance), squared_program(turned, self.tolerance)
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
-        self.coef_, _ = fit_linear(self, table, systems, problem, seed)
+        found = fit_linear(self, table, systems, problem, seed)
+        self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found)
         self.intercept_ = float(known.location[-1] - known.location[:-1] @ self.coef_)
         return self

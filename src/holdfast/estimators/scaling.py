@@ -4,18 +4,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Rounding leaves about 1e-15 of the squared size of a column as the variance of a constant one.
-ROUNDING = 1e-13
+# A column whose standard deviation is below this share of its mean varies by no more than its last digits.
+RESOLUTION = 8 * np.finfo(float).eps
 
 
-def is_constant(variance: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Which columns vary by no more than rounding.
+def is_constant(deviation: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Which columns vary by no more than the last digits of their values.
 
-    Example:
-        >>> is_constant(np.array([1e-16, 1.0]), np.array([0.1, 0.1])).tolist()
+    Args:
+        deviation: standard deviations.
+        mean: means, of the same columns.
+
+    Example, a column around ten million that varies by 1 is not constant:
+        >>> is_constant(np.array([1e-17, 1.0]), np.array([0.1, 1e7])).tolist()
         [True, False]
     """
-    return variance <= ROUNDING * np.maximum(np.square(mean), 1e-300)
+    return deviation <= RESOLUTION * np.abs(mean)
 
 
 class Scaling(NamedTuple):
@@ -58,9 +62,9 @@ def standard_units(x: np.ndarray, weights: np.ndarray | None = None) -> Scaling:
         [[2.0, 0.0]]
     """
     location = np.average(x, axis=0, weights=weights)
-    variance = np.average((x - location) ** 2, axis=0, weights=weights)
-    constant = is_constant(variance, location)
-    return Scaling(location, np.sqrt(np.where(constant, 1.0, variance)), constant)
+    deviation = np.sqrt(np.average((x - location) ** 2, axis=0, weights=weights))
+    constant = is_constant(deviation, location)
+    return Scaling(location, np.where(constant, 1.0, deviation), constant)
 
 
 def own_units(features: int) -> Scaling:

@@ -12,7 +12,7 @@ def _fit(rotation: bool, data: Dataset, seed: int) -> FittedMethod:
     kind = HeteroRegressor if data.kind == "regression" else HeteroClassifier
     estimator = kind(rotation=rotation, random_state=seed)
     fitted = fitted_estimator(estimator, data.train)
-    return fitted._replace(choice=f"k={estimator.amplification_:g}, eta={estimator.step_size_:g}")
+    return fitted._replace(choice=f"pooling={estimator.pooling_:.2f}")
 
 
 HETERO = (

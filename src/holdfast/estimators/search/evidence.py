@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
-from holdfast.estimators.moments import StandardizedMoments
+from holdfast.estimators.moments import StandardizedMoments, held_out_errors
 from holdfast.losses import logistic, squared
 from holdfast.losses.logistic import LogisticRows
 from holdfast.losses.slopes import Slopes, tolerant
@@ -44,6 +44,11 @@ class JointSlopes(NamedTuple):
     curvature: np.ndarray
     covariance: np.ndarray
 
+    def at(self, positions: np.ndarray) -> "JointSlopes":
+        """Those of some of the features, by their positions among these."""
+        grid = (slice(None), positions[:, None], positions)
+        return JointSlopes(self.gradient[:, positions], self.curvature[grid], self.covariance[grid])
+
 
 class Evidence(NamedTuple):
     """A loss on a table with environments, as functions.
@@ -57,6 +62,8 @@ class Evidence(NamedTuple):
         deviance: fitted -> -2 log likelihood over all rows, up to a constant.
         information: fitted -> how uncertain the predictions still are, as a share of the uncertainty of a constant
             prediction: where they are certain, nothing is left in which environments could differ.
+        held_out: columns -> (environments,), how badly the fit of these features to all other environments predicts
+            each: the logarithm of the mean squared error, or the mean logistic loss.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
     """
 
@@ -67,6 +74,7 @@ class Evidence(NamedTuple):
     solve: Callable[[np.ndarray], LinearModel]
     deviance: Callable[[LinearModel], float]
     information: Callable[[LinearModel], float]
+    held_out: Callable[[np.ndarray], np.ndarray]
     tolerance: float
 
     @property
@@ -117,19 +125,29 @@ def equality(evidence: Evidence, fitted: LinearModel, columns: np.ndarray) -> Eq
     Reference: G. C. Chow, Econometrica 28 (1960). Accepting features whose joint effects pass such a test is the idea
         of invariant causal prediction, Peters, Bühlmann and Meinshausen, JRSS B 78 (2016).
     """
-    if len(columns) == 0 or len(evidence.counts) == 1:
+    return equal_effects(evidence.joint(fitted, columns), evidence.tolerance * fitted.coefficients[columns])
+
+
+def equal_effects(slopes: JointSlopes, tolerated: np.ndarray) -> Equality:
+    """The test of `equality`, from the slopes of the features.
+
+    Args:
+        slopes: g_e, H_e and V_e.
+        tolerated: (features,), standard deviations of the effects that are too small to matter.
+    """
+    gradient, curvature, covariance = slopes
+    environments, features = gradient.shape
+    if features == 0 or environments == 1:
         return Equality(0.0, 0, 1.0)
-    gradient, curvature, covariance = evidence.joint(fitted, columns)
-    allowed = (evidence.tolerance * fitted.coefficients[columns]) ** 2
-    values, vectors = np.linalg.eigh(covariance + (curvature * allowed) @ curvature)
+    values, vectors = np.linalg.eigh(covariance + (curvature * tolerated**2) @ curvature)
     measured = values > NEGLIGIBLE * np.maximum(values.max(axis=1, keepdims=True), 1e-300)
     root = np.where(measured, 1 / np.sqrt(np.where(measured, values, 1.0)), 0.0)
     whitened = (np.einsum("eij,ei->ej", vectors, gradient) * root).ravel()
-    design = (vectors.swapaxes(1, 2) @ curvature * root[:, :, None]).reshape(-1, len(columns))
+    design = (vectors.swapaxes(1, 2) @ curvature * root[:, :, None]).reshape(-1, features)
     common, _, rank, _ = np.linalg.lstsq(design, whitened, rcond=None)
     statistic = float(np.sum((whitened - design @ common) ** 2))
     degrees = int(measured.sum() - rank)
-    return Equality(statistic, degrees, float(chi2.sf(statistic, degrees)) if degrees > 0 else 1.0)
+    return Equality(statistic, degrees, float(chdtrc(degrees, statistic)) if degrees > 0 else 1.0)
 
 
 def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Evidence:
@@ -166,8 +184,11 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
         # a perfect fit has no likelihood; below this share of the response it is rounding
         return float(counts.sum() * np.log(max(residual, squared.SMALLEST_ERROR * max(square, 1e-300))))
 
+    def held_out(columns: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(held_out_errors(moments, columns), squared.SMALLEST_ERROR))
+
     # errors of any size have a size, so they can always be compared
-    return Evidence(counts, len(cross), slopes, joint, solve, deviance, lambda fitted: 1.0, tolerance)
+    return Evidence(counts, len(cross), slopes, joint, solve, deviance, lambda fitted: 1.0, held_out, tolerance)
 
 
 def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0.0) -> Evidence:
@@ -214,7 +235,21 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
         p = logistic.probabilities(pooled, *fitted)
         return float(np.average(p * (1 - p), weights=pooled.weights) / max(share * (1 - share), 1e-300))
 
-    return Evidence(counts, dimension, slopes, joint, solve, deviance, information, tolerance)
+    def held_out(columns: np.ndarray) -> np.ndarray:
+        losses = []
+        for number, rows in enumerate(environments):
+            others = [other for position, other in enumerate(environments) if position != number]
+            fitted = _newton(_concatenated(others, columns))
+            losses.append(float(logistic.risk(rows._replace(columns=rows.columns[columns]), *fitted)))
+        return np.array(losses)
+
+    return Evidence(counts, dimension, slopes, joint, solve, deviance, information, held_out, tolerance)
+
+
+def _concatenated(parts: Sequence[LogisticRows], columns: np.ndarray) -> LogisticRows:
+    """Some columns of the rows of several environments."""
+    whole = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+    return whole._replace(columns=whole.columns[columns])
 
 
 def _newton(rows: LogisticRows) -> tuple[np.ndarray, float]:

@@ -5,19 +5,24 @@ feature whose effect varies beyond sampling error has a negative exponent at any
 variable first. A feature outside the set with a mean gradient comes in if all effects then still hold. Nothing else
 counts, since the gradients of a missing feature vary with everything that it causes. A set that separates two classes
 perfectly leaves no errors that could vary; in that case the exponents at the start decide, where nothing is fitted yet.
+
+Features that belong together, such as the levels of a category, form a group; groups come and go as a whole.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from holdfast.algorithms.hadamard import excess_share
+import numpy as np
+from scipy.special import chdtrc
+
+from holdfast.algorithms.hadamard import variation
 from holdfast.estimators.search.evidence import (
+    Equality,
     Evidence,
     LinearModel,
     equality,
     information_criterion,
     tolerant_slopes,
 )
-from holdfast.losses.slopes import Slopes
 
 # A classifier that is this sure of all rows leaves too little for a test of its effects.
 LEAST_INFORMATION = 0.01
@@ -27,36 +32,78 @@ MOST_FEATURES = 0.5
 REMOVED_SHARE = 0.1
 
 
+class Groups:
+    """Features that are selected and tested together.
+
+    Args:
+        codes: (features,), the number of the group of each feature, from 0 on.
+
+    Attributes:
+        count: number of groups.
+        columns: the features of each group.
+
+    Example:
+        >>> groups = Groups(np.array([0, 1, 1]))
+        >>> groups.features(np.array([False, True])).tolist()
+        [False, True, True]
+    """
+
+    def __init__(self, codes: np.ndarray):
+        self.codes = codes
+        self.count = int(codes.max()) + 1
+        self.columns = [np.flatnonzero(codes == number) for number in range(self.count)]
+        self.sizes = np.array([len(columns) for columns in self.columns])
+
+    def features(self, members: np.ndarray) -> np.ndarray:
+        """(features,): whether the group of each feature is among the members, (groups,)."""
+        return members[self.codes]
+
+
+class StableSet(NamedTuple):
+    """A set of groups whose effects are equal in all environments.
+
+    Attributes:
+        criterion: its information criterion.
+        members: (groups,), which of them are in the set.
+        fitted: the pooled fit of their features.
+    """
+
+    criterion: float
+    members: np.ndarray
+    fitted: LinearModel
+
+
 class FeatureSetSearch:
     """The sets of features that were examined, and which of them stay as they are.
 
     Args:
         evidence: the table.
-        critical: quantile below which the variation of an effect counts as sampling error.
+        groups: features that come and go together.
         significance: level of the test that all effects of a set are equal.
 
     Attributes:
         seen: the examined sets, as bytes, and whether each passed.
+        stable: the sets that passed.
     """
 
-    def __init__(self, evidence: Evidence, critical: float, significance: float):
-        self.evidence, self.critical, self.significance = evidence, critical, significance
+    def __init__(self, evidence: Evidence, groups: Groups, significance: float):
+        self.evidence, self.groups, self.significance = evidence, groups, significance
         self.rows = float(evidence.counts.sum())
         # A feature pays for itself in the information criterion if it is this many standard errors from zero.
         self.least_score = np.sqrt(np.log(max(self.rows, 2.0)))
-        self.start = tolerant_slopes(evidence, evidence.solve(np.arange(0)))
+        self.start = evidence.solve(np.arange(0))
         self.seen: dict[bytes, bool] = {}
-        self.stable: list[tuple[float, np.ndarray, LinearModel]] = []
+        self.stable: list[StableSet] = []
+        self._fits: dict[bytes, tuple[LinearModel, Equality]] = {}
 
     def settle(self, members: np.ndarray) -> None:
         """Follow a set to where the exponents take it; stop at a set that was examined before.
 
         Args:
-            members: (features,), which features are in the set.
+            members: (groups,), which groups are in the set.
         """
-        while members.tobytes() not in self.seen and members.sum() <= MOST_FEATURES * self.rows:
-            columns = np.flatnonzero(members)
-            fitted = self.evidence.solve(columns)
+        while members.tobytes() not in self.seen and self.groups.sizes[members].sum() <= MOST_FEATURES * self.rows:
+            fitted, test = self._pooled_fit(members)
             # features that do nothing would only dilute the test of the others
             needed = self._without_the_idle(members, fitted)
             if not np.array_equal(needed, members):
@@ -64,73 +111,127 @@ class FeatureSetSearch:
                 members = needed
                 continue
             informative = self.evidence.information(fitted) >= LEAST_INFORMATION
-            slopes = tolerant_slopes(self.evidence, fitted) if informative else self.start
-            equal = equality(self.evidence, fitted, columns).significance >= self.significance
-            accepted = equal and (informative or not self._excess(slopes, self.critical)[columns].any())
+            here = fitted if informative else self.start
+            equal = test.significance >= self.significance
+            accepted = equal and (informative or not self.varying(here, members).any())
             self.seen[members.tobytes()] = accepted
             if accepted:
-                self.stable.append((information_criterion(self.evidence, fitted, len(columns)), members, fitted))
+                criterion = information_criterion(self.evidence, fitted, self.groups.sizes[members].sum())
+                self.stable.append(StableSet(criterion, members, fitted))
                 members = self._with_one_more(members, fitted)
             else:
-                members = self._without_the_most_variable(members, slopes)
+                members = self._without_the_most_variable(members, here)
 
-    def best(self) -> tuple[np.ndarray, LinearModel]:
-        """The stable set with the lowest information criterion, and its pooled fit."""
-        _, members, fitted = min(self.stable, key=lambda entry: entry[0])
-        return members, fitted
+    def best(self) -> StableSet:
+        """The stable set with the lowest information criterion."""
+        return min(self.stable, key=lambda entry: entry.criterion)
 
-    def _excess(self, slopes: Slopes, critical: float) -> np.ndarray:
-        return np.asarray(excess_share(slopes, self.evidence.weights, 1.0, critical))
+    def varying(self, fitted: LinearModel, members: np.ndarray) -> np.ndarray:
+        """(groups,): the members whose own effects vary beyond sampling error, everything else as fitted."""
+        level = self.significance / self.groups.count
+        tests = self._variations(fitted, members)
+        out = np.zeros(self.groups.count, bool)
+        out[members] = [test.significance < level for test in tests]
+        return out
 
-    def _without_the_most_variable(self, members: np.ndarray, slopes: Slopes) -> np.ndarray:
-        columns = np.flatnonzero(members)
-        variation = self._excess(slopes, 1e-9)[columns]  # rises with T, since the critical value is almost zero
+    def unsettling(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
+        """(groups,): those outside that would improve the fit, but would make the effects of the members vary."""
+        grows, _ = self._growing(members, fitted)
+        single = np.eye(len(members), dtype=bool)
+        return np.array([one and not self._equal(members | more) for one, more in zip(grows, single, strict=True)])
+
+    def _variations(self, fitted: LinearModel, members: np.ndarray) -> list[Equality]:
+        """Of each member on its own."""
+        evidence, chosen = self.evidence, np.flatnonzero(members)
+        degrees = len(evidence.counts) - 1
+        slopes = tolerant_slopes(evidence, fitted)
+        single = variation(slopes, evidence.weights, 1.0)
+        significance = chdtrc(degrees, single) if degrees else np.ones_like(single)
+        tests = []
+        for number in chosen:
+            columns = self.groups.columns[number]
+            if len(columns) > 1:
+                tests.append(equality(evidence, fitted, columns))
+            else:
+                tests.append(Equality(float(single[columns[0]]), degrees, float(significance[columns[0]])))
+        return tests
+
+    def _without_the_most_variable(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
+        scores = np.array([_normal_score(test) for test in self._variations(fitted, members)])
         left = members.copy()
-        left[columns[_lowest(-variation)]] = False
+        left[np.flatnonzero(members)[_lowest(-scores)]] = False
         return left
 
     def _with_one_more(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
         grows, scores = self._growing(members, fitted)
         candidates = np.flatnonzero(grows)
-        for column in candidates[np.argsort(-scores[candidates], kind="stable")]:
+        for number in candidates[np.argsort(-scores[candidates], kind="stable")]:
             more = members.copy()
-            more[column] = True
+            more[number] = True
             if self._equal(more):
                 return more
         return members
 
-    def unsettling(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
-        """(features,): those outside that would improve the fit, but would make the effects of the members vary."""
-        grows, _ = self._growing(members, fitted)
-        single = np.eye(len(members), dtype=bool)
-        return np.array([one and not self._equal(members | more) for one, more in zip(grows, single, strict=True)])
-
     def _equal(self, members: np.ndarray) -> bool:
-        columns = np.flatnonzero(members)
-        return equality(self.evidence, self.evidence.solve(columns), columns).significance >= self.significance
+        return self._pooled_fit(members)[1].significance >= self.significance
+
+    def _pooled_fit(self, members: np.ndarray) -> tuple[LinearModel, Equality]:
+        """The pooled fit of a set, and the test of its effects; computed once."""
+        if (known := self._fits.get(members.tobytes())) is None:
+            columns = np.flatnonzero(self.groups.features(members))
+            fitted = self.evidence.solve(columns)
+            known = self._fits[members.tobytes()] = (fitted, equality(self.evidence, fitted, columns))
+        return known
 
     def _growing(self, members: np.ndarray, fitted: LinearModel) -> tuple[np.ndarray, np.ndarray]:
-        """Features outside whose mean gradient would pay for them in the information criterion, and all scores."""
-        slopes = self.evidence.slopes(fitted)
-        weights = self.evidence.weights[:, None]
+        """Groups outside whose mean gradient would pay for them in the information criterion, and all scores."""
+        slopes, weights = self.evidence.slopes(fitted), self.evidence.weights[:, None]
         error = np.sqrt(np.maximum((weights**2 * slopes.variance).sum(0), 1e-300))
-        scores = np.abs((weights * slopes.gradient).sum(0)) / error
+        single = np.abs((weights * slopes.gradient).sum(0)) / error
+        scores = np.zeros(self.groups.count)
+        for number, columns in enumerate(self.groups.columns):
+            if len(columns) == 1:
+                scores[number] = single[columns[0]]
+            elif not members[number]:
+                gradient, _, covariance = self.evidence.joint(fitted, columns)
+                scores[number] = _size(self.evidence.weights @ gradient, self._pooled(covariance, 2))
         return ~members & (scores > self.least_score), scores
 
+    def _pooled(self, matrices: np.ndarray, power: int) -> np.ndarray:
+        return np.tensordot(self.evidence.weights**power, matrices, 1)
+
     def _without_the_idle(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
-        """Leave out the weakest features that do not pay for themselves in the information criterion."""
-        columns = np.flatnonzero(members)
-        if len(columns) == 0:
+        """Leave out the weakest groups that do not pay for themselves in the information criterion."""
+        chosen = np.flatnonzero(members)
+        if len(chosen) == 0:
             return members
-        weights = self.evidence.weights[:, None, None]
+        columns = np.flatnonzero(self.groups.features(members))
         _, curvature, covariance = self.evidence.joint(fitted, columns)
-        inverse = np.linalg.pinv((weights * curvature).sum(0), hermitian=True)
-        errors = np.sqrt(np.maximum(np.diag(inverse @ (weights**2 * covariance).sum(0) @ inverse), 1e-300))
-        scores = np.abs(fitted.coefficients[columns]) / errors
+        inverse = np.linalg.pinv(self._pooled(curvature, 1), hermitian=True)
+        errors = inverse @ self._pooled(covariance, 2) @ inverse
+        scores = np.empty(len(chosen))
+        for position, number in enumerate(chosen):
+            own = np.flatnonzero(self.groups.codes[columns] == number)
+            scores[position] = _size(fitted.coefficients[columns[own]], errors[np.ix_(own, own)])
         least = _lowest(scores)
         left = members.copy()
-        left[columns[least[scores[least] < self.least_score]]] = False
+        left[chosen[least[scores[least] < self.least_score]]] = False
         return left
+
+
+def _size(values: np.ndarray, covariance: np.ndarray) -> float:
+    """The root mean square of some values in units of their errors; for one value, |value| / error."""
+    if len(values) == 1:
+        return float(abs(values[0]) / np.sqrt(max(covariance[0, 0], 1e-300)))
+    return float(np.sqrt(max(values @ np.linalg.pinv(covariance, hermitian=True) @ values, 0.0) / len(values)))
+
+
+def _normal_score(test: Equality) -> float:
+    """A chi-square variable as a normal one (Wilson and Hilferty), so that different degrees of freedom compare."""
+    if test.degrees == 0:
+        return -np.inf
+    spread = 2 / (9 * test.degrees)
+    return float(((test.statistic / test.degrees) ** (1 / 3) - 1 + spread) / np.sqrt(spread))
 
 
 def _lowest(values: np.ndarray) -> np.ndarray:

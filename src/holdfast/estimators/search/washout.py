@@ -1,27 +1,27 @@
-"""Which features are left when what varies is washed out, and the amplification and step size that do it.
+"""What SGD itself does on a table: the runs that wash out what varies, with the amplification and step size that do it.
 
-The choice uses the training table alone. It takes four steps, all based on the exponents of
-`holdfast.theory.effects`:
+The choice uses the training table alone and the exponents of `holdfast.theory.effects`:
 
 1. The washing strengths eta (1 + k)^2 at which the single features would die, found from their effects at the start,
    give the range of strengths worth trying, from one that spares almost all of them to one that spares almost none.
-2. Runs of the dynamics at each of them, from a small start and in random orders, leave sets of features alive.
-3. Each set is taken to where the dynamics would take it in the end (`holdfast.estimators.search.feature_sets`).
-4. Among the sets that stay as they are, the one that predicts best (by the Bayesian information criterion) is selected.
-   For gradients and for effects, the strength whose runs came closest to it is a finalist, and so is the next larger
-   amplification at which the exponents of all features that vary are clearly negative. The finalist whose repeated runs
-   agree best with the selected set is chosen.
+2. Runs of the dynamics at each of them, from a small start and in random orders, leave sets of features alive. With
+   `search="dynamics"` these are the sets from which `holdfast.estimators.search.selection` starts.
+3. For gradients and for effects, the strength whose runs came closest to the selected set is a finalist, and so is the
+   next larger amplification at which the exponents of all features that vary are clearly negative. The finalist whose
+   repeated runs agree best with the selected set is chosen.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
-from holdfast.algorithms.hadamard import amplified, excess_share
+from holdfast.algorithms.hadamard import amplified
 from holdfast.estimators.search.dynamics import CoefficientPaths, Program, WashSettings, wash
-from holdfast.estimators.search.evidence import Equality, Evidence, LinearModel, equality, tolerant_slopes
-from holdfast.estimators.search.feature_sets import FeatureSetSearch
+from holdfast.estimators.search.evidence import Evidence, LinearModel, tolerant_slopes
 from holdfast.losses.slopes import Slopes
 from holdfast.theory.effects import effect_exponents, washing_strength
 
@@ -34,8 +34,8 @@ LARGEST_CHANGE = 0.7
 CLEARLY = 4.0
 
 
-class SearchSettings(NamedTuple):
-    """How to search.
+class RunSettings(NamedTuple):
+    """How to run.
 
     Attributes:
         significance: level of the tests for variation.
@@ -53,101 +53,80 @@ class SearchSettings(NamedTuple):
 
 
 class Washout(NamedTuple):
-    """The features that are left, and why.
+    """Runs that wash out what varies.
 
     Attributes:
-        selected: (features,), the features that survive.
-        fitted: the pooled fit of these features.
-        settings: step size, amplification and scaling.
-        slopes: gradients of all features at `fitted`.
-        varies: (features,), whether an effect varies beyond sampling error at `fitted`, or the selected effects would
-            vary with it.
-        exponents: (features,), the larger of the exponents of u and v at `fitted`; for selected features that of the
-            factor that carries the coefficient.
-        paths: the runs at the chosen settings.
-        test: of equal effects of the selected features.
-        pooled_test: of equal effects of all features, at the pooled fit.
-        pooled: the pooled fit of all features.
-        sets_tried: how many sets of features were examined.
+        settings: the chosen step size and amplification.
+        exponents: (features,), of the factors that carry the coefficients, at the selected fit.
+        paths: the coefficients in the runs.
     """
 
-    selected: np.ndarray
-    fitted: LinearModel
     settings: WashSettings
-    slopes: Slopes
-    varies: np.ndarray
     exponents: np.ndarray
     paths: CoefficientPaths
-    test: Equality
-    pooled_test: Equality
-    pooled: LinearModel
-    sets_tried: int
 
 
-def washout(evidence: Evidence, program: Program, settings: SearchSettings) -> Washout:
-    """Wash out what varies.
+@dataclass(frozen=True)
+class Washing:
+    """The runs on a table, made when they are first asked for.
 
-    Args:
-        evidence: the table, for decisions in double precision.
-        program: the same table, for the runs.
-        settings: how to search.
+    Attributes:
+        program: the table, as the runs see it.
+        weights: (environments,), p_e, the shares of the rows.
+        start: slopes where nothing is fitted yet.
+        settings: how to run.
     """
-    critical = critical_variation(evidence, settings.significance)
-    washing = _Washing(evidence, program, critical, settings)
-    candidates = washing.candidates()
-    runs = wash(program, candidates, critical, SCAN_ORDERS, settings.seed)
-    search = FeatureSetSearch(evidence, critical, settings.significance)
-    everything, nothing = np.ones(evidence.dimension, bool), np.zeros(evidence.dimension, bool)
-    for members in (nothing, everything, *(row for paths in runs for row in np.unique(paths.survived, axis=0))):
-        search.settle(members)
-    selected, fitted = search.best()
-    finalists = washing.finalists(fitted, selected, list(zip(candidates, runs, strict=True)))
-    repeated = wash(program, finalists, critical, settings.orders, settings.seed + 1)
-    chosen = int(np.argmax([_agreement(paths, selected) for paths in repeated]))
-    tolerant = tolerant_slopes(evidence, fitted)
-    pooled = evidence.solve(np.arange(evidence.dimension))
-    return Washout(
-        selected,
-        fitted,
-        finalists[chosen],
-        evidence.slopes(fitted),
-        (np.asarray(excess_share(tolerant, evidence.weights, 1.0, critical)) > 0) | search.unsettling(selected, fitted),
-        washing.exponents(tolerant, fitted, finalists[chosen]),
-        repeated[chosen],
-        equality(evidence, fitted, np.flatnonzero(selected)),
-        equality(evidence, pooled, np.arange(evidence.dimension)),
-        pooled,
-        len(search.seen),
-    )
 
-
-def critical_variation(evidence: Evidence, significance: float) -> float:
-    """The quantile of the variation of an effect that none of the features passes by chance (Bonferroni)."""
-    environments = len(evidence.counts)
-    return float(chi2.isf(significance / evidence.dimension, environments - 1)) if environments > 1 else np.inf
-
-
-def _agreement(paths: CoefficientPaths, selected: np.ndarray) -> float:
-    return float(np.mean(paths.survived == selected))
-
-
-class _Washing(NamedTuple):
-    """The choice of step size and amplification."""
-
-    evidence: Evidence
     program: Program
-    critical: float
-    settings: SearchSettings
+    weights: np.ndarray
+    start: Slopes
+    settings: RunSettings
 
-    def candidates(self) -> list[WashSettings]:
+    @property
+    def critical(self) -> float:
+        """The quantile of the variation of an effect that none of the features passes by chance (Bonferroni)."""
+        degrees = len(self.weights) - 1
+        level = self.settings.significance / self.program.dimension
+        return float(chi2.isf(level, degrees)) if degrees else np.inf
+
+    @cached_property
+    def scan(self) -> list[tuple[WashSettings, CoefficientPaths]]:
+        """Runs at all strengths worth trying."""
+        candidates = self._candidates()
+        runs = wash(self.program, candidates, self.critical, SCAN_ORDERS, self.settings.seed)
+        return list(zip(candidates, runs, strict=True))
+
+    def survivors(self) -> Iterator[np.ndarray]:
+        """(features,), masks of what the runs leave alive."""
+        for _, paths in self.scan:
+            yield from np.unique(paths.survived, axis=0)
+
+    def towards(self, selected: np.ndarray, fitted: LinearModel, slopes: Slopes) -> Washout:
+        """The runs that end nearest to a set of features.
+
+        Args:
+            selected: (features,), the set.
+            fitted: the pooled fit of the set.
+            slopes: there.
+        """
+        finalists = []
+        for scaling in sorted({candidate.scaling for candidate, _ in self.scan}):
+            own = [run for run in self.scan if run[0].scaling == scaling]
+            nearest, _ = max(own, key=lambda run: _agreement(run[1], selected))
+            finalists += [self._clear(slopes, selected, nearest), nearest]
+        finalists = list(dict.fromkeys(finalists))
+        repeated = wash(self.program, finalists, self.critical, self.settings.orders, self.settings.seed + 1)
+        best = int(np.argmax([_agreement(paths, selected) for paths in repeated]))
+        return Washout(finalists[best], self._exponents(slopes, fitted, finalists[best]), repeated[best])
+
+    def _candidates(self) -> list[WashSettings]:
         """Strengths from one that spares almost all features to one that spares almost none, for both scalings."""
         step_size, amplification = self.settings.step_size, self.settings.amplification
-        start = tolerant_slopes(self.evidence, LinearModel(np.zeros(self.evidence.dimension), 0.0))
-        surplus = self._surplus(start, 0.0)
+        surplus = self._surplus(self.start, 0.0)
         largest = float(np.abs(surplus).max())
         if largest == 0:  # one environment, or none that differ: nothing to amplify
             return [WashSettings(step_size or LARGEST_STEP, amplification or 0.0, 0.0)]
-        strengths = washing_strength(self.evidence.weights @ np.asarray(start.gradient), np.mean(surplus**2, 0))
+        strengths = washing_strength(self.weights @ self.start.gradient, np.mean(surplus**2, 0))
         strengths = strengths[np.isfinite(strengths) & (strengths > 0)]
         highest = LARGEST_CHANGE**2 / (largest**2 * SMALLEST_STEP)
         # where all that varies has no mean effect at all, nothing grows and any strength will do
@@ -161,35 +140,22 @@ class _Washing(NamedTuple):
             found += [WashSettings(eta, float(k), scaling) for scaling in (0.0, 1.0)]
         return list(dict.fromkeys(found))
 
-    def finalists(
-        self, fitted: LinearModel, selected: np.ndarray, runs: list[tuple[WashSettings, CoefficientPaths]]
-    ) -> list[WashSettings]:
-        """For each scaling the candidate whose runs came closest to the set, as it is and with clear exponents."""
-        found = []
-        for scaling in sorted({candidate.scaling for candidate, _ in runs}):
-            own = [run for run in runs if run[0].scaling == scaling]
-            nearest, _ = max(own, key=lambda run: _agreement(run[1], selected))
-            found += [self._clear(fitted, selected, nearest), nearest]
-        return list(dict.fromkeys(found))
-
-    def exponents(self, slopes: Slopes, fitted: LinearModel, candidate: WashSettings) -> np.ndarray:
+    def _exponents(self, slopes: Slopes, fitted: LinearModel, candidate: WashSettings) -> np.ndarray:
         """(features,): the exponent of the factor that carries the coefficient, or the larger one if it is zero."""
         both = effect_exponents(candidate.step_size, self._amplified(slopes, candidate))
         w = fitted.coefficients
         return np.where(w > 0, both[0], np.where(w < 0, both[1], both.max(0)))
 
     def _amplified(self, slopes: Slopes, candidate: WashSettings) -> np.ndarray:
-        k, scaling = candidate.amplification, candidate.scaling
-        return np.asarray(amplified(slopes, self.evidence.weights, k, scaling, self.critical))
+        return amplified(slopes, self.weights, candidate.amplification, candidate.scaling, self.critical)
 
     def _surplus(self, slopes: Slopes, scaling: float) -> np.ndarray:
         """(environments, features): what an amplification of 1 adds to the gradients."""
         plain, once = (self._amplified(slopes, WashSettings(0.0, k, scaling)) for k in (0.0, 1.0))
         return once - plain
 
-    def _clear(self, fitted: LinearModel, selected: np.ndarray, start: WashSettings) -> WashSettings:
+    def _clear(self, slopes: Slopes, selected: np.ndarray, start: WashSettings) -> WashSettings:
         """The smallest amplification, from that of `start` on, that clearly washes out every effect that varies."""
-        slopes = tolerant_slopes(self.evidence, fitted)
         surplus = self._surplus(slopes, start.scaling)
         varying = ~selected & (np.abs(surplus).max(0) > 0)
         if not varying.any() or self.settings.amplification is not None:
@@ -205,3 +171,19 @@ class _Washing(NamedTuple):
             if both.max() * visits < -CLEARLY or candidate.step_size <= SMALLEST_STEP:
                 break
         return candidate
+
+
+def washing_of(evidence: Evidence, program: Program, settings: RunSettings) -> Washing:
+    """The runs on a table.
+
+    Args:
+        evidence: the table, in double precision.
+        program: the same table, for the runs.
+        settings: how to run.
+    """
+    start = tolerant_slopes(evidence, LinearModel(np.zeros(evidence.dimension), 0.0))
+    return Washing(program, evidence.weights, Slopes(*map(np.asarray, start)), settings)
+
+
+def _agreement(paths: CoefficientPaths, selected: np.ndarray) -> float:
+    return float(np.mean(paths.survived == selected))

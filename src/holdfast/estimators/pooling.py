@@ -1,0 +1,74 @@
+"""Between strict and pooled: how much of the prediction may come from effects that vary.
+
+The features whose effects hold in all environments are safe, and on many tables they are not enough: effects vary a
+little everywhere, and whoever drops them all predicts badly. Cross-validation over environments does not help with the
+choice, since a consequence of the response predicts well in every environment that was seen. Two things tell the
+situations apart: how much the invariant features explain by themselves, and how many features they are. If a mechanism
+was disturbed, a few effects change; if nearly all of them vary, the environments are merely not exactly alike.
+
+    L_c = mean over e, weighted by rows, of the log of the error in e of the fit of c to all other environments
+
+for c = nothing (0), the invariant features (S) and all features (A). With s the share of what can be explained that the
+invariant features explain, and v the share of features (or groups of them) whose effects vary,
+
+    s = (L_0 - L_S) / (L_0 - L_A),    t = s (1 - v),    a = 0 if L_A >= L_S, else clip((0.4 - t) / 0.35, 0, 1)
+
+and the coefficients are (1 - a) w_S + a w_A. The two constants were chosen on tables and simulated models of which half
+had been put aside; `docs/tabular.md` has the results on both halves.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.estimators.search.evidence import Evidence
+
+# With this trust t the invariant features predict alone, and with the other they have no say.
+TRUSTED, NOT_TRUSTED = 0.4, 0.05
+# If all features together lower the logarithm of the error by less, nothing can be explained.
+NOTHING = 0.001
+
+
+class Pooling(NamedTuple):
+    """The weight of the pooled fit of all features, and where it comes from.
+
+    Attributes:
+        weight: a, from 0, only invariant features, to 1, all features.
+        explained: s, the share of what can be explained elsewhere that the invariant features explain.
+        varying: v, the share of features whose effects vary.
+    """
+
+    weight: float
+    explained: float
+    varying: float
+
+
+def choose_pooling(evidence: Evidence, selected: np.ndarray, varying: float) -> Pooling:
+    """The weight that the held-out errors ask for; 1 for a single environment, which cannot say what is invariant.
+
+    Args:
+        evidence: the table.
+        selected: (features,), the invariant ones.
+        varying: v.
+    """
+    if len(evidence.counts) == 1:
+        return Pooling(1.0, float("nan"), varying)
+    nothing, strict, pooled = (
+        float(evidence.weights @ evidence.held_out(np.flatnonzero(columns)))
+        for columns in (np.zeros_like(selected), selected, np.ones_like(selected))
+    )
+    return pooling_weight(nothing, strict, pooled, varying)
+
+
+def pooling_weight(nothing: float, strict: float, pooled: float, varying: float) -> Pooling:
+    """The weight from L_0, L_S, L_A and v.
+
+    Example, the invariant features explain all but a tenth, or a tenth, of what can be explained:
+        >>> pooling_weight(0.0, -0.9, -1.0, varying=0.2).weight, pooling_weight(0.0, -0.1, -1.0, varying=0.5).weight
+        (0.0, 1.0)
+    """
+    possible = nothing - pooled
+    explained = (nothing - strict) / possible if possible >= NOTHING else 1.0
+    trust = explained * (1 - varying)
+    weight = float(np.clip((TRUSTED - trust) / (TRUSTED - NOT_TRUSTED), 0.0, 1.0)) if pooled < strict else 0.0
+    return Pooling(weight, explained, varying)

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from holdfast.estimators import HeteroClassifier, HeteroRegressor, group_rows
+from holdfast.estimators.moments import collect_moments, held_out_errors, standardized
+from holdfast.estimators.pooling import pooling_weight
+from holdfast.estimators.search.evidence import logistic_evidence
+from holdfast.losses.logistic import LogisticRows
+
+
+@pytest.fixture
+def alike():
+    """Real effects in four environments that are alike but for small differences in every effect."""
+    random = np.random.default_rng(0)
+    codes = np.repeat(np.arange(4), 3000)
+    effects = np.array([1.0, -1.0, 0.5, 2.0]) * (1 + 0.12 * random.standard_normal((4, 4)))
+    x = random.standard_normal((len(codes), 4))
+    return x, (x * effects[codes]).sum(1) + random.standard_normal(len(codes)), codes
+
+
+def _consequence(random, strengths, rows=2000):
+    codes = np.repeat(np.arange(len(strengths)), rows)
+    cause = random.standard_normal((len(codes), 2))
+    y = cause.sum(1) + random.standard_normal(len(codes))
+    return np.column_stack([cause, strengths[codes] * y + random.standard_normal(len(codes))]), y, codes
+
+
+@pytest.mark.parametrize("level", ["common", "environment"])
+def test_held_out_errors_are_those_of_least_squares_on_the_rows(alike, level):
+    x, y, codes = alike
+    x = x + codes[:, None] * [1.0, 0.0, -2.0, 0.0]
+    columns = np.array([0, 2])
+    within = level == "environment"
+    known = standardized(collect_moments(x, y, group_rows(codes, len(y))), within=within)
+    found = held_out_errors(known, columns) * known.scale[-1] ** 2
+    for number in range(4):
+        held, design, response = codes == number, np.column_stack([np.ones(len(y)), x[:, columns]]), y.copy()
+        if within:
+            for own in range(4):
+                design[codes == own, 1:] -= design[codes == own, 1:].mean(0)
+                response[codes == own] -= response[codes == own].mean()
+        fitted = np.linalg.lstsq(design[~held], response[~held])[0]
+        assert found[number] == pytest.approx(np.mean((response[held] - design[held] @ fitted) ** 2), rel=1e-9)
+
+
+def test_held_out_logistic_losses_are_those_of_a_fit_to_the_other_rows(alike):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+
+    x, y, codes = alike
+    labels = (y > 0).astype(float)
+    rows = [LogisticRows(x[codes == own].T, labels[codes == own], np.ones(3000)) for own in range(4)]
+    found = logistic_evidence(rows).held_out(np.arange(4))
+    for number in range(4):
+        held = codes == number
+        # C = 1 is the same ridge
+        fitted = LogisticRegression(C=1.0, tol=1e-8).fit(x[~held], labels[~held])
+        assert found[number] == pytest.approx(log_loss(labels[held], fitted.predict_proba(x[held])), rel=1e-5)
+
+
+def test_where_environments_are_nearly_alike_the_pooled_fit_predicts(alike):
+    x, y, codes = alike
+    strict, model = (HeteroRegressor(pooling=a).fit(x, y, environments=codes) for a in (0, "auto"))
+    assert not strict.invariant_.all()
+    assert model.pooling_ > 0.8
+    np.testing.assert_array_equal(model.invariant_, strict.invariant_)
+    np.testing.assert_array_equal(strict.coef_, strict.strict_coef_)
+    assert any(f"pooling {model.pooling_:.2f}" in sentence for sentence in model.advice_)
+
+
+def test_a_consequence_of_the_response_stays_out():
+    x, y, codes = _consequence(np.random.default_rng(1), np.array([0.5, 1.0, 1.5]))
+    model = HeteroRegressor().fit(x, y, environments=codes)
+    assert model.pooling_ == 0
+    assert model.coef_[2] == 0
+    assert any("the invariant features predict alone (pooling 0)" in sentence for sentence in model.advice_)
+    classes = HeteroClassifier().fit(x, y > 0, environments=codes)
+    assert classes.pooling_ == 0
+    assert classes.coef_[0, 2] == 0
+
+
+@pytest.mark.parametrize("weight", [0, 0.25, 1])
+def test_the_weight_can_be_given(alike, weight):
+    x, y, codes = alike
+    model = HeteroRegressor(pooling=weight).fit(x, y, environments=codes)
+    np.testing.assert_allclose(model.coef_, (1 - weight) * model.strict_coef_ + weight * model.pooled_coef_)
+    design = np.column_stack([np.ones(len(y)), x])
+    np.testing.assert_allclose(model.pooled_coef_, np.linalg.lstsq(design, y)[0][1:], atol=1e-10)
+    # predictions have the mean of the response, whatever the weight
+    assert model.predict(x).mean() == pytest.approx(y.mean(), abs=1e-10)
+
+
+def test_one_environment_is_least_squares():
+    x, y, _ = _consequence(np.random.default_rng(2), np.array([1.0]))
+    model = HeteroRegressor().fit(x, y)
+    design = np.column_stack([np.ones(len(y)), x])
+    np.testing.assert_allclose(model.coef_, np.linalg.lstsq(design, y)[0][1:], atol=1e-10)
+    assert model.pooling_ == 1
+    assert "There is one environment only" in model.advice_[0]
+
+
+def test_the_weight_falls_with_what_is_explained_and_rises_with_what_varies():
+    weights = [pooling_weight(0.0, -share, -1.0, 0.3).weight for share in (0.0, 0.2, 0.4, 0.9)]
+    assert weights == sorted(weights, reverse=True)
+    assert (weights[0], weights[-1]) == (1.0, 0.0)
+    weights = [pooling_weight(0.0, -0.6, -1.0, varying).weight for varying in (0.0, 0.5, 0.9)]
+    assert weights == sorted(weights)
+    # nothing to gain: nothing is risked
+    assert pooling_weight(0.0, -1.0, -0.9, 1.0).weight == 0.0
+    assert pooling_weight(0.0, 0.0, -1e-4, 0.0).weight == 0.0
+
+
+@pytest.mark.parametrize("value", ["strict", -0.1, 1.5, True, None])
+def test_other_weights_are_refused(value):
+    with pytest.raises(ValueError, match=r"pooling must be 'auto' or a number from 0 to 1, got"):
+        HeteroRegressor(pooling=value).fit(np.ones((3, 1)), np.arange(3.0))

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache, partial
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -155,7 +155,8 @@ def _error(estimator: EnvironmentEstimator, data: Dataset) -> float:
     inputs, targets, _ = data.test
     if data.kind == "regression":
         return float(np.square(estimator.predict(inputs) - targets).mean())
-    probabilities = estimator.predict_proba(inputs)[:, 1].clip(SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
+    classifier: Any = estimator  # a suite of labels is for classifiers
+    probabilities = classifier.predict_proba(inputs)[:, 1].clip(SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY)
     return float(-np.log(np.where(targets == 1, probabilities, 1 - probabilities)).mean())
 
 

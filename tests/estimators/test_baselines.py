@@ -8,12 +8,13 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from holdfast.algorithms.invariance import AgreementMask, AverageRisk, Fish, RiskExtrapolation
-from holdfast.datasets import linear_unit_test, structural_dataset, toy_dataset
+from holdfast.datasets import linear_unit_test, random_structural_model, structural_dataset, toy_dataset
 from holdfast.estimators.baselines import (
     AnchorRegressor,
     ExplicitClassifier,
     ExplicitRegressor,
     InvariantCausalRegressor,
+    InvariantGradientRegressor,
     InvariantLeastSquares,
     PooledClassifier,
     PooledRegressor,
@@ -30,6 +31,7 @@ pytest.importorskip("ivmodels")
     ExplicitRegressor(AverageRisk(step_size=0.1), steps=100),
     ExplicitClassifier(AverageRisk(step_size=0.1), steps=100),
     AnchorRegressor(),
+    InvariantGradientRegressor(),
     InvariantCausalRegressor(candidates=4),
     InvariantLeastSquares(),
 ])  # fmt: skip
@@ -94,6 +96,56 @@ def test_anchor_regression_minimises_its_objective(gamma):
         x[rows] += (np.sqrt(gamma) - 1) * x[rows].mean(0)
         y[rows] += (np.sqrt(gamma) - 1) * y[rows].mean()
     assert np.allclose(fitted.coef_, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 3.0])
+def test_drig_minimises_its_objective(gamma):
+    data = structural_dataset(3, samples=200).train
+    fitted = InvariantGradientRegressor(gamma, reference=0).fit(
+        data.inputs, data.targets, environments=data.environments
+    )
+    assert fitted.gamma_ == gamma
+    x, y = data.inputs - data.inputs.mean(0), data.targets - data.targets.mean()
+
+    def objective(w):
+        losses = np.array([np.square(y - x @ w)[data.environments == e].mean() for e in range(5)])
+        return losses[0] + gamma * (losses - losses[0]).mean()
+
+    best = minimize(objective, np.zeros(x.shape[1]), method="BFGS", options={"gtol": 1e-9})
+    assert np.allclose(fitted.coef_, best.x, atol=1e-4)
+    if gamma == 1:
+        assert np.allclose(fitted.coef_, LinearRegression().fit(data.inputs, data.targets).coef_)
+
+
+def test_drig_tends_to_the_causes_if_every_feature_is_intervened_on():
+    """Shen et al., section 3: then the causal parameter is the limit, and the distance to it is of order 1 / gamma.
+
+    The noise has exactly mean 0 and covariance 1, so that there is no sampling error.
+    """
+    random = np.random.default_rng(0)
+    model = random_structural_model(random)
+    drawn = random.standard_normal((2000, 9))
+    noise = np.linalg.qr(drawn - drawn.mean(0))[0] * np.sqrt(2000)
+    shifts = 2.0 * np.isin(np.arange(9), model.features)
+    spreads = (model.scales, np.hypot(model.scales, shifts))
+    rows = np.concatenate([np.linalg.solve((np.eye(9) - model.weights).T, (noise * each).T).T for each in spreads])
+    distances = []
+    for gamma in (1.0, 100.0, 1000.0):
+        estimator = InvariantGradientRegressor(gamma)
+        estimator.fit(rows[:, model.features], rows[:, model.target], environments=np.repeat(["without", "with"], 2000))
+        assert estimator.reference_ == "without"
+        distances.append(np.abs(estimator.coef_ - model.weights[model.features, model.target]).max())
+    assert distances[1] < 0.1 * distances[0]
+    assert np.isclose(distances[2] / distances[1], 0.1, rtol=0.1)
+
+
+def test_drig_takes_a_smaller_gamma_where_there_is_no_minimum():
+    """The other environment hardly varies, so that the second moment is gamma S / 2 - (gamma - 1) S: 0 at gamma = 2."""
+    environments = np.repeat([0, 1], 1000)
+    x = np.random.default_rng(0).standard_normal((2000, 1)) * np.where(environments == 0, 1.0, 1e-6)[:, None]
+    fitted = InvariantGradientRegressor(20.0, reference=0).fit(x, x[:, 0], environments=environments)
+    assert np.isclose(fitted.gamma_, 1.5, atol=0.01)
+    assert np.allclose(fitted.coef_, 1)
 
 
 def test_invariant_causal_prediction_is_that_of_causalicp():

@@ -11,5 +11,10 @@ from .rendering import to_markdown as to_markdown
 from .results import Comparison as Comparison
 from .results import Ranking as Ranking
 from .runner import compare as compare
+from .suites import SUITES as SUITES
+from .suites import Suite as Suite
+from .suites import SuiteCell as SuiteCell
+from .suites import evaluate as evaluate
+from .suites import suite_summary as suite_summary
 from .summary import ComparisonSummary as ComparisonSummary
 from .summary import summarize as summarize

@@ -8,7 +8,7 @@ import numpy as np
 from holdfast.comparison.methods.base import ComparedMethod, environment_errors
 from holdfast.datasets.splits import Dataset
 
-Measure = Literal["error", "worst_error", "coefficient_error", "false_coefficient"]
+Measure = Literal["error", "worst_error", "coefficient_error", "false_coefficient", "log_ratio", "beyond_2_percent"]
 Values = dict[str, float | str]
 
 TITLES: dict[Measure, str] = {
@@ -16,6 +16,8 @@ TITLES: dict[Measure, str] = {
     "worst_error": "test error in the worst environment",
     "coefficient_error": "distance of the coefficients to the invariant ones",
     "false_coefficient": "largest coefficient that should be 0",
+    "log_ratio": "log of the error relative to least squares",
+    "beyond_2_percent": "share of tables over 2 % worse than least squares",
 }
 # Packages that every method uses, so that their versions decide the numbers.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "pandas")

@@ -24,9 +24,13 @@ def to_markdown(summary: ComparisonSummary) -> str:
         parts.append(f"### {each.group.name.capitalize()}\n\n{each.group.about}")
         parts.append("\n".join(f"- {sentence}" for sentence in each.findings))
         for table in each.tables:
-            seeds = (f"{test.seeds} {'folds' if test.test.folds else 'data seeds'}" for test in table.tests)
+            unit = "tables" if each.overall else None
+            seeds = (f"{test.seeds} {unit or ('folds' if test.test.folds else 'data seeds')}" for test in table.tests)
             parts.append(f"**{table.title}** ({', '.join(dict.fromkeys(seeds))})")
             parts.append(_markdown_table(table))
+        for table in each.details:
+            parts.append(f"**{table.title}, each table** (a: put aside)")
+            parts.append(_markdown_details(table))
     return "\n\n".join(parts) + "\n"
 
 
@@ -38,6 +42,16 @@ def _markdown_table(table: ScoreTable) -> str:
         rows.append((f"*{title}*", *(number(means[test]) if test in means else "" for test in table.columns)))
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
     return "\n".join([head, "|---|" + "---|" * len(table.columns), *body])
+
+
+def _markdown_details(table: ScoreTable) -> str:
+    rows = [("table", *table.titles)]
+    for ranked in table.tests:
+        name = f"{ranked.test.name} a" if ranked.test.half == "confirmation" else ranked.test.name
+        found = (scores.get(ranked.test.name) for _, scores in table.rows)
+        rows.append((name, *("" if score is None else _markdown_cell(score) for score in found)))
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, "|---|" + "---|" * len(table.rows), *body])
 
 
 def _markdown_cell(score: Score) -> str:
@@ -59,6 +73,7 @@ def to_json(summary: ComparisonSummary) -> str:
         "versions": summary.versions,
         "methods": {each.name: {"title": each.title, "about": each.about} for each in summary.methods},
         "tests": {each.test.name: _plain_test(each) for each in summary.tests},
+        "overall": {each.test.name: _plain_test(each) for group in summary.groups for each in group.overall},
         "published": {"source": SOURCE, "errors": PUBLISHED},
         "failed": [{**cell._asdict(), "error": error} for cell, error in summary.failures.items()],
     }
@@ -69,6 +84,7 @@ def _plain_test(ranked: RankedTest) -> dict[str, Any]:
     return {
         "about": ranked.test.about,
         "group": ranked.test.group.name,
+        "half": ranked.test.half,
         "leaders": ranked.leaders,
         "findings": ranked.findings,
         "measures": {

@@ -102,13 +102,16 @@ def compare(
 
 
 def applies(method: ComparedMethod, test: PublicTest) -> bool:
-    """Whether a method is run on a test: its kind fits, and an oracle has something to know.
+    """Whether a method is run on a test: its kind and size fit, and an oracle has something to know.
 
     Example:
         >>> applies(METHODS["oracle"], PUBLIC_TESTS["Example1"]), applies(METHODS["oracle"], PUBLIC_TESTS["Exam"])
         (True, False)
     """
     if method.groups is not None and test.group.name not in method.groups:
+        return False
+    sizes = ((test.features, method.most_features), (test.environments, method.most_environments))
+    if any(size is not None and most is not None and size > most for size, most in sizes):
         return False
     return test.kind in method.kinds and not (method.oracle and test.folds)
 

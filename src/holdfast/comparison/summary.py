@@ -11,6 +11,7 @@ from holdfast.comparison.measures import PACKAGES, TITLES, Measure
 from holdfast.comparison.methods import ComparedMethod
 from holdfast.comparison.public_tests import GROUPS, Group, PublicTest
 from holdfast.comparison.recorded import PUBLISHED
+from holdfast.comparison.relative import relative_comparison
 from holdfast.comparison.results import CellIndex, Comparison, Ranking
 from holdfast.core.statistics import FEW_VALUES, Estimate, mean_interval
 
@@ -91,6 +92,11 @@ class ScoreTable:
         """Names of the tests."""
         return [each.test.name for each in self.tests]
 
+    @property
+    def titles(self) -> list[str]:
+        """Titles of the methods."""
+        return [method.title for method, _ in self.rows]
+
 
 @dataclass(frozen=True)
 class GroupSummary:
@@ -99,11 +105,13 @@ class GroupSummary:
     group: Group
     tests: tuple[RankedTest, ...]
     tables: tuple[ScoreTable, ...]
+    overall: tuple[RankedTest, ...] = ()  # of a group of many tests, see `holdfast.comparison.relative`
+    details: tuple[ScoreTable, ...] = ()  # each of many tests, to be printed with tests as rows
 
     @property
     def findings(self) -> list[str]:
-        """Sentences on all tests."""
-        return [sentence for each in self.tests for sentence in each.findings]
+        """Sentences on all tests, or on many of them at once."""
+        return [sentence for each in self.overall or self.tests for sentence in each.findings]
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,14 @@ def summarize(comparison: Comparison) -> ComparisonSummary:
     for group in dict.fromkeys((*GROUPS, *(test.group for test in comparison.tests))):
         own = tuple(each for each in tests if each.test.group == group)
         tables = tuple(_table(comparison, group, own, measure) for measure in group.measures)
-        if filled := tuple(table for table in tables if table.rows):
+        filled = tuple(table for table in tables if table.rows)
+        if filled and group.many:
+            relative = relative_comparison(comparison, group)
+            overall = tuple(_ranked(relative, test) for test in relative.tests)
+            measures = overall[0].test.group.measures if overall else ()
+            rows = tuple(_table(relative, group, overall, measure) for measure in measures)
+            groups.append(GroupSummary(group, own, rows, overall, filled))
+        elif filled:
             groups.append(GroupSummary(group, own, filled))
     return ComparisonSummary(
         comparison.methods,

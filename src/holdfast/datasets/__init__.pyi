@@ -1,9 +1,15 @@
 from .linear_unit_tests import LINEAR_UNIT_TESTS as LINEAR_UNIT_TESTS
 from .linear_unit_tests import linear_unit_test as linear_unit_test
-from .real import REAL_TABLES as REAL_TABLES
-from .real import RealTable as RealTable
+from .random_graphs import Intervention as Intervention
+from .random_graphs import confounded_dataset as confounded_dataset
+from .random_graphs import random_graph_dataset as random_graph_dataset
+from .random_graphs import spurious_dataset as spurious_dataset
 from .real import held_out_groups as held_out_groups
 from .real import real_dataset as real_dataset
+from .real_tables import REAL_TABLES as REAL_TABLES
+from .real_tables import Half as Half
+from .real_tables import RealTable as RealTable
+from .real_tables import half_of as half_of
 from .splits import Dataset as Dataset
 from .splits import Kind as Kind
 from .splits import Split as Split

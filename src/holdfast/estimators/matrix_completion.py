@@ -1,6 +1,6 @@
 """Matrix completion by annealed SGD on a deep linear network, which jumps to a low rank on its way."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -8,19 +8,57 @@ from sklearn.utils import check_random_state
 
 from holdfast.completion.jumps import GONE, Jump, jumps, ranks
 from holdfast.core.validation import COUNT, POSITIVE, Rule
-from holdfast.estimators import annealing
-from holdfast.estimators.annealing import Assignment, Trained
-from holdfast.estimators.observations import Centred, CompletionRegressor, balanced_factors, centred, finish, read
+from holdfast.estimators.annealing import (
+    ANNEALING,
+    Assignment,
+    Trained,
+    anneal,
+    largest_singular_value,
+    stable_step_size,
+    threshold_ridge,
+)
+from holdfast.estimators.observations import Centred, CompletionRegressor, balanced_factors, centrings, finish, read
 
 # The grid of ridges: they lose singular values from the largest of the data down to this share of it.
 RIDGES, SMALLEST_SHARE = 8, 0.05
 # The step size, as a share of what is stable for random matrices; it is divided by the second number if a run diverges.
 STABLE_SHARE, SMALLER_STEP, ATTEMPTS = 0.7, 3.0, 6
-# The default width of the network lies between these, and is about twice the rank that could be fitted exactly.
+# A batch holds one entry for so many rows and columns. Up to about one for each the noise of a step, and not the
+# curvature of the loss, bounds the step size, so that larger batches with larger steps have the same noise.
+LINES_PER_ENTRY = 8
+# Singular values of the start, relative to the largest of the data: above all that noise makes.
+START = 0.5
+# The default width of the network lies between these, and is about the rank at which all entries could be fitted.
 SMALLEST_WIDTH, LARGEST_WIDTH = 8, 32
 
 DEPTH = Rule("a whole number of at least 3", lambda value: value >= 3, whole=True)
 FOLDS = Rule("a whole number of at least 2", lambda value: value >= 2, whole=True)
+
+
+class _Plan(NamedTuple):
+    """What was chosen for one way to take offsets off.
+
+    Attributes:
+        centre: the observations less their offsets.
+        largest: singular value of the data.
+        width: of the network.
+        batch_size: m.
+        step_size: eta.
+        ridge: lambda.
+        stage: at which the annealing ends.
+        error: on held-out entries.
+        path: of all candidates.
+    """
+
+    centre: Centred
+    largest: float
+    width: int
+    batch_size: int
+    step_size: float
+    ridge: float
+    stage: int
+    error: float
+    path: pd.DataFrame
 
 
 class DeepMatrixFactorization(CompletionRegressor):
@@ -43,7 +81,7 @@ class DeepMatrixFactorization(CompletionRegressor):
         center: whether rows and columns have offsets a_i and b_j, shrunk by an amount chosen on held-out entries.
             Without them nothing is taken off: A alone is fitted.
         folds: parts of the entries that are held out, one after the other.
-        steps: of the first stage; each of the four others has 0.3 times as many.
+        steps: of the first stage; each of the others has 0.3 times as many.
         restarts: runs of the final fit, from several starts; the one with the least penalised error is used.
         random_state: of folds, starts and batches.
 
@@ -80,7 +118,7 @@ class DeepMatrixFactorization(CompletionRegressor):
         depth=3,
         width=None,
         center=True,
-        folds=3,
+        folds=5,
         steps=3000,
         restarts=4,
         random_state=0,
@@ -104,31 +142,15 @@ class DeepMatrixFactorization(CompletionRegressor):
         """
         seed = self._check()
         observations = read(self, X, y)
-        centre = centred(observations, self.center, self.folds, seed)
-        largest = annealing.largest_singular_value(centre.observations)
-        if largest == 0:
-            self._nothing_left(centre, float(observations.values.mean()))
-            return self
-        height, width = observations.shape
-        self.width_ = min(height, width, self.width or _default_width(len(observations.values), height + width))
-        self.batch_size_ = 1 << max(0, round(np.log2((height + width) / annealing.LINES_PER_ENTRY)))
-        stable = annealing.stable_step_size(largest, self.depth, observations.shape, self.batch_size_)
-        self.step_size_ = float(self.step_size or STABLE_SHARE * stable)
-        shares = np.geomspace(1.0, SMALLEST_SHARE, RIDGES)
-        grid = [annealing.threshold_ridge(largest * share, self.depth, observations.shape) for share in shares]
-        stages = len(annealing.ANNEALING)
-        self.ridge_, stage = self.ridge or grid[0], stages
-        self.ridge_path_ = pd.DataFrame(columns=["ridge", "stage", "error"])
-        if centre.folds:
-            candidates = grid if self.ridge is None else [float(self.ridge)]
-            self.ridge_path_ = self._held_out_errors(centre, candidates, largest, seed)
-            best = self.ridge_path_.loc[self.ridge_path_["error"].idxmin()]
-            self.ridge_, stage = float(best["ridge"]), int(best["stage"])
-        whole = [
-            Assignment(centre.observations.values, (0, 0), self.ridge_, seed + number) for number in range(self.restarts)
-        ]
-        trained = self._anneal(centre, whole, largest, stages=stage, record=True)
-        self._keep_best(centre, trained, largest, stage, float(observations.values.mean()))
+        mean = float(observations.values.mean())
+        plans = [self._choose(centre, seed) for centre in centrings(observations, self.center, self.folds, seed)]
+        plan = min(plans, key=lambda each: each.error)
+        values, trained = plan.centre.observations.values, None
+        if plan.largest > 0:
+            final = [Assignment(values, (0, 0), plan.ridge, seed + number) for number in range(self.restarts)]
+            plan, trained = self._run(plan, final, stages=plan.stage, record=True)
+        self.ridge_, self.step_size_, self.ridge_path_ = plan.ridge, plan.step_size, plan.path
+        self._set_fit(plan, trained, mean)
         return self
 
     def _check(self) -> int:
@@ -142,68 +164,77 @@ class DeepMatrixFactorization(CompletionRegressor):
         # Seeds of restarts and stages are added to it.
         return int(check_random_state(self.random_state).randint(2**30))
 
-    def _anneal(self, centre: Centred, assignments: list[Assignment], largest: float, **options: Any) -> Trained:
-        """Run; with a smaller step size, for all later runs as well, as long as one diverges."""
-        for _ in range(ATTEMPTS):
-            trained = annealing.anneal(
-                centre.observations, assignments, depth=self.depth, width=self.width_, step_size=self.step_size_,
-                start=annealing.START * largest, batch_size=self.batch_size_, steps=self.steps, **options,
-            )  # fmt: skip
-            if not trained.diverged.any():
-                return trained
-            self.step_size_ /= SMALLER_STEP
-        raise ValueError(
-            f"step_size must be small enough for SGD to be stable, got {self.step_size!r}: runs diverged down to "
-            f"{self.step_size_ * SMALLER_STEP:.3g}"
-        )
-
-    def _held_out_errors(self, centre: Centred, ridges: list[float], largest: float, seed: int) -> pd.DataFrame:
-        """The error of every ridge after every stage of the annealing, on all folds together."""
+    def _choose(self, centre: Centred, seed: int) -> _Plan:
+        """Ridge and last stage with the least error on held-out entries."""
+        shape, count = centre.observations.shape, len(centre.observations.values)
+        largest = largest_singular_value(centre.observations)
+        width = min(*shape, self.width or _default_width(count, sum(shape)))
+        batch_size = 1 << max(0, round(np.log2(sum(shape) / LINES_PER_ENTRY)))
+        step_size = self.step_size or STABLE_SHARE * stable_step_size(largest or 1.0, self.depth, shape, batch_size)
+        shares = np.geomspace(1.0, SMALLEST_SHARE, RIDGES)
+        grid = [threshold_ridge(largest * share, self.depth, shape) for share in shares]
+        ridges = grid if self.ridge is None else [float(self.ridge)]
+        path = pd.DataFrame(columns=["ridge", "stage", "error"])
+        plan = _Plan(centre, largest, width, batch_size, float(step_size), ridges[0], 1, centre.scale, path)
+        if largest == 0 or not centre.folds:  # nothing to fit, or too little to choose by: the largest ridge
+            return plan
         assignments = [
             Assignment(fold.observations.values, (fold.begin, fold.end), ridge, seed)
             for ridge in ridges
             for fold in centre.folds
         ]
-        trained = self._anneal(centre, assignments, largest, stages=len(annealing.ANNEALING))
-        total = len(centre.observations.values)
-        rows = []
-        for stage, (left, right) in enumerate(trained.factors):
-            for number, ridge in enumerate(ridges):
-                squares = 0.0
-                for part, fold in enumerate(centre.folds):
-                    run, held_out = number * len(centre.folds) + part, fold.held_out
-                    fitted = np.einsum("nk,nk->n", left[run][held_out.rows], right[run][held_out.columns])
-                    squares += fold.error(fitted)
-                rows.append({"ridge": ridge, "stage": stage, "error": centre.scale * np.sqrt(squares / total)})
-        return pd.DataFrame(rows)
+        plan, trained = self._run(plan, assignments, stages=len(ANNEALING))
+        path = _held_out_errors(centre, trained, ridges)
+        best = path.loc[path["error"].idxmin()]
+        chosen = {"ridge": float(best["ridge"]), "stage": int(best["stage"]), "error": float(best["error"])}
+        return plan._replace(path=path, **chosen)
 
-    def _keep_best(self, centre: Centred, trained: Trained, largest: float, stage: int, mean: float) -> None:
-        """Set the attributes from the run with the least penalised error."""
-        rows, columns, values, _ = centre.observations
+    def _run(self, plan: _Plan, assignments: list[Assignment], **options: Any) -> tuple[_Plan, Trained]:
+        """All runs; again with a smaller step size as long as one diverges."""
+        for _ in range(ATTEMPTS):
+            trained = anneal(
+                plan.centre.observations, assignments, depth=self.depth, width=plan.width, step_size=plan.step_size,
+                start=START * plan.largest, batch_size=plan.batch_size, steps=self.steps, **options,
+            )  # fmt: skip
+            if not trained.diverged.any():
+                return plan, trained
+            plan = plan._replace(step_size=plan.step_size / SMALLER_STEP)
+        raise ValueError(f"step_size must be small enough for SGD to be stable, got {self.step_size!r}")
+
+    def _set_fit(self, plan: _Plan, trained: Trained | None, mean: float) -> None:
+        """Set the attributes from the run with the least penalised error; rank 0 if there was nothing to fit."""
+        rows, columns, values, shape = plan.centre.observations
+        if trained is None:
+            finish(self, plan.centre, np.zeros((shape[0], 0)), np.zeros((shape[1], 0)), mean)
+            self.jumps_ = pd.DataFrame(columns=list(Jump._fields))
+            self.singular_values_, self.record_steps_, self.annealed_at_ = np.zeros((1, 0)), np.zeros(1, int), 0
+            return
         left, right = trained.factors[-1]
         fitted = np.einsum("rnk,rnk->rn", left[:, rows], right[:, columns])
-        ridge = self.ridge_ * ([1.0] + [part for _, part in annealing.ANNEALING])[stage]
-        loss = np.square(fitted - values).mean(1) / 2 + ridge * trained.norms[-1]
-        best = int(np.argmin(loss))
+        ridge = plan.ridge * (1.0, *(part for _, part in ANNEALING))[plan.stage]
+        best = int(np.argmin(np.square(fitted - values).mean(1) / 2 + ridge * trained.norms[-1]))
         u, spectrum, v = balanced_factors(left[best], right[best])
-        alive = spectrum > GONE * largest
-        finish(self, centre, (u * spectrum)[:, alive], v[:, alive], mean)
-        path = ranks(trained.singular_values[best], largest)
+        alive = spectrum > GONE * plan.largest
+        finish(self, plan.centre, (u * spectrum)[:, alive], v[:, alive], mean)
+        path = ranks(trained.singular_values[best], plan.largest)
         self.jumps_ = pd.DataFrame(jumps(trained.steps, path), columns=list(Jump._fields))
-        self.singular_values_ = trained.singular_values[best] * centre.scale
+        self.singular_values_ = trained.singular_values[best] * plan.centre.scale
         self.record_steps_, self.annealed_at_ = trained.steps, self.steps
 
-    def _nothing_left(self, centre: Centred, mean: float) -> None:
-        """The offsets explain all values: there is nothing to fit."""
-        height, width = centre.observations.shape
-        finish(self, centre, np.zeros((height, 0)), np.zeros((width, 0)), mean)
-        self.jumps_ = pd.DataFrame(columns=list(Jump._fields))
-        self.singular_values_, self.record_steps_, self.annealed_at_ = np.zeros((1, 0)), np.zeros(1, int), 0
-        self.ridge_, self.step_size_ = float(self.ridge or 0.0), float(self.step_size or 0.0)
-        self.ridge_path_ = pd.DataFrame(columns=["ridge", "stage", "error"])
+
+def _held_out_errors(centre: Centred, trained: Trained, ridges: list[float]) -> pd.DataFrame:
+    """The error of every ridge after every stage of the annealing, on all folds together."""
+    rows, count = [], len(centre.observations.values)
+    for stage, (left, right) in enumerate(trained.factors):
+        for number, ridge in enumerate(ridges):
+            squares = 0.0
+            for part, fold in enumerate(centre.folds):
+                run, held_out = number * len(centre.folds) + part, fold.held_out
+                squares += fold.error(np.einsum("nk,nk->n", left[run][held_out.rows], right[run][held_out.columns]))
+            rows.append({"ridge": ridge, "stage": stage, "error": centre.scale * np.sqrt(squares / count)})
+    return pd.DataFrame(rows)
 
 
 def _default_width(count: int, lines: int) -> int:
-    """Twice the rank whose factors have as many numbers as there are observations, as a multiple of eight."""
-    width = -(-2 * count // lines)
-    return min(max(-(-width // 8) * 8, SMALLEST_WIDTH), LARGEST_WIDTH)
+    """The rank whose factors have as many numbers as there are observations, as a multiple of eight."""
+    return min(max(-(-count // (8 * lines)) * 8, SMALLEST_WIDTH), LARGEST_WIDTH)

@@ -1,6 +1,8 @@
 """Observed entries of a table of rows and columns: labels to codes, offsets, folds; the common part of completion."""
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +12,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 # What the offsets may be shrunk by, in observations: a row with as many of them as this goes half of the way to its
-# own mean. The last one means no offsets.
-SHRINKAGES = (0.1, 1.0, 3.0, 10.0, 30.0, np.inf)
+# own mean. The first one means no offsets.
+SHRINKAGES = (np.inf, 30.0, 10.0, 3.0, 1.0, 0.1)
 # Offsets change by less than this share of the standard deviation in the last sweep, or this many sweeps are made.
 OFFSET_TOLERANCE, OFFSET_SWEEPS = 1e-6, 100
+# Values that differ by at most this many units in the last place of the largest are one value.
+RESOLUTION = 8
 
 
 class Observations(NamedTuple):
@@ -57,7 +61,7 @@ class Offsets(NamedTuple):
     columns: np.ndarray
 
     def of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """mean + row + column; a code of -1, an unknown label, adds nothing."""
+        """Mean + row + column; a code of -1, an unknown label, adds nothing."""
         padded_rows, padded_columns = np.append(self.rows, 0.0), np.append(self.columns, 0.0)
         return self.mean + padded_rows[rows] + padded_columns[columns]
 
@@ -78,12 +82,12 @@ class Fold(NamedTuple):
     @property
     def training(self) -> Observations:
         """The observations to fit to."""
-        return self.observations.at(np.delete(np.arange(len(self.observations.values)), np.s_[self.begin : self.end]))
+        return _split(self.observations, (self.begin, self.end))[0]
 
     @property
     def held_out(self) -> Observations:
         """The observations to predict."""
-        return self.observations.at(np.s_[self.begin : self.end])
+        return _split(self.observations, (self.begin, self.end))[1]
 
     def error(self, predicted: np.ndarray) -> float:
         """The sum of squares of what is left of the held-out values."""
@@ -111,7 +115,7 @@ class CompletionRegressor(RegressorMixin, BaseEstimator):
 
         y_ij = mean + a_i + b_j + u_i^T v_j
 
-    A subclass has the arguments `center` and `random_state`, and its `fit` calls `read`, `centred` and `finish`.
+    A subclass has the arguments `center` and `random_state`, and its `fit` calls `read`, `centrings` and `finish`.
     """
 
     def __sklearn_tags__(self) -> Tags:
@@ -143,7 +147,7 @@ class CompletionRegressor(RegressorMixin, BaseEstimator):
         return np.einsum("nk,nk->n", self.row_factors_[rows], self.column_factors_[columns])
 
 
-def read(estimator: CompletionRegressor, X: Any, y: Any) -> Observations:
+def read(estimator: Any, X: Any, y: Any) -> Observations:
     """Check X and y, and turn labels into codes; sets `row_labels_` and `column_labels_` of the estimator.
 
     The order of the observations does not matter: they are sorted.
@@ -162,48 +166,76 @@ def read(estimator: CompletionRegressor, X: Any, y: Any) -> Observations:
     return Observations(codes[0][order], codes[1][order], values[order], shape)
 
 
-def centred(observations: Observations, center: bool, folds: int, seed: int) -> Centred:
-    """Shuffle entries, choose offsets by their error on held-out entries, and take them off.
+def centrings(observations: Observations, center: bool, folds: int, seed: int) -> list[Centred]:
+    """The ways to take offsets off, for the method to choose between by its error on held-out entries.
+
+    With `center` these are the mean alone, and the mean with offsets if they predict held-out entries better. Which of
+    the two is better under a low-rank part depends on it: its own row means look like offsets, and taking them off
+    makes its rank larger. Without `center` nothing is taken off.
 
     All observations of an entry are in the same fold, so that a repeated one does not give the answer away.
 
     Args:
         observations: as they were read.
-        center: whether rows and columns have offsets; otherwise nothing is taken off.
+        center: whether there is a mean, and offsets of rows and columns.
         folds: parts that are held out, one after the other.
         seed: of the order of the entries.
     """
     cells = observations.rows * observations.shape[1] + observations.columns
     number = np.unique(cells, return_inverse=True)[1]
     count = int(number.max()) + 1
-    place = np.random.default_rng(seed).permutation(count)[number]
-    order = np.argsort(place, kind="stable")
+    position = np.random.default_rng(seed).permutation(count)[number]
+    order = np.argsort(position, kind="stable")
     shuffled = observations.at(order)
-    bounds = np.searchsorted(place[order], np.linspace(0, count, folds + 1).round())
-    parts = list(zip(bounds[:-1], bounds[1:], strict=True)) if count >= 2 * folds else []
+    bounds = np.searchsorted(position[order], np.linspace(0, count, folds + 1).round()).tolist()
+    parts = list(pairwise(bounds)) if count >= 2 * folds else []
+    if not center:
+        return [_without_offsets(shuffled, parts)]
     # Far from zero, sums of squares and offsets would lose digits that the differences have.
-    reference = float(shuffled.values.mean()) if center else 0.0
+    reference = float(shuffled.values.mean())
     near = shuffled._replace(values=shuffled.values - reference)
-    resolution = 8 * np.finfo(float).eps * float(np.abs(shuffled.values).max())
-    if center and np.ptp(near.values) <= resolution:
+    resolution = RESOLUTION * np.finfo(float).eps * float(np.abs(shuffled.values).max())
+    if np.ptp(near.values) <= resolution:
         near = near._replace(values=np.zeros_like(near.values))
-    trained = [near.at(np.delete(np.arange(len(near.values)), np.s_[begin:end])) for begin, end in parts]
-    tested = [near.at(np.s_[begin:end]) for begin, end in parts]
-    shrinkage = _chosen_shrinkage(trained, tested) if center and parts else (SHRINKAGES[-1],) * 2
-    offsets = _offsets(near, shrinkage) if center else _no_offsets(near.shape)
-    rest = near.values - offsets.of(near.rows, near.columns)
-    scale = float(np.sqrt(np.mean(np.square(rest))))
+    shrinkages = [(np.inf, np.inf)]
+    if parts:
+        chosen = _chosen_shrinkage([_split(near, part) for part in parts])
+        shrinkages += [chosen] if chosen != shrinkages[0] else []
+    return [_centred(near, parts, shrinkage, reference) for shrinkage in shrinkages]
+
+
+def _without_offsets(observations: Observations, parts: list[tuple[int, int]]) -> Centred:
+    nothing = Offsets(0.0, np.zeros(observations.shape[0]), np.zeros(observations.shape[1]))
+    scale = float(np.sqrt(np.mean(np.square(observations.values))))
+    scaled = observations._replace(values=observations.values / (scale or 1.0))
+    return Centred(scaled, nothing, scale, [Fold(begin, end, scaled) for begin, end in parts])
+
+
+def _centred(
+    observations: Observations, parts: list[tuple[int, int]], shrinkage: tuple[float, float], reference: float
+) -> Centred:
+    def rest(offsets: Offsets) -> np.ndarray:
+        return observations.values - offsets.of(observations.rows, observations.columns)
+
+    offsets = _offsets(observations, shrinkage)
+    scale = float(np.sqrt(np.mean(np.square(rest(offsets)))))
     unit = scale or 1.0
-    own = [_offsets(part, shrinkage) if center else _no_offsets(near.shape) for part in trained]
-    held = [
-        Fold(int(begin), int(end), near._replace(values=(near.values - each.of(near.rows, near.columns)) / unit))
+    own = [_offsets(_split(observations, part)[0], shrinkage) for part in parts]
+    folds = [
+        Fold(begin, end, observations._replace(values=rest(each) / unit))
         for (begin, end), each in zip(parts, own, strict=True)
     ]
     shifted = offsets._replace(mean=offsets.mean + reference)
-    return Centred(near._replace(values=rest / unit), shifted, scale, held)
+    return Centred(observations._replace(values=rest(offsets) / unit), shifted, scale, folds)
 
 
-def finish(estimator: CompletionRegressor, centre: Centred, left: np.ndarray, right: np.ndarray, mean: float) -> None:
+def _split(observations: Observations, part: tuple[int, int]) -> tuple[Observations, Observations]:
+    """What is fitted, and what is held out."""
+    everything = np.arange(len(observations.values))
+    return observations.at(np.delete(everything, np.s_[slice(*part)])), observations.at(slice(*part))
+
+
+def finish(estimator: Any, centre: Centred, left: np.ndarray, right: np.ndarray, mean: float) -> None:
     """Set the attributes that all estimators have, with factors in the units of y.
 
     Args:
@@ -236,10 +268,6 @@ def _as_objects(X: Any) -> Any:
     return X
 
 
-def _no_offsets(shape: tuple[int, int]) -> Offsets:
-    return Offsets(0.0, np.zeros(shape[0]), np.zeros(shape[1]))
-
-
 def _offsets(observations: Observations, shrinkage: tuple[float, float]) -> Offsets:
     """Minimise sum (y - mean - a_i - b_j)^2 + k_row sum a_i^2 + k_column sum b_j^2, one block after the other."""
     rows, columns, values, shape = observations
@@ -257,18 +285,15 @@ def _offsets(observations: Observations, shrinkage: tuple[float, float]) -> Offs
     return Offsets(mean, a, b)
 
 
-def _chosen_shrinkage(trained: list[Observations], tested: list[Observations]) -> tuple[float, float]:
+def _chosen_shrinkage(splits: list[tuple[Observations, Observations]]) -> tuple[float, float]:
     """The shrinkage of rows and of columns with the least error on held-out entries, one after the other, twice."""
 
-    def error(shrinkage: tuple[float, float]) -> float:
-        pairs = zip(trained, tested, strict=True)
-        return sum(
-            float(np.square(test.values - _offsets(train, shrinkage).of(test.rows, test.columns)).sum())
-            for train, test in pairs
-        )
+    def error(rows: float, columns: float) -> float:
+        errors = (test.values - _offsets(train, (rows, columns)).of(test.rows, test.columns) for train, test in splits)
+        return sum(float(each @ each) for each in errors)
 
-    rows, columns = SHRINKAGES[-1], SHRINKAGES[-1]
+    rows = columns = np.inf
     for _ in range(2):
-        rows = min(reversed(SHRINKAGES), key=lambda each: error((each, columns)))
-        columns = min(reversed(SHRINKAGES), key=lambda each: error((rows, each)))
+        rows = min(SHRINKAGES, key=partial(error, columns=columns))
+        columns = min(SHRINKAGES, key=partial(error, rows))
     return rows, columns

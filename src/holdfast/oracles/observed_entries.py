@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.oracles.completion import drawn_entries
@@ -16,7 +15,7 @@ from holdfast.problems.deep_linear_network import LayerGradient, Layers
 
 
 class ObservedEntries(NamedTuple):
-    """Observed entries of a matrix as a list, perhaps longer than needed, so that lists of similar size share a program.
+    """Observed entries of a matrix as a list, perhaps padded, so that lists of similar size share a program.
 
     Attributes:
         rows: (length,), row i of each entry.

@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from holdfast.core.validation import COUNT, POSITIVE
-from holdfast.estimators.observations import CompletionRegressor, Observations, centred, finish, read
+from holdfast.estimators.observations import Centred, CompletionRegressor, Observations, centrings, finish, read
 
 # Penalties on the factors of standardised values: next to none, and two with which weak factors shrink.
 PENALTIES = (0.01, 0.3, 3.0)
@@ -43,7 +43,7 @@ class AlternatingLeastSquares(CompletionRegressor):
         (1, 8.7)
     """
 
-    def __init__(self, *, max_rank=8, tolerance=1e-5, max_iter=100, center=True, folds=3, random_state=0):
+    def __init__(self, *, max_rank=8, tolerance=1e-5, max_iter=100, center=True, folds=5, random_state=0):
         self.max_rank = max_rank
         self.tolerance = tolerance
         self.max_iter = max_iter
@@ -57,9 +57,19 @@ class AlternatingLeastSquares(CompletionRegressor):
             rule.check(name, getattr(self, name))
         observations = read(self, X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))
-        centre = centred(observations, self.center, self.folds, seed)
-        rows, total = [], len(observations.values)
-        largest = min(self.max_rank, *observations.shape)
+        centres = centrings(observations, self.center, self.folds, seed)
+        paths = [self._held_out_errors(centre) for centre in centres]
+        chosen = int(np.argmin([path["error"].min() for path in paths]))
+        centre, self.path_ = centres[chosen], paths[chosen]
+        best = self.path_.loc[self.path_["error"].idxmin()]
+        self.penalty_ = float(best["penalty"])
+        left, right = self._factors(centre.observations, int(best["rank"]), self.penalty_)
+        finish(self, centre, left, right, float(observations.values.mean()))
+        return self
+
+    def _held_out_errors(self, centre: Centred) -> pd.DataFrame:
+        rows, count = [], len(centre.observations.values)
+        largest = min(self.max_rank, *centre.observations.shape)
         for rank in range(largest + 1 if centre.folds else 1):
             for penalty in PENALTIES if rank else PENALTIES[:1]:
                 squares = 0.0
@@ -67,13 +77,8 @@ class AlternatingLeastSquares(CompletionRegressor):
                     left, right = self._factors(fold.training, rank, penalty)
                     held_out = fold.held_out
                     squares += fold.error(np.einsum("nk,nk->n", left[held_out.rows], right[held_out.columns]))
-                rows.append({"rank": rank, "penalty": penalty, "error": centre.scale * np.sqrt(squares / total)})
-        self.path_ = pd.DataFrame(rows)
-        best = self.path_.loc[self.path_["error"].idxmin()]
-        self.penalty_ = float(best["penalty"])
-        left, right = self._factors(centre.observations, int(best["rank"]), self.penalty_)
-        finish(self, centre, left, right, float(observations.values.mean()))
-        return self
+                rows.append({"rank": rank, "penalty": penalty, "error": centre.scale * np.sqrt(squares / count)})
+        return pd.DataFrame(rows)
 
     def _factors(self, observations: Observations, rank: int, penalty: float) -> tuple[np.ndarray, np.ndarray]:
         before = np.inf
@@ -84,9 +89,7 @@ class AlternatingLeastSquares(CompletionRegressor):
         raise AssertionError("the sweeps never end")
 
 
-def alternate(
-    observations: Observations, rank: int, penalty: float
-) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+def alternate(observations: Observations, rank: int, penalty: float) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
     """Sweep after sweep: the factors, (height, rank) and (width, rank), and the objective. Never ends.
 
     Args:
@@ -96,7 +99,7 @@ def alternate(
     """
     counts, sums = observations.counts_and_sums()
     share = np.count_nonzero(counts) / counts.size
-    u, values, v = np.linalg.svd(sums / np.maximum(counts, 1) / share, full_matrices=False)
+    _, values, v = np.linalg.svd(sums / np.maximum(counts, 1) / share, full_matrices=False)
     right = v[:rank].T * np.sqrt(values[:rank])
     while True:
         left = _ridge_regressions(counts, sums, right, penalty)

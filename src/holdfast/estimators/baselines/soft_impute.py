@@ -7,10 +7,12 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from holdfast.core.validation import COUNT, POSITIVE
-from holdfast.estimators.observations import CompletionRegressor, Observations, centred, finish, read
+from holdfast.estimators.observations import Centred, CompletionRegressor, Observations, centrings, finish, read
 
 # The path goes from the smallest penalty that gives 0 down to this share of it.
 SMALLEST_SHARE = 0.01
+# A singular value is 0 below this share of the largest penalty: shrinkage leaves rounding errors only.
+ZERO = 1e-9
 
 
 class SoftImpute(CompletionRegressor):
@@ -44,7 +46,7 @@ class SoftImpute(CompletionRegressor):
         9
     """
 
-    def __init__(self, *, penalties=15, tolerance=1e-4, max_iter=300, center=True, folds=3, random_state=0):
+    def __init__(self, *, penalties=15, tolerance=1e-4, max_iter=300, center=True, folds=5, random_state=0):
         self.penalties = penalties
         self.tolerance = tolerance
         self.max_iter = max_iter
@@ -58,7 +60,18 @@ class SoftImpute(CompletionRegressor):
             rule.check(name, getattr(self, name))
         observations = read(self, X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))
-        centre = centred(observations, self.center, self.folds, seed)
+        centres = centrings(observations, self.center, self.folds, seed)
+        paths = [self._held_out_errors(centre) for centre in centres]
+        chosen = int(np.argmin([path["error"].min() for path in paths]))
+        centre, self.path_ = centres[chosen], paths[chosen]
+        penalties = self.path_["penalty"].to_numpy()[: self.path_["error"].argmin() + 1]
+        self.penalty_ = float(penalties[-1])
+        u, values, v = np.linalg.svd(self._path(centre.observations, penalties)[-1], full_matrices=False)
+        alive = values > ZERO * penalties[0]
+        finish(self, centre, (u * values)[:, alive], v[alive].T, float(observations.values.mean()))
+        return self
+
+    def _held_out_errors(self, centre: Centred) -> pd.DataFrame:
         largest = float(np.linalg.norm(centre.observations.counts_and_sums()[1], 2))
         path = largest * np.geomspace(1.0, SMALLEST_SHARE, self.penalties)
         squares = np.zeros(len(path))
@@ -66,14 +79,8 @@ class SoftImpute(CompletionRegressor):
             held_out = fold.held_out
             for number, fitted in enumerate(self._path(fold.training, path)):
                 squares[number] += fold.error(fitted[held_out.rows, held_out.columns])
-        self.path_ = pd.DataFrame({"penalty": path, "error": centre.scale * np.sqrt(squares / len(observations.values))})
-        best = int(np.argmin(squares))
-        self.penalty_ = float(path[best])
-        matrix = self._path(centre.observations, path[: best + 1])[-1]
-        u, values, v = np.linalg.svd(matrix, full_matrices=False)
-        alive = values > 1e-9 * max(largest, 1e-300)
-        finish(self, centre, (u * values)[:, alive], v[alive].T, float(observations.values.mean()))
-        return self
+        count = len(centre.observations.values)
+        return pd.DataFrame({"penalty": path, "error": centre.scale * np.sqrt(squares / count)})
 
     def _path(self, observations: Observations, penalties: np.ndarray) -> list[np.ndarray]:
         fitted, out = np.zeros(observations.shape), []

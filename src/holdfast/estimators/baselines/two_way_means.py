@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from holdfast.estimators.observations import CompletionRegressor, centred, finish, read
+from holdfast.estimators.observations import CompletionRegressor, centrings, finish, read
 
 
 class TwoWayMeans(CompletionRegressor):
@@ -21,7 +21,8 @@ class TwoWayMeans(CompletionRegressor):
         folds, random_state: as in `DeepMatrixFactorization`.
 
     Attributes:
-        mean_, row_offsets_, column_offsets_, row_labels_, column_labels_: as in `DeepMatrixFactorization`; `rank_` is 0.
+        mean_, row_offsets_, column_offsets_, row_labels_, column_labels_: as in `DeepMatrixFactorization`.
+        rank_: 0.
 
     Example:
         >>> X = [[row, column] for row in "abcd" for column in range(4)]
@@ -29,7 +30,7 @@ class TwoWayMeans(CompletionRegressor):
         >>> model.predict([["b", 3], ["new", 3]]).round(1).tolist()
     """
 
-    def __init__(self, *, center=True, folds=3, random_state=0):
+    def __init__(self, *, center=True, folds=5, random_state=0):
         self.center = center
         self.folds = folds
         self.random_state = random_state
@@ -38,7 +39,7 @@ class TwoWayMeans(CompletionRegressor):
         """Fit to observed entries, as `DeepMatrixFactorization.fit`."""
         observations = read(self, X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))
-        centre = centred(observations, self.center, self.folds, seed)
+        centre = centrings(observations, self.center, self.folds, seed)[-1]
         height, width = observations.shape
         mean = float(observations.values.mean())
         finish(self, centre, np.zeros((height, 0)), np.zeros((width, 0)), mean)

@@ -10,3 +10,4 @@ from .features import draw_held_out as draw_held_out
 from .features import draw_survival as draw_survival
 from .planes import draw_plane as draw_plane
 from .signals import draw_signals as draw_signals
+from .singular_values import draw_jumps as draw_jumps

@@ -61,7 +61,7 @@ def test_rounded_sizes_are_few_and_close():
 @pytest.fixture(scope="module")
 def fitted():
     X, y, truth, missing = low_rank((30, 25), 2, 0.5, 0.1, seed=0)
-    model = DeepMatrixFactorization(center=False, folds=2, steps=1500, restarts=1)
+    model = DeepMatrixFactorization(center=False, folds=2, restarts=2)
     return model.fit(X, y), X, y, truth, missing
 
 

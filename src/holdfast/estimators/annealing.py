@@ -23,7 +23,7 @@ from holdfast.estimators.observations import Observations, balanced_factors
 from holdfast.oracles.observed_entries import ObservedEntries, sampled_entries
 
 # The stages after the first: (part of the step size, part of the ridge). Without noise first, then with less bias.
-ANNEALING = ((1 / 4, 1.0), (1 / 8, 0.3), (1 / 8, 0.1), (1 / 16, 0.01), (1 / 16, 0.001))
+ANNEALING = ((1 / 4, 1.0), (1 / 4, 0.3), (1 / 4, 0.1), (1 / 4, 0.01), (1 / 16, 0.001))
 # A stage of the annealing is this share of the first stage.
 ANNEALED_SHARE = 0.3
 # Records in the first stage, and in each other one.

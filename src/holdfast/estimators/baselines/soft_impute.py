@@ -40,10 +40,10 @@ class SoftImpute(CompletionRegressor):
     Reference: Mazumder, Hastie and Tibshirani (JMLR 2010), Algorithm 1.
 
     Example:
-        >>> X = np.array([[i, j] for i in range(12) for j in range(12) if (i + j) % 2 == 0])
+        >>> X = np.array([[i, j] for i in range(12) for j in range(12) if (i + 2 * j) % 3 > 0])
         >>> model = SoftImpute().fit(X, (X[:, 0] - 5.5) * (X[:, 1] - 5.5))
-        >>> round(float(model.predict([[2, 3]])[0]))  # 8.75
-        9
+        >>> round(float(model.predict([[2, 2]])[0]))  # 12.25
+        12
     """
 
     def __init__(self, *, penalties=15, tolerance=1e-4, max_iter=300, center=True, folds=5, random_state=0):
@@ -114,7 +114,7 @@ def soft_impute(
 
 
 def _shrunk(matrix: np.ndarray, amount: float) -> np.ndarray:
-    """`amount` taken off all singular values, by the eigenvectors of the smaller Gram matrix: Z V (1 - amount / s)+ V^T.
+    """`amount` taken off all singular values, by eigenvectors of the smaller Gram matrix: Z V (1 - amount / s)+ V^T.
 
     Four times faster than a singular value decomposition, and as exact: only values above `amount` are used.
     """

@@ -27,7 +27,8 @@ class TwoWayMeans(CompletionRegressor):
     Example:
         >>> X = [[row, column] for row in "abcd" for column in range(4)]
         >>> model = TwoWayMeans().fit(X, [ord(row) - ord("a") + 10 * column for row, column in X])
-        >>> model.predict([["b", 3], ["new", 3]]).round(1).tolist()
+        >>> model.predict([["b", 3], ["new", 3]]).round().tolist()  # 31, and the mean of the column
+        [31.0, 31.0]
     """
 
     def __init__(self, *, center=True, folds=5, random_state=0):

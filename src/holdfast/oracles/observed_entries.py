@@ -26,8 +26,9 @@ class ObservedEntries(NamedTuple):
         held_out: how many entries from there on are held out: they are never drawn.
 
     Example, the first of three entries is held out:
-        >>> entries = ObservedEntries(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0]), 3, 0, 1)
-        >>> len(entries.rows) - entries.held_out
+        >>> rows, columns, values = jnp.array([0, 0, 1]), jnp.array([0, 1, 1]), jnp.array([1.0, 2.0, 3.0])
+        >>> entries = ObservedEntries(rows, columns, values, count=3, begin=0, held_out=1)
+        >>> entries.count - entries.held_out
         2
     """
 

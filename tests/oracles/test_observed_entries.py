@@ -33,7 +33,7 @@ def test_padding_and_held_out_entries_are_never_drawn():
     """Three of six places are drawn from; a value elsewhere would show as NaN."""
     values = np.array([1.0, np.nan, np.nan, 2.0, 3.0, np.nan], np.float32)
     lists = (np.zeros(6, np.int32), np.arange(6, dtype=np.int32), values)
-    entries = ObservedEntries(*map(jnp.asarray, lists), count=5, begin=1, held_out=2)
+    entries = ObservedEntries(*map(jnp.asarray, lists), total=5, begin=1, held_out=2)
     layers = (jnp.ones((1, 6)), jnp.ones((1, 1)))
     first, second = sampled_entries(entries, 200)(jax.random.key(0), layers)
     assert np.isfinite(np.asarray(second)).all()

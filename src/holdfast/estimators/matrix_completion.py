@@ -186,9 +186,9 @@ class DeepMatrixFactorization(CompletionRegressor):
         ]
         plan, trained = self._run(plan, assignments, stages=len(ANNEALING))
         path = _held_out_errors(centre, trained, ridges)
-        best = path.loc[path["error"].idxmin()]
-        chosen = {"ridge": float(best["ridge"]), "stage": int(best["stage"]), "error": float(best["error"])}
-        return plan._replace(path=path, **chosen)
+        best = path.iloc[int(path["error"].argmin())]
+        ridge, stage, error = float(best["ridge"]), int(best["stage"]), float(best["error"])
+        return plan._replace(ridge=ridge, stage=stage, error=error, path=path)
 
     def _run(self, plan: _Plan, assignments: list[Assignment], **options: Any) -> tuple[_Plan, Trained]:
         """All runs; again with a smaller step size as long as one diverges."""

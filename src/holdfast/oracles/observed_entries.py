@@ -4,7 +4,7 @@ The gradient of `holdfast.oracles.completion.mini_batch` at the cost of the entr
 columns are gathered, nothing of the size of the matrix is formed.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,23 +21,23 @@ class ObservedEntries(NamedTuple):
         rows: (length,), row i of each entry.
         columns: (length,), its column j.
         values: (length,), its value.
-        count: N, how many of them there are; the rest of the list is never drawn.
+        total: N, how many of them there are; the rest of the list is never drawn.
         begin: the first entry that is held out.
         held_out: how many entries from there on are held out: they are never drawn.
 
     Example, the first of three entries is held out:
         >>> rows, columns, values = jnp.array([0, 0, 1]), jnp.array([0, 1, 1]), jnp.array([1.0, 2.0, 3.0])
-        >>> entries = ObservedEntries(rows, columns, values, count=3, begin=0, held_out=1)
-        >>> entries.count - entries.held_out
+        >>> entries = ObservedEntries(rows, columns, values, total=3, begin=0, held_out=1)
+        >>> entries.total - entries.held_out
         2
     """
 
     rows: ArrayLike
     columns: ArrayLike
     values: ArrayLike
-    count: ArrayLike
-    begin: ArrayLike = 0
-    held_out: ArrayLike = 0
+    total: Any
+    begin: Any = 0
+    held_out: Any = 0
 
 
 def sampled_entries(entries: ObservedEntries, batch_size: int) -> LayerGradient:
@@ -63,7 +63,7 @@ def sampled_entries(entries: ObservedEntries, batch_size: int) -> LayerGradient:
     def gradient(key: jax.Array, layers: Layers) -> Layers:
         if len(layers) < 2:
             raise ValueError(f"layers must be at least two, got {len(layers)}")
-        drawn = drawn_entries(key, (batch_size,), entries.count - entries.held_out)
+        drawn = drawn_entries(key, (batch_size,), entries.total - entries.held_out)
         entry = jnp.where(drawn >= entries.begin, drawn + entries.held_out, drawn)
         row, column = rows[entry], columns[entry]
         forwards, backwards = [layers[0][:, column].T], [layers[-1][row]]  # p_1 and q_{L-1}, one row for each entry

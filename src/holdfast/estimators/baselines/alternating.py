@@ -61,7 +61,7 @@ class AlternatingLeastSquares(CompletionRegressor):
         paths = [self._held_out_errors(centre) for centre in centres]
         chosen = int(np.argmin([path["error"].min() for path in paths]))
         centre, self.path_ = centres[chosen], paths[chosen]
-        best = self.path_.loc[self.path_["error"].idxmin()]
+        best = self.path_.iloc[int(self.path_["error"].argmin())]
         self.penalty_ = float(best["penalty"])
         left, right = self._factors(centre.observations, int(best["rank"]), self.penalty_)
         finish(self, centre, left, right, float(observations.values.mean()))

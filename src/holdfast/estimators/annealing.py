@@ -73,7 +73,7 @@ def stable_step_size(singular_value: float, depth: int, shape: tuple[int, int], 
 def largest_singular_value(observations: Observations) -> float:
     """The largest singular value of the observed values, 0 elsewhere, divided by the share that is observed."""
     rows, columns, values, (height, width) = observations
-    v = np.random.default_rng(0).standard_normal(width)
+    v: np.ndarray = np.random.default_rng(0).standard_normal(width)
     size = 0.0
     for _ in range(ITERATIONS):
         norm = float(np.linalg.norm(v))

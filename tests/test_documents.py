@@ -13,7 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-EXAMPLES = ["first_tour.py", "will_it_wash_out.py", pytest.param("tabular.py", marks=pytest.mark.slow)]
+EXAMPLES = [
+    "first_tour.py",
+    "will_it_wash_out.py",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("completion.py", "tabular.py")),
+]
 
 
 @pytest.fixture(autouse=True)

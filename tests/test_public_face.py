@@ -16,6 +16,7 @@ import pytest
 import holdfast
 
 NAMES = {
+    "DeepMatrixFactorization",
     "HeteroClassifier",
     "HeteroMatrixSensing",
     "HeteroQuadraticRegressor",

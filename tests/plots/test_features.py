@@ -5,7 +5,7 @@ from sklearn.linear_model import LinearRegression
 from holdfast.datasets import toy_dataset
 from holdfast.estimators import HeteroRegressor
 from holdfast.estimators.held_out import held_out_errors
-from holdfast.plots.features import draw_effects, draw_held_out, draw_survival
+from holdfast.plots.features import draw_held_out, draw_survival
 
 
 @pytest.fixture(scope="module")
@@ -18,20 +18,9 @@ def model(table):
     return HeteroRegressor().fit(table.inputs, table.targets, environments=table.environments)
 
 
-def test_one_mark_for_each_feature_and_environment(model):
-    axes = draw_effects(model).axes[0]
-    marks = [line for line in axes.lines if line.get_marker() != "None"]
-    assert len(marks) == 12 * 4
-    # what holds lies close together, what was washed out far apart; kept features are drawn first
-    widths = {
-        label.get_text(): np.ptp(axes.lines[5 * row].get_xdata()) for row, label in enumerate(axes.get_yticklabels())
-    }
-    assert max(widths[f"x{number}"] for number in range(3)) < 0.5 * min(widths[f"x{number}"] for number in range(3, 6))
-
-
 def test_survivors_end_above_the_others(model):
     axes = draw_survival(model).axes[0]
-    # Named are the three that are kept and the three that are washed out. The kept ones are drawn last, on top.
+    # Named are the three that are selected and the three that are washed out. The selected ones are drawn last, on top.
     assert {text.get_text() for text in axes.texts} == {f"x{number}" for number in range(6)}
     ends = np.array([line.get_ydata()[-1] for line in axes.lines])
     assert ends[-3:].min() > 0.2 > 0.02 > ends[:-3].max()

@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_array, check_random_state
@@ -84,6 +85,16 @@ def two_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(classes) < 2:
         raise ValueError(f"y must hold two classes, got one class only: {classes.tolist()}")
     return classes, codes
+
+
+def response_name(y: Any) -> str:
+    """The name of a column of responses; "y" if it has none.
+
+    Example:
+        >>> response_name(pd.Series([1.0], name="wage")), response_name([1.0])
+        ('wage', 'y')
+    """
+    return str(y.name) if isinstance(y, pd.Series) and y.name is not None else "y"
 
 
 class WeightedRows(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from holdfast.estimators.contract import LinearRegressor, check_settings, weighted_rows
+from holdfast.estimators.contract import LinearRegressor, check_settings, response_name, weighted_rows
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.grouping import group_rows
@@ -127,10 +127,11 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        seed = check_settings(self)
+        seed, response = check_settings(self), response_name(y)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
-        return self._fit_moments(collect_moments(x, y, grouping, None if sample_weight is None else weights), seed)
+        moments = collect_moments(x, y, grouping, None if sample_weight is None else weights)
+        return self._fit_moments(moments, seed, response)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.
@@ -150,12 +151,12 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             raise ValueError("chunks must hold at least one chunk, got none")
         return self._fit_moments(total, seed)
 
-    def _fit_moments(self, moments: MomentSums, seed: int) -> "HeteroRegressor":
+    def _fit_moments(self, moments: MomentSums, seed: int, response: str = "y") -> "HeteroRegressor":
         known = standardized(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
         units = (known.scale[:-1], known.scale[-1], known.constant, 1.0)
         table = TableDescription(
-            names, moments.labels, *units, "the mean of the response", "regression", own_levels=known.within
+            names, moments.labels, *units, "the mean of the response", "regression", response, known.within
         )
 
         def problem(system: Coordinates) -> TableProblem:

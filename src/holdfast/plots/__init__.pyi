@@ -5,7 +5,6 @@ from .bands import legend_below as legend_below
 from .bands import new_figure as new_figure
 from .bands import save as save
 from .bands import style as style
-from .features import draw_effects as draw_effects
 from .features import draw_held_out as draw_held_out
 from .features import draw_survival as draw_survival
 from .forest import draw_forest as draw_forest

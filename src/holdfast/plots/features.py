@@ -143,7 +143,9 @@ def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = Non
     """
     folder.mkdir(parents=True, exist_ok=True)
     with style():
-        figures = {"effects": draw_effects(estimator), "survival": draw_survival(estimator)}
+        figures = {"effects": draw_effects(estimator)}
+        if estimator.paths_ is not None:  # class means are compared without runs
+            figures["survival"] = draw_survival(estimator)
         if errors is not None:
             what = "share of wrong classes" if is_classifier(estimator) else "mean squared error"
             figures["held_out"] = draw_held_out(errors, what)

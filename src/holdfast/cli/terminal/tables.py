@@ -60,8 +60,8 @@ def _table(model: "TableModel") -> Table:
             escape(str(next(iter(row.values())))),
             f"{row['coefficient']:.3g}",
             *numbers,
-            f"{row['exponent']:.4f}",
-            f"{row['survived']:.0%}",
+            f"{row['exponent']:.4f}" if row["exponent"] is not None else "-",
+            f"{row['survived']:.0%}" if row["survived"] is not None else "-",
             verdict,
             style=None if row["coefficient"] else "dim",
         )

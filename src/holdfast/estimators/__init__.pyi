@@ -1,3 +1,7 @@
+from .class_mean_form import fit_class_means as fit_class_means
+from .class_moments import ClassMoments as ClassMoments
+from .class_moments import add_class_moments as add_class_moments
+from .class_moments import collect_class_moments as collect_class_moments
 from .classifier import HeteroClassifier as HeteroClassifier
 from .contract import EnvironmentEstimator as EnvironmentEstimator
 from .effects import EffectTables as EffectTables

@@ -144,11 +144,19 @@ def _features(f: TableFindings) -> Iterator[str]:
         yield f"Left out, because they add nothing to the selected ones: {_listed(names, left)}."
 
 
-def _pooling(f: TableFindings) -> Iterator[str]:
-    a, share, varying = f.pooling
-    if len(f.counts) == 1 or f.selected.all():
-        return
-    if not f.chosen:
+def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
+    """Why part of the prediction comes from all features, or why not.
+
+    Args:
+        pooling: the weight and where it comes from.
+        chosen: whether it was chosen from the data.
+
+    Example:
+        >>> next(pooling_sentences(Pooling(0.5, 0.1, 0.3), chosen=False))
+        'pooling=0.5 was asked for: coefficients are 50% strict and 50% pooled.'
+    """
+    a, share, varying = pooling
+    if not chosen:
         yield f"pooling={a:g} was asked for: coefficients are {1 - a:.0%} strict and {a:.0%} pooled."
         return
     if share >= 1:
@@ -169,6 +177,11 @@ def _pooling(f: TableFindings) -> Iterator[str]:
             f"the pooled fit of all features (pooling {a:.2f}). That is right if new environments are like those in "
             "this table; pooling=0 uses the invariant features alone."
         )
+
+
+def _pooling(f: TableFindings) -> Iterator[str]:
+    if len(f.counts) > 1 and not f.selected.all():
+        yield from pooling_sentences(f.pooling, f.chosen)
 
 
 def _cautions(f: TableFindings) -> Iterator[str]:

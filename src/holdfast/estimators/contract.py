@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -45,29 +45,48 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         return X @ self.coef_ + self.intercept_
 
 
-class BinaryClassifier(ClassifierMixin, BaseEstimator):
-    """Prediction of two classes by `coef_`, (1, features), and `intercept_`, (1,); a subclass provides `fit`."""
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Prediction of two or more classes by linear scores; a subclass provides `fit`.
+
+    Two classes have one score, the log-odds of the second, with `coef_` of shape (1, features) and `intercept_` of
+    shape (1,). More classes have a score each, whose softmax are their probabilities, with shapes (classes, features)
+    and (classes,).
+    """
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """(rows,), log-odds of the second class."""
+        """(rows,), log-odds of the second of two classes, or (rows, classes), scores up to a number for each row."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        return X @ self.coef_[0] + self.intercept_[0]
+        scores = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(rows, 2), probabilities of the two classes."""
-        second = expit(self.decision_function(X))
+        """(rows, classes), probabilities of the classes."""
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return softmax(scores, axis=1)
+        second = expit(scores)
         return np.column_stack([1 - second, second])
 
     def predict(self, X: Any) -> np.ndarray:
-        """(rows,), the more probable class."""
-        second = self.decision_function(X) > 0
-        return self.classes_[second.astype(int)]
+        """(rows,), the most probable class."""
+        scores = self.decision_function(X)
+        return self.classes_[scores.argmax(1) if scores.ndim == 2 else (scores > 0).astype(int)]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        tags.classifier_tags.multi_class = False
-        return tags
+
+def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The labels, sorted, and the number of the label of each row; ValueError if there are fewer than two.
+
+    Example:
+        >>> class_codes(np.array(["c", "a", "b", "c"]))
+        (array(['a', 'b', 'c'], dtype='<U1'), array([2, 0, 1, 2]))
+    """
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        # scikit-learn's own checks ask for the words "one class"
+        raise ValueError(f"y must hold two classes or more, got one class only: {classes.tolist()}")
+    return classes, codes
 
 
 def two_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,13 +96,10 @@ def two_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         >>> two_classes(np.array(["b", "a", "b"]))
         (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
     """
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = class_codes(y)
     if len(classes) > 2:
         # scikit-learn's own checks ask for this first sentence
         raise ValueError(f"Only binary classification is supported. y must hold two classes, got {len(classes)}")
-    if len(classes) < 2:
-        raise ValueError(f"y must hold two classes, got one class only: {classes.tolist()}")
     return classes, codes
 
 
@@ -163,6 +179,10 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),
     "orders": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),
     "level": ("'common' or 'environment'", lambda value: value in ("common", "environment")),
+    "invariance": (
+        "'auto', 'effects' or 'class_means'",
+        lambda value: isinstance(value, str) and value in ("auto", "effects", "class_means"),
+    ),
     "rotation": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
 }
 

@@ -71,7 +71,7 @@ class DescribedFit:
 
     effect_tables_: EffectTables
     _summary: TableSummary
-    _runs: RunsOnDemand
+    _runs: RunsOnDemand | None
 
     @property
     def effects_(self) -> pd.DataFrame:
@@ -101,34 +101,41 @@ class DescribedFit:
         check_is_fitted(self)
         return draw_forest(self.effect_tables_, features, self._summary.response)
 
-    def _washout(self) -> Washout:
+    @property
+    def has_runs_(self) -> bool:
+        """Whether there are runs of SGD to look at; a fit that compares class means has none."""
         check_is_fitted(self)
-        return self._runs.result
+        return self._runs is not None
+
+    def _dynamics(self) -> RunsOnDemand:
+        check_is_fitted(self)
+        if self._runs is None:
+            raise AttributeError("no SGD belongs to a fit that compares class means; see has_runs_")
+        return self._runs
 
     @property
     def paths_(self) -> CoefficientPaths:
         """Coefficients of standardised variables in runs of SGD, in several random orders of the environments."""
-        return self._washout().paths
+        return self._dynamics().result.paths
 
     @property
     def amplification_(self) -> float:
         """The amplification k of these runs, at which they end nearest to the invariant features."""
-        return self._washout().settings.amplification
+        return self._dynamics().result.settings.amplification
 
     @property
     def step_size_(self) -> float:
         """The step size eta of these runs."""
-        return self._washout().settings.step_size
+        return self._dynamics().result.settings.step_size
 
     @property
     def washout_(self) -> pd.DataFrame:
         """Features x (exponent, survived): the exponent of each, and the share of the runs in which it survived."""
-        found = self._washout()
-        columns = {"exponent": found.exponents, "survived": found.paths.survived.mean(0)}
-        return pd.DataFrame(columns, index=pd.Index(self._runs.names, name="feature"))
+        runs = self._dynamics()
+        columns = {"exponent": runs.result.exponents, "survived": runs.result.paths.survived.mean(0)}
+        return pd.DataFrame(columns, index=pd.Index(runs.names, name="feature"))
 
     @property
     def choice_(self) -> str:
         """Why this amplification and step size, in words."""
-        check_is_fitted(self)
-        return self._runs.reason
+        return self._dynamics().reason

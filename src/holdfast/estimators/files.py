@@ -214,6 +214,8 @@ def _task(task: TableTask, found: Survey, target: str) -> Literal["regression", 
                 f"{', '.join(map(str, found.target_values[:3]))}, ..."
             )
         return "regression"
+    if task == "classification" and len(found.target_values) > 2:
+        raise ValueError(f"target must hold two different values for a classification, got {target!r} with more")
     if task == "regression" and not found.target_numeric:
         raise ValueError(f"target must hold numbers for a regression, got {target!r} with {found.target_values[0]!r}")
     return task

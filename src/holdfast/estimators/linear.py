@@ -108,9 +108,9 @@ def fit_linear(
         tried.append((system, candidate, washing, select(candidate.evidence, groups, settings.significance, starts)))
     system, chosen, washing, selection = min(tried, key=lambda entry: entry[-1].criterion)
     evidence, strict, pooled = chosen.evidence, selection.fitted, selection.pooled
-    pooling = choose_pooling(evidence, selection.selected, selection.varying)
-    if estimator.pooling != "auto":
-        pooling = pooling._replace(weight=float(estimator.pooling))
+    pooling = choose_pooling(
+        estimator.pooling, evidence.held_out, evidence.weights, selection.selected, selection.varying
+    )
     blended = _blend(strict, pooled, pooling)
     plain = system.name == "features"
     names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]

@@ -17,11 +17,10 @@ and the coefficients are (1 - a) w_S + a w_A. The two constants were chosen on t
 had been put aside; `docs/tabular.md` has the results on both halves.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import numpy as np
-
-from holdfast.estimators.search.evidence import Evidence
 
 # With this trust t the invariant features predict alone, and with the other they have no say.
 TRUSTED, NOT_TRUSTED = 0.4, 0.05
@@ -43,21 +42,29 @@ class Pooling(NamedTuple):
     varying: float
 
 
-def choose_pooling(evidence: Evidence, selected: np.ndarray, varying: float) -> Pooling:
+def choose_pooling(
+    asked: float | Literal["auto"],
+    held_out: Callable[[np.ndarray], np.ndarray],
+    weights: np.ndarray,
+    selected: np.ndarray,
+    varying: float,
+) -> Pooling:
     """The weight that the held-out errors ask for; 1 for a single environment, which cannot say what is invariant.
 
     Args:
-        evidence: the table.
+        asked: "auto", or the weight itself.
+        held_out: columns -> (environments,), logarithms of errors, or log losses, of the fit to all others.
+        weights: (environments,), the shares of the rows.
         selected: (features,), the invariant ones.
         varying: v.
     """
-    if len(evidence.counts) == 1:
-        return Pooling(1.0, float("nan"), varying)
-    nothing, strict, pooled = (
-        float(evidence.weights @ evidence.held_out(np.flatnonzero(columns)))
-        for columns in (np.zeros_like(selected), selected, np.ones_like(selected))
-    )
-    return pooling_weight(nothing, strict, pooled, varying)
+    if len(weights) == 1:
+        found = Pooling(1.0, float("nan"), varying)
+    else:
+        sets = (np.zeros_like(selected), selected, np.ones_like(selected))
+        nothing, strict, pooled = (float(weights @ held_out(np.flatnonzero(columns))) for columns in sets)
+        found = pooling_weight(nothing, strict, pooled, varying)
+    return found if asked == "auto" else found._replace(weight=float(asked))
 
 
 def pooling_weight(nothing: float, strict: float, pooled: float, varying: float) -> Pooling:

@@ -85,6 +85,7 @@ class TableSummary:
         strict: (features,), the coefficients of the selected features alone; None: those of the fit.
         level: "common": one intercept; "environment": one for each environment.
         response: the name of what is predicted.
+        alone: whether an effect is that of a feature by itself, as differences between class means give it.
 
     Example:
         >>> from holdfast.estimators.effects import STABILITY_COLUMNS
@@ -107,6 +108,7 @@ class TableSummary:
     strict: np.ndarray | None = None
     level: Literal["common", "environment"] = "common"
     response: str = "y"
+    alone: bool = False
 
     @property
     def table(self) -> pd.DataFrame:
@@ -152,6 +154,14 @@ class TableSummary:
 
     def _about_effects(self) -> Iterator[str]:
         unit = ", in log-odds" if self.task == "classification" else ""
+        if self.alone:
+            yield (
+                "effect: the log-odds that a feature by itself would have in one environment, from the difference "
+                "between the means of the classes. The table has its mean over environments, the standard deviation "
+                "between them that sampling error does not explain, the share I² of the variation that this is, and "
+                "the lowest and highest over the environments that measure it well."
+            )
+            return
         yield (
             f"effect: the coefficient in one environment alone, with an intercept of its own{unit}; the selected "
             "features are fitted together, any other feature next to them. The table has its mean over environments, "
@@ -175,6 +185,8 @@ class TableSummary:
             )
 
     def _outside(self) -> Iterator[str]:
+        if self.alone:
+            return
         frame = self.stability
         strict = frame["coefficient"] if self.strict is None else pd.Series(np.ravel(self.strict), frame.index)
         margin = CLEARLY_OUTSIDE * np.hypot(frame["standard_error"], frame["effect_error"])

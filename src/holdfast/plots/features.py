@@ -102,7 +102,9 @@ def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = Non
     """
     folder.mkdir(parents=True, exist_ok=True)
     with style():
-        figures = {"effects": estimator.plot_effects(), "survival": draw_survival(estimator)}
+        figures = {"effects": estimator.plot_effects()}
+        if estimator.has_runs_:
+            figures["survival"] = draw_survival(estimator)
         if errors is not None:
             what = "share of wrong classes" if is_classifier(estimator) else "mean squared error"
             figures["held_out"] = draw_held_out(errors, what)

@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import validate_data
 
 from holdfast.algorithms.invariance.base import InvarianceMethod
 from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
-from holdfast.estimators.contract import BinaryClassifier, LinearRegressor, two_classes
+from holdfast.estimators.contract import LinearClassifier, LinearRegressor, two_classes
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.scaling import own_units, standard_units
 from holdfast.losses.logistic import LogisticRows, rows_with_intercept
@@ -69,7 +69,7 @@ class ExplicitRegressor(LinearRegressor):
         return self
 
 
-class ExplicitClassifier(BinaryClassifier):
+class ExplicitClassifier(LinearClassifier):
     """Logistic regression of two classes by a method that treats environments explicitly; see `ExplicitRegressor`.
 
     Args:
@@ -115,6 +115,11 @@ class ExplicitClassifier(BinaryClassifier):
         self.coef_, self.intercept_ = coefficients[None], np.array([found[-1] + shift])
         self.environments_ = grouping.labels
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
 def _fit(estimator: ExplicitRegressor | ExplicitClassifier, data: SecondMoments | LogisticRows) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from holdfast.estimators.moments import StandardizedMoments, held_out_errors
+from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, logistic_regression
 from holdfast.losses import logistic, squared
 from holdfast.losses.logistic import LogisticRows
 from holdfast.losses.slopes import Slopes, tolerant
@@ -225,7 +226,7 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
 
     def solve(columns: np.ndarray) -> LinearModel:
         w = np.zeros(dimension)
-        w[columns], intercept = _newton(pooled._replace(columns=pooled.columns[columns]))
+        w[columns], intercept = logistic_regression(pooled._replace(columns=pooled.columns[columns]))
         return LinearModel(w, intercept)
 
     def deviance(fitted: LinearModel) -> float:
@@ -236,41 +237,6 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
         return float(np.average(p * (1 - p), weights=pooled.weights) / max(share * (1 - share), 1e-300))
 
     def held_out(columns: np.ndarray) -> np.ndarray:
-        losses = []
-        for number, rows in enumerate(environments):
-            others = [other for position, other in enumerate(environments) if position != number]
-            fitted = _newton(_concatenated(others, columns))
-            losses.append(float(logistic.risk(rows._replace(columns=rows.columns[columns]), *fitted)))
-        return np.array(losses)
+        return held_out_logistic_losses(environments, columns)
 
     return Evidence(counts, dimension, slopes, joint, solve, deviance, information, held_out, tolerance)
-
-
-def _concatenated(parts: Sequence[LogisticRows], columns: np.ndarray) -> LogisticRows:
-    """Some columns of the rows of several environments."""
-    whole = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
-    return whole._replace(columns=whole.columns[columns])
-
-
-def _newton(rows: LogisticRows) -> tuple[np.ndarray, float]:
-    """Logistic regression with ridge 1 by damped Newton steps."""
-    rows = rows._replace(columns=np.vstack([rows.columns, np.ones(len(rows.labels))]))
-    total = rows.weights.sum()
-    ridge = np.append(np.ones(len(rows.columns) - 1), 1e-6)
-    w = np.zeros(len(ridge))
-
-    def objective(w: np.ndarray) -> float:
-        return float(total * logistic.risk(rows, w) + ridge @ w**2 / 2)
-
-    value = objective(w)
-    for _ in range(50):
-        gradient = total * logistic.gradient(rows, w) + ridge * w
-        hessian = total * logistic.curvature_matrix(rows, w) + np.diag(ridge)
-        direction = np.linalg.solve(hessian, gradient)
-        length = 1.0
-        while (proposed := objective(w - length * direction)) > value and length > 1e-6:
-            length /= 2
-        w, change, value = w - length * direction, value - proposed, proposed
-        if change <= 1e-10 * (1 + abs(value)):
-            break
-    return w[:-1], float(w[-1])

@@ -1,0 +1,264 @@
+"""Invariance of features given the class: the linear discriminant of what is equal, its tables and its advice."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from holdfast.estimators.advice import pooling_sentences
+from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
+from holdfast.estimators.effect_form import blend
+from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
+from holdfast.estimators.pooling import Pooling, choose_pooling
+from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
+from holdfast.estimators.search.coordinates import Coordinates
+from holdfast.estimators.search.discriminant import (
+    ClassScores,
+    expected_log_loss,
+    held_out_discriminant_losses,
+    linear_discriminant,
+    needed_features,
+)
+
+NAMED = 8  # features named in a sentence; more are counted
+# Shares of classes that differ by less, or at a larger probability, are not worth a sentence.
+SMALL_SHIFT, SIGNIFICANT = 0.05, 0.001
+
+
+class ClassMeanForm(NamedTuple):
+    """The discriminant of the features, or directions, in which the classes differ equally in all environments.
+
+    Attributes:
+        statistics: counts, means and covariances.
+        scores: of the classes, for features in standard units: (1 - a) strict_scores + a pooled_scores.
+        strict_scores: those of the selected coordinates alone.
+        pooled_scores: those of all features, whether their differences vary or not.
+        pooling: a and where it comes from.
+        selected: (coordinates,), which of them are used.
+        coordinates: features, or the directions that were found.
+        tables: effects, the log-odds of a coordinate alone, with their errors and stability.
+        advice: sentences.
+    """
+
+    statistics: ClassStatistics
+    scores: ClassScores
+    strict_scores: ClassScores
+    pooled_scores: ClassScores
+    pooling: Pooling
+    selected: np.ndarray
+    coordinates: Coordinates
+    tables: EffectTables
+    advice: list[str]
+
+    @property
+    def varies(self) -> np.ndarray:
+        """(coordinates,), in which of them the classes differ differently."""
+        return self.tables.stability["varies"].to_numpy()
+
+
+def fit_class_means(
+    moments: ClassMoments,
+    names: Sequence[str],
+    *,
+    significance: float = 0.001,
+    tolerance: float = 0.0,
+    rotation: bool = False,
+    pooling: float | Literal["auto"] = "auto",
+) -> ClassMeanForm:
+    """Test which differences between classes are equal in all environments, and use those.
+
+    Args:
+        moments: of each class in each environment.
+        names: of the features.
+        significance: level of all tests of the features together, by Bonferroni's bound.
+        tolerance: standard deviation of a difference over environments, as a share of it, that is too small to matter.
+        rotation: the features may be an unknown rotation of what is invariant and what is not: find directions.
+        pooling: "auto", or the weight of the discriminant of all features.
+
+    Example:
+        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.estimators.grouping import Grouping
+        >>> random = np.random.default_rng(0)
+        >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
+        >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
+        >>> form = fit_class_means(collect_class_moments(x, y, environments), ["same", "other"])
+        >>> form.selected.tolist()
+        [True, False]
+    """
+    statistics = class_statistics(moments)
+    features = len(statistics.scale)
+    if rotation:
+        found = varying_directions(statistics, significance, tolerance)
+        system, names = Coordinates("class means", found.directions), [f"direction {i + 1}" for i in range(features)]
+        varies = np.arange(features) < found.varying
+        selected, unseen = ~varies, 0 < found.varying == found.most < features
+        turned = _turned(statistics, found.directions)
+        tests = difference_tests(turned, tolerance)
+    else:
+        system, turned, unseen = Coordinates("features", np.eye(features)), statistics, False
+        tests = difference_tests(statistics, tolerance)
+        varies = tests.significance < significance / max(1, features)
+        selected = needed_features(statistics, ~varies)
+    strict = linear_discriminant(statistics, system.directions[:, selected])
+    everything = linear_discriminant(statistics)
+    weights = statistics.counts.sum(1) / statistics.counts.sum()
+
+    def held_out(columns: np.ndarray) -> np.ndarray:
+        return held_out_discriminant_losses(statistics, system.directions[:, columns])
+
+    chosen = choose_pooling(pooling, held_out, weights, selected, float(varies.mean()))
+    scores = blend(strict, everything, chosen.weight)
+    plain = not rotation
+    coefficients = scores.coefficients if plain else np.full((len(moments.classes), features), np.nan)
+    tables = describe_effects(
+        _alone(turned),
+        _largest(coefficients),
+        np.full(features, np.nan),
+        selected=selected,
+        varies=varies,
+        names=names,
+        labels=moments.labels,
+        units=1 / statistics.scale if plain else 1.0,
+    )
+    form = ClassMeanForm(statistics, scores, strict, everything, chosen, selected, system, tables, [])
+    return form._replace(advice=list(_sentences(form, moments, names, unseen, pooling == "auto")))
+
+
+def _alone(statistics: ClassStatistics) -> OwnEffects:
+    """The log-odds that each coordinate alone would have, (m_ec - a_e) / W_jj, with their errors.
+
+    Of more than two classes, those of the class for which they have the widest range.
+    """
+    seen = statistics.counts[..., None] > 1
+    means = np.where(seen, statistics.means, np.nan)
+    spread = np.diag(statistics.within)
+    variances = np.einsum("ecff->ecf", statistics.covariances) / np.where(seen, statistics.counts[..., None], np.nan)
+    if means.shape[1] == 2:
+        estimates, squares = means[:, 1] - means[:, 0], variances.sum(1)
+    else:
+        centred = means - means.mean(1, keepdims=True)
+        widest = np.argmax(np.nan_to_num(np.nanmax(centred, 0) - np.nanmin(centred, 0)), axis=0)
+        estimates = np.take_along_axis(centred, widest[None, None], 1)[:, 0]
+        squares = np.take_along_axis(variances, widest[None, None], 1)[:, 0]
+    degrees = np.broadcast_to((statistics.counts.sum(1) - statistics.counts.shape[1])[:, None], estimates.shape)
+    errors = np.sqrt(squares) / spread
+    return OwnEffects(estimates / spread, errors, np.where(np.isnan(errors), np.nan, np.maximum(degrees, 1.0)))
+
+
+def _turned(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatistics:
+    """The statistics of the coordinates z^T directions."""
+    return statistics._replace(
+        means=statistics.means @ directions,
+        covariances=directions.T @ statistics.covariances @ directions,
+        total=directions.T @ statistics.total @ directions,
+        within=directions.T @ statistics.within @ directions,
+        constant=np.zeros(directions.shape[1], bool),
+    )
+
+
+def _largest(coefficients: np.ndarray) -> np.ndarray:
+    """(features,): of two classes the coefficients of the log-odds; of more, the largest of each feature."""
+    if len(coefficients) == 2:
+        return coefficients[1] - coefficients[0]
+    centred = coefficients - coefficients.mean(0)
+    return np.take_along_axis(centred, np.abs(centred).argmax(0)[None], 0)[0]
+
+
+def _sentences(
+    form: ClassMeanForm, moments: ClassMoments, names: Sequence[str], unseen: bool, chosen: bool
+) -> Iterator[str]:
+    environments, features = len(moments.labels), len(form.selected)
+    stability, varies = form.tables.stability, form.varies
+    rotated = form.coordinates.name != "features"
+    fit = class_differences(form.statistics)
+    if environments == 1:
+        yield (
+            "There is one environment only, so no difference can be compared: this is a linear discriminant, and "
+            "nothing is known about how it holds elsewhere."
+        )
+    elif fit.rank < len(moments.classes) - 1:
+        yield (
+            "Some classes never occur together in an environment, so what differs between classes cannot be told "
+            "from what differs between environments."
+        )
+    elif not varies.any():
+        yield (
+            f"The differences between the classes do not vary between the {environments} environments beyond sampling "
+            "error and what is tolerated: nothing was washed out, and these environments cannot tell what is "
+            "invariant from what is not."
+        )
+    if unseen:
+        most = int(varies.sum())
+        yield (
+            f"Not identified: differences between {environments} environments show at most {most} of {features} "
+            "directions, and vary in all of them. There may be further directions that vary and cannot be seen here; "
+            "the environments must outnumber the directions that vary."
+        )
+    share, everything = (explained_by(form.statistics, scores) for scores in (form.strict_scores, form.pooled_scores))
+    if not form.selected.any():
+        yield (
+            "No feature separates the classes in the same way in all environments: the prediction is the share of each "
+            f"class, whatever the features are. All features together explain {everything:.0%} of the response in this "
+            "table."
+        )
+    elif rotated:
+        yield (
+            f"Selected: {int(form.selected.sum())} of {features} directions, in which the classes differ equally in "
+            f"all environments. This explains {share:.0%} of the response, all directions together {everything:.0%}."
+        )
+    else:
+        yield (
+            f"Selected: {_listed(names, form.selected)}. This explains {share:.0%} of the response, all features "
+            f"together {everything:.0%}."
+        )
+    if varies.any() and not rotated:
+        ranges = (stability["highest_effect"] - stability["lowest_effect"]).fillna(0.0).to_numpy()
+        row = stability.iloc[int(np.argmax(np.where(varies, ranges, -np.inf)))]
+        yield (
+            f"Washed out, because the difference between the classes varies: {_listed(names, varies)}. Alone, "
+            f"{row.name} would have log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."
+        )
+    left = ~form.selected & ~varies
+    if left.any() and not left.all():
+        yield f"Left out, because they add nothing to the selected ones: {_listed(names, left)}."
+    if environments > 1 and not form.selected.all():
+        yield from pooling_sentences(form.pooling, chosen)
+    shares = form.statistics.counts / np.maximum(form.statistics.counts.sum(1, keepdims=True), 1e-300)
+    ranges = np.ptp(shares, axis=0)
+    widest = len(ranges) - 1 - int(np.argmax(ranges[::-1]))  # of two classes the second
+    low, high = shares[:, widest].min(), shares[:, widest].max()
+    if _shares_differ(form.statistics.counts) and high - low > SMALL_SHIFT:
+        yield (
+            f"The shares of the classes differ between environments: that of {moments.classes[widest]} goes from "
+            f"{low:.0%} to {high:.0%}. Probabilities are for the shares in this table; a new environment will have "
+            "shares of its own."
+        )
+    if environments == 2:
+        yield "With two environments a difference has only one chance to vary; a third would make the choice safer."
+
+
+def _shares_differ(counts: np.ndarray) -> bool:
+    """The chi-square test that all environments have the same shares of the classes."""
+    expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
+    statistic = np.sum((counts - expected) ** 2 / np.maximum(expected, 1e-300))
+    degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    return bool(degrees > 0 and chi2.sf(statistic, degrees) < SIGNIFICANT)
+
+
+def explained_by(statistics: ClassStatistics, scores: ClassScores) -> float:
+    """The share of the likelihood per row that the scores explain."""
+    shares = statistics.counts.sum(1) / statistics.counts.sum()
+    constant = ClassScores(np.zeros_like(scores.coefficients), _log_shares(statistics))
+    gained = shares @ (expected_log_loss(statistics, scores) - expected_log_loss(statistics, constant))
+    return max(0.0, float(-np.expm1(2 * gained)))
+
+
+def _log_shares(statistics: ClassStatistics) -> np.ndarray:
+    return np.log(np.maximum(statistics.counts.sum(0) / statistics.counts.sum(), 1e-300))
+
+
+def _listed(names: Sequence[Any], chosen: np.ndarray) -> str:
+    listed = [str(name) for name, one in zip(names, chosen, strict=True) if one]
+    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+    return ", ".join(listed[:NAMED]) + more

@@ -1,0 +1,187 @@
+"""The moments of each class in each environment, all that a linear discriminant needs, added up chunk by chunk."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.estimators.grouping import Grouping, group_rows
+
+# Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
+CHUNK_ROWS = 16_384
+# A class of an environment with few rows says little about its own covariance: the pooled one counts as so many rows.
+PRIOR_ROWS = 10.0
+# Added to variances in standard units, so that matrices of dependent features have an inverse.
+ROUNDING = 1e-10
+# A feature is constant if it varies by less than this share of its mean.
+RESOLUTION = 16 * np.finfo(float).eps
+
+
+class ClassMoments(NamedTuple):
+    """Sums over the rows of each class in each environment; those of chunks add up, however a table is cut.
+
+    With r = (1, x - shift) for each row, sums[e, c] = sum over the rows of class c in environment e of weight * r r^T.
+
+    Attributes:
+        labels: the label of each environment, in the order of `sums`.
+        classes: the label of each class, in the order of `sums`.
+        shift: (features,), subtracted before squaring, so that large means cost no digits.
+        sums: (environments, classes, features + 1, features + 1).
+
+    Example:
+        >>> x, y = np.array([[1.0], [2.0], [5.0]]), np.array(["no", "no", "yes"])
+        >>> moments = collect_class_moments(x, y)
+        >>> moments.classes, moments.counts.tolist()
+        (('no', 'yes'), [[2.0, 1.0]])
+    """
+
+    labels: tuple
+    classes: tuple
+    shift: np.ndarray
+    sums: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(environments, classes), the total weight of the rows."""
+        return self.sums[:, :, 0, 0]
+
+
+def collect_class_moments(
+    x: np.ndarray, y: np.ndarray, grouping: Grouping | None = None, weights: np.ndarray | None = None
+) -> ClassMoments:
+    """The moments of one chunk.
+
+    Args:
+        x: (rows, features).
+        y: (rows,), labels of the classes.
+        grouping: environments of the rows; None: a single one.
+        weights: how many rows each row stands for; None: one.
+
+    Example:
+        >>> moments = collect_class_moments(np.array([[1.0], [3.0]]), np.array([0, 1]), group_rows(["a", "b"], 2))
+        >>> moments.counts.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    grouping = grouping or group_rows(None, len(x))
+    classes, codes = np.unique(y, return_inverse=True)
+    cells = grouping.codes * len(classes) + codes
+    shift = np.asarray(x[:1000], float).mean(0)  # roughly the means
+    size = x.shape[1] + 1
+    sums = np.zeros((grouping.count * len(classes), size, size))
+    for begin in range(0, len(x), CHUNK_ROWS):
+        rows = np.arange(begin, min(begin + CHUNK_ROWS, len(x)))
+        rows = rows[np.argsort(cells[rows], kind="stable")]
+        block = np.column_stack([np.ones(len(rows)), x[rows] - shift])
+        weighted = block if weights is None else block * weights[rows, None]
+        used, first = np.unique(cells[rows], return_index=True)
+        for cell, start, stop in zip(used, first, np.append(first[1:], len(rows)), strict=True):
+            sums[cell] += weighted[start:stop].T @ block[start:stop]
+    shape = (grouping.count, len(classes), size, size)
+    return ClassMoments(tuple(grouping.labels), tuple(classes.tolist()), shift, sums.reshape(shape))
+
+
+def add_class_moments(total: ClassMoments, chunk: ClassMoments) -> ClassMoments:
+    """The moments of two chunks together; environments and classes are matched by their labels.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> x, y = random.standard_normal((50, 3)), random.integers(2, size=50)
+        >>> parts = add_class_moments(collect_class_moments(x[:20], y[:20]), collect_class_moments(x[20:], y[20:]))
+        >>> whole = class_statistics(collect_class_moments(x, y))
+        >>> bool(np.allclose(whole.covariances, class_statistics(parts).covariances))
+        True
+    """
+    if len(total.shift) != len(chunk.shift):
+        raise ValueError(f"chunks must have {len(total.shift)} features like the first, got {len(chunk.shift)}")
+    labels = list(dict.fromkeys([*total.labels, *chunk.labels]))
+    classes = sorted(dict.fromkeys([*total.classes, *chunk.classes]))
+    sums = np.zeros((len(labels), len(classes), *total.sums.shape[2:]))
+    for part in (total, chunk):
+        change = np.eye(len(total.shift) + 1)  # from sums about the shift of the part to sums about that of the total
+        change[1:, 0] = part.shift - total.shift
+        rows, columns = [labels.index(one) for one in part.labels], [classes.index(one) for one in part.classes]
+        sums[np.ix_(rows, columns)] += change @ part.sums @ change.T
+    return ClassMoments(tuple(labels), tuple(classes), total.shift, sums)
+
+
+class ClassStatistics(NamedTuple):
+    """Counts, means and covariances of each class in each environment, of features in standard units.
+
+    Attributes:
+        counts: (environments, classes), rows.
+        means: (environments, classes, features); 0 where there are no rows.
+        covariances: (environments, classes, features, features), unbiased, and with few rows drawn towards the pooled
+            one.
+        total: (features, features), the covariance of all rows, which in these units is the correlation.
+        within: (features, features), W, the pooled covariance within classes and environments, with `total` counted as
+            one observation more, so that it has an inverse where features can separate the classes.
+        location: (features,), means of all rows.
+        scale: (features,), standard deviations of all rows; 1 for a constant feature.
+        constant: (features,), which features are constant.
+    """
+
+    counts: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+    total: np.ndarray
+    within: np.ndarray
+    location: np.ndarray
+    scale: np.ndarray
+    constant: np.ndarray
+
+    def of(self, columns: np.ndarray) -> "ClassStatistics":
+        """Those of some features."""
+        return self._replace(
+            means=self.means[..., columns],
+            covariances=self.covariances[..., columns[:, None], columns],
+            total=self.total[columns[:, None], columns],
+            within=self.within[columns[:, None], columns],
+            location=self.location[columns],
+            scale=self.scale[columns],
+            constant=self.constant[columns],
+        )
+
+
+def class_statistics(moments: ClassMoments) -> ClassStatistics:
+    """Counts, means and covariances, of features in units of their pooled standard deviations.
+
+    Example:
+        >>> found = class_statistics(collect_class_moments(np.array([[0.0], [2.0], [4.0]]), np.array([0, 0, 1])))
+        >>> found.location.tolist(), found.means.round(3).ravel().tolist()
+        ([2.0], [-0.612, 1.225])
+    """
+    counts = moments.counts
+    safe = np.maximum(counts, 1e-300)[..., None]
+    means = moments.sums[..., 0, 1:] / safe
+    second = moments.sums[..., 1:, 1:] / safe[..., None]
+    total = moments.sums.sum((0, 1))
+    mean = total[0, 1:] / total[0, 0]
+    variance = np.diag(total)[1:] / total[0, 0] - mean**2
+    # a deviation of a few units in the last place of the mean is rounding
+    constant = variance <= (RESOLUTION * (moments.shift + mean)) ** 2
+    scale = np.sqrt(np.where(constant, 1.0, variance))
+    used = (counts > 0)[..., None] & ~constant
+    units = np.where(constant, 0.0, 1 / scale)
+    spread = (second - means[..., :, None] * means[..., None, :]) * (units[:, None] * units)
+    spread *= _unbiased(counts)[..., None, None]
+    means = np.where(used, (means - mean) / scale, 0.0)
+    correlation = (total[1:, 1:] / total[0, 0] - np.outer(mean, mean)) * (units[:, None] * units)
+    freedom = np.maximum(counts - 1, 0)
+    pooled = pooled_covariance(np.tensordot(freedom, spread, 2), freedom.sum(), correlation)
+    rows = freedom[..., None, None]
+    shrunk = (rows * spread + PRIOR_ROWS * pooled) / (rows + PRIOR_ROWS)
+    return ClassStatistics(counts, means, shrunk, correlation, pooled, moments.shift + mean, scale, constant)
+
+
+def _unbiased(counts: np.ndarray) -> np.ndarray:
+    return np.where(counts > 1, counts / np.maximum(counts - 1, 1e-300), 0.0)
+
+
+def pooled_covariance(scatter: np.ndarray, freedom: float, total: np.ndarray) -> np.ndarray:
+    """The covariance of a scatter matrix, with one observation more of the total covariance.
+
+    Args:
+        scatter: (features, features), sum of the squares and products of deviations.
+        freedom: its degrees of freedom.
+        total: (features, features), the covariance of all rows.
+    """
+    return (scatter + total) / (freedom + 1) + ROUNDING * np.eye(len(total))

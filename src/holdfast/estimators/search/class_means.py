@@ -1,0 +1,227 @@
+"""Do the differences between the means of the classes stay the same in all environments?
+
+If the features given the class are what stays (labels are noisy, or classes are more frequent in one environment than
+in another), the mean of class c in environment e is
+
+    m_ec = a_e + delta_c,
+
+an additive two-way layout: what differs between classes, delta, does not depend on the environment. An interaction of
+class and environment is what changes. It is tested feature by feature, or direction by direction if the features may be
+a rotation of what is invariant and what is not. With two classes this compares d_e = m_e1 - m_e0 between environments.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from holdfast.estimators.class_moments import PRIOR_ROWS, ClassStatistics
+
+# Eigenvalues below this share of the largest are zero, up to rounding.
+NEGLIGIBLE = 1e-10
+
+
+class ClassDifferences(NamedTuple):
+    """The additive fit m_ec = a_e + delta_c of the means of the classes.
+
+    Attributes:
+        differences: (classes, features), delta, of mean zero over the classes.
+        residuals: (environments, classes, features), m_ec - a_e - delta_c; 0 where there are no rows.
+        rank: the number of differences that are measured: classes - 1, unless some classes never meet in an
+            environment.
+    """
+
+    differences: np.ndarray
+    residuals: np.ndarray
+    rank: int
+
+
+def class_differences(statistics: ClassStatistics) -> ClassDifferences:
+    """Weighted least squares of the additive layout; each mean counts by its rows.
+
+    Example, class 1 lies two standard deviations above class 0, at whatever level:
+        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.estimators.grouping import group_rows
+        >>> x, y = np.array([[0.0], [2.0], [5.0], [7.0]]), np.array([0, 1, 0, 1])
+        >>> found = class_statistics(collect_class_moments(x, y, group_rows(["a", "a", "b", "b"], 4)))
+        >>> (class_differences(found).differences * found.scale).round(6).tolist()
+        [[-1.0], [1.0]]
+    """
+    counts = np.broadcast_to(statistics.counts[..., None], statistics.means.shape)
+    differences, residuals, rank = _additive(counts, statistics.means)
+    return ClassDifferences(differences, residuals, rank)
+
+
+def _additive(weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """The additive fit with weights of any kind, (environments, classes, features)."""
+    totals = np.maximum(weights.sum(1, keepdims=True), 1e-300)
+    shares = weights / totals
+    # the normal equations of delta, once the levels a_e are eliminated
+    joint = -np.einsum("ecf,edf->fcd", weights, shares)
+    classes = np.arange(weights.shape[1])
+    joint[:, classes, classes] += weights.sum(0).T
+    centred = means - (shares * means).sum(1, keepdims=True)
+    right = (weights * centred).sum(0)
+    inverse = np.linalg.pinv(joint, rcond=NEGLIGIBLE, hermitian=True)
+    delta = np.einsum("fcd,df->cf", inverse, right)
+    delta -= delta.mean(0)
+    fitted = delta - (shares * delta).sum(1, keepdims=True)
+    values = np.linalg.eigvalsh(joint[0])
+    rank = int(np.sum(values > NEGLIGIBLE * max(values[-1], 1e-300)))
+    return delta, np.where(weights > 0, centred - fitted, 0.0), rank
+
+
+class DifferenceTests(NamedTuple):
+    """Tests of equal differences, one for each feature.
+
+    Attributes:
+        statistic: (features,), chi-square variables with `degrees` degrees of freedom where differences are equal.
+        degrees: degrees of freedom, (environments - 1) (classes - 1) if every class is in every environment.
+        significance: (features,), the probabilities of larger statistics.
+    """
+
+    statistic: np.ndarray
+    degrees: int
+    significance: np.ndarray
+
+
+def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> DifferenceTests:
+    """Do the differences between the classes vary, feature by feature?
+
+        statistic_j = min over a, delta of sum_ec (m_ecj - a_e - delta_c)^2 / v_ecj,    v_ecj = S_ecjj / n_ec
+
+    With two classes it is sum_e (d_e - d)^2 / (v_e0 + v_e1) at the mean d with inverse variances as weights.
+
+    Args:
+        statistics: n, m and S.
+        tolerance: standard deviation of a difference over environments, as a share of it, that is too small to matter.
+
+    Reference: W. G. Cochran, Biometrics 10 (1954), the test of homogeneity.
+
+    Example, a feature whose difference is 1 in one environment and 2 in the other:
+        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.estimators.grouping import Grouping
+        >>> random = np.random.default_rng(0)
+        >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
+        >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
+        >>> found = difference_tests(class_statistics(collect_class_moments(x, y, environments)))
+        >>> (found.significance < 0.001).tolist()
+        [False, True]
+    """
+    variances = _tolerant(statistics, tolerance)
+    variances = np.einsum("ecff->ecf", variances)
+    counts = statistics.counts[..., None]
+    # the inverse of a variance that is estimated from few rows is too large, on average by this share of it
+    excess = 2 * np.maximum(counts - 1, 0) / (np.maximum(counts - 1, 0) + PRIOR_ROWS) ** 2
+    # a feature that does not move within a class has no scale of its own; rounding is its sampling error
+    weights = counts * (1 - excess) / np.maximum(variances, 1e-20)
+    _, residuals, _ = _additive(weights, statistics.means)
+    rank = class_differences(statistics).rank
+    present = (statistics.counts > 0).sum(1)
+    degrees = int(np.maximum(present - 1, 0).sum()) - rank
+    statistic = (weights * residuals**2).sum((0, 1))
+    significance = chi2.sf(statistic, degrees) if degrees > 0 else np.ones(len(statistic))
+    return DifferenceTests(statistic, degrees, np.where(statistics.constant, 1.0, significance))
+
+
+def _tolerant(statistics: ClassStatistics, tolerance: float) -> np.ndarray:
+    """Covariances of single rows, with what is tolerated in the means counted as sampling error."""
+    if tolerance == 0:
+        return statistics.covariances
+    delta = class_differences(statistics).differences
+    # with two classes, delta is half their difference: twice the variance of each mean is that of the difference
+    allowed = 2 * tolerance**2 * delta[:, :, None] * delta[:, None, :]
+    return statistics.covariances + statistics.counts[..., None, None] * allowed
+
+
+class VaryingDirections(NamedTuple):
+    """Directions, within-class covariance made the identity, in which the differences between the classes vary.
+
+    Attributes:
+        directions: (features, features), the columns are coordinates of features in standard units, uncorrelated and
+            of variance 1 within classes; first those in which differences vary most.
+        varying: the number of directions whose differences vary beyond sampling error.
+        most: the number that these environments can show at all, min((environments - 1) (classes - 1), features).
+        significance: (varying + 1,) or (most,), the probability of what is left if 0, 1, ... directions vary.
+    """
+
+    directions: np.ndarray
+    varying: int
+    most: int
+    significance: np.ndarray
+
+
+def varying_directions(
+    statistics: ClassStatistics, significance: float = 0.001, tolerance: float = 0.0
+) -> VaryingDirections:
+    """How many directions vary, by the rank of the interactions of class and environment, and which.
+
+    R, with the rows sqrt(n_ec) (m_ec - a_e - delta_c) W^(-1/2), has singular values s_1 >= s_2 >= ... If r directions
+    vary, far beyond sampling error, and all covariances within classes are equal to W,
+
+        sum over i > r of s_i^2  ~  chi-square with (D - r) (p - r) degrees of freedom,    D = (E - 1) (K - 1)
+
+    for E environments, K classes and p features; if they vary less, the sum is smaller. With unequal covariances S_ec
+    the sum is a quadratic form of normal variables whose covariance is Omega = sum_ec (a_ec a_ec^T) x (B^T S_ec B),
+    with the left and right singular vectors of the values left out. It has the mean tr Omega and the variance
+    2 tr Omega^2, and is compared with the multiple of a chi-square variable that has the same. The tests for
+    r = 0, 1, ... stop at the first that passes.
+
+    Args:
+        statistics: n_ec, m_ec, S_ec and W.
+        significance: level of each test.
+        tolerance: as in `difference_tests`.
+
+    Reference: T. W. Anderson, Ann. Math. Statist. 22 (1951), for the rank; G. E. P. Box, Ann. Math. Statist. 25 (1954),
+        for quadratic forms.
+
+    Example, the difference varies along (1, 1):
+        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.estimators.grouping import Grouping
+        >>> random = np.random.default_rng(0)
+        >>> y, environments = np.arange(6000) % 2, Grouping(np.arange(6000) // 2000, ["a", "b", "c"])
+        >>> x = random.standard_normal((6000, 2)) + (y * np.array([1.0, 2.0, 3.0])[environments.codes])[:, None]
+        >>> varying_directions(class_statistics(collect_class_moments(x, y, environments))).varying
+        1
+    """
+    counts, present = statistics.counts, statistics.counts > 0
+    fit = class_differences(statistics)
+    degrees = int(np.maximum(present.sum(1) - 1, 0).sum()) - fit.rank
+    root = _inverse_root(statistics.within)
+    residuals = (np.sqrt(counts)[..., None] * fit.residuals)[present] @ root
+    left, values, right = np.linalg.svd(residuals, full_matrices=True)
+    directions = right.T
+    most = min(degrees, len(directions))
+    whitening = root @ directions
+    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening
+    projection = _interactions(counts, present)
+    found: list[float] = []
+    for rank in range(most):
+        # over the left singular vectors of the values that are left out
+        overlap = projection - left[:, :rank] @ left[:, :rank].T
+        inner = spreads[:, rank:, rank:].reshape(len(spreads), -1)
+        mean = float(np.diag(overlap) @ np.trace(spreads[:, rank:, rank:], axis1=1, axis2=2))
+        variance = float(np.sum(overlap**2 * (inner @ inner.T)))
+        remaining = float(np.sum(values[rank:] ** 2))
+        found.append(float(chi2.sf(remaining * mean / variance, mean**2 / variance)) if variance > 0 else 1.0)
+        if found[-1] >= significance:
+            break
+    varying = int(np.sum(np.array(found) < significance))
+    return VaryingDirections(whitening, varying, most, np.array(found))
+
+
+def _interactions(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """(cells, cells): the projection on what an additive layout leaves, for means times the roots of their counts."""
+    environments, classes = np.nonzero(present)
+    roots = np.sqrt(counts[present])
+    same = environments[:, None] == environments
+    levels = np.where(same, roots[:, None] * roots, 0.0) / counts.sum(1)[environments]
+    design = roots[:, None] * (classes[:, None] == np.arange(counts.shape[1]))
+    vectors, values, _ = np.linalg.svd(design - levels @ design, full_matrices=False)
+    base = vectors[:, values > NEGLIGIBLE * max(np.sqrt(counts.max()), 1e-300)]
+    return np.eye(len(roots)) - levels - base @ base.T
+
+
+def _inverse_root(matrix: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors / np.sqrt(values) @ vectors.T

@@ -24,6 +24,7 @@ NAMES = {
     "Trajectory",
     "advise",
     "diagnose",
+    "environment_labels",
     "simulate",
 }
 SUBPACKAGES = {

@@ -17,7 +17,7 @@ def show_model(model: "TableModel") -> None:
     """Print the features with their coefficients and stability, and the advice."""
     console = Console()
     console.print(_table(model))
-    show_advice(model.notes + model.advice, console)
+    show_advice([*model.notes, *model.advice], console)
 
 
 def show_advice(sentences: list[str], console: Console | None = None) -> None:
@@ -46,7 +46,7 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
 
 def _table(model: "TableModel") -> Table:
     environments = f", {len(model.effects)} environments" if model.environment else ""
-    title = f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}"
+    title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("feature", overflow="ellipsis")  # the only column that gives way in a narrow terminal
     for column in ("coefficient", "lowest", "highest", "exponent", "survived"):
@@ -66,7 +66,7 @@ def _table(model: "TableModel") -> Table:
             style=None if row["coefficient"] else "dim",
         )
     unit = "log-odds" if model.task == "classification" else f"units of {model.target}"
-    table.caption = (
+    table.caption = escape(
         f"lowest, highest: effect over the environments that measure it well, given the selected features, in {unit}"
     )
     table.caption_justify = "left"

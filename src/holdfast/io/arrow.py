@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from holdfast.io.values import as_text
+
 
 def arrow_columns(path: Path) -> tuple[list[str], dict[str, str]]:
     """The names of the columns, and those without single values -> what they hold instead.
@@ -94,8 +96,6 @@ def _plain(column: Any, text: bool) -> pd.Series:
             column = column.cast(pyarrow.timestamp("us"))
     elif types.is_duration(kind):
         return pd.Series(column.to_pandas() / pd.Timedelta(days=1))
-    elif (types.is_integer(kind) and text) or types.is_time(
-        kind
-    ):  # in pandas a missing value would make them 1.0 instead of 1
-        column = column.cast(pyarrow.string())
-    return column.to_pandas()
+    elif types.is_time(kind) or (types.is_integer(kind) and text):
+        column = column.cast(pyarrow.string())  # in pandas, whole numbers with a missing value would become 1.0
+    return as_text(column.to_pandas()) if text else column.to_pandas()

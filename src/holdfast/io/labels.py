@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.io.options import listed
 from holdfast.io.values import as_dates, as_numbers, as_text
 
 PERIODS = ("year", "quarter", "month", "week", "day")
@@ -63,7 +64,7 @@ def _parse_part(part: str, columns: Sequence[str]) -> EnvironmentColumn:
         return EnvironmentColumn(part)
     name, colon, rule = part.rpartition(":")
     if not colon or name not in columns:
-        raise ValueError(f"environment must be one of the columns {', '.join(columns)}, got {name or part!r}")
+        raise ValueError(f"environment must be one of the columns {listed(columns)}, got {name or part!r}")
     if rule in PERIODS:
         return EnvironmentColumn(name, period=rule)
     number = rule.removeprefix("bins=")

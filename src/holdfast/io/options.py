@@ -4,10 +4,13 @@ This module imports nothing heavy, so that the command line can show its help at
 """
 
 import codecs
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 MissingRule = Literal["auto", "drop", "impute"]
+# Columns that a message names.
+MOST_LISTED = 40
 # Words for separators that are hard to type in a shell.
 SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
@@ -84,6 +87,17 @@ def _check_encoding(encoding: str) -> None:
         raise ValueError(f"encoding must be known to Python, such as utf-8, latin-1 or utf-16, got {encoding!r}")
 
 
+def listed(columns: Sequence[str]) -> str:
+    r"""The names of columns for a message: not too many, and each on one line.
+
+    Example:
+        >>> listed(["light", "a tab" + chr(9)])
+        "light, 'a tab\\t'"
+    """
+    names = [name if name.isprintable() else repr(name) for name in columns[:MOST_LISTED]]
+    return ", ".join(names) + (f" and {len(columns) - MOST_LISTED} more" if len(columns) > MOST_LISTED else "")
+
+
 def named_columns(words: tuple[str, ...], columns: list[str], argument: str) -> list[str]:
     """The columns that the words of an option name.
 
@@ -96,6 +110,6 @@ def named_columns(words: tuple[str, ...], columns: list[str], argument: str) -> 
         parts = [word] if word in columns else [part.strip() for part in word.split(",")]
         for part in parts:
             if part not in columns:
-                raise ValueError(f"{argument} must be one of the columns {', '.join(columns)}, got {part!r}")
+                raise ValueError(f"{argument} must be one of the columns {listed(columns)}, got {part!r}")
         names += parts
     return list(dict.fromkeys(names))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from holdfast.io.columns import check_kind, encode_column
 from holdfast.io.models import TableModel, lacking_columns
-from holdfast.io.options import ReadingOptions
+from holdfast.io.options import ReadingOptions, listed
 from holdfast.io.reading import CHUNK_ROWS, TableData, open_table
 from holdfast.io.values import as_text
 
@@ -56,7 +56,7 @@ class TablePredictions:
         names = self._table.columns
         self._id = options.id
         if options.id is not None and options.id not in names:
-            raise ValueError(f"id must be one of the columns {', '.join(names)}, got {options.id!r}")
+            raise ValueError(f"id must be one of the columns {listed(names)}, got {options.id!r}")
         if options.id is None and model.id is not None:
             self._id = model.id if model.id in names else None
             if self._id is None:

@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import glob
 import gzip
-import io
 import sys
 import tempfile
 import warnings
@@ -217,7 +216,7 @@ def _open(path: Path, options: ReadingOptions) -> TableSource:
 
 def _spool() -> Path:
     """Standard input in a temporary file, because a table is read more than once."""
-    stream = sys.stdin.buffer if isinstance(sys.stdin, io.TextIOWrapper) else sys.stdin
+    stream = sys.stdin.buffer
     content = stream.read(8)
     suffix = next((suffix for begin, suffix in _BEGINNINGS.items() if content.startswith(begin)), ".csv")
     with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=suffix, delete=False) as file:

@@ -93,7 +93,8 @@ class ColumnScan:
         if self.thousands is None:
             self.thousands = next((text for text in texts if grouped(text.strip(), decimal)), None)
         if len(self.different) < 3:
-            plain = [number if number == number else text for number, text in zip(numbers, texts, strict=True)]
+            cells = zip(numbers.tolist(), texts, strict=True)
+            plain = [text if np.isnan(number) else number for number, text in cells]
             self.different |= set(plain[:3])
         if self.values is not None:
             self.values.update(dict(zip(texts, weights.tolist(), strict=True)))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from holdfast.io.columns import Column, encode, features_of, groups_of
 from holdfast.io.labels import EnvironmentRule, parse_environment
-from holdfast.io.options import ReadingOptions, named_columns
+from holdfast.io.options import ReadingOptions, listed, named_columns
 from holdfast.io.reading import CHUNK_ROWS, TableFiles
 from holdfast.io.scan import MOST_COUNTED, ColumnScan, scan
 from holdfast.io.values import as_numbers, as_text
@@ -185,8 +185,8 @@ def _roles(table: TableFiles, target: str, environment: str | None, options: Rea
     names = table.columns
     for argument, name in (("target", target), ("id", options.id)):
         if name is not None and name not in names:
-            raise ValueError(f"{argument} must be one of the columns {', '.join(names)}, got {name!r}")
-    listed = {
+            raise ValueError(f"{argument} must be one of the columns {listed(names)}, got {name!r}")
+    named = {
         argument: frozenset(named_columns(getattr(options, argument), names, argument))
         for argument in ("categories", "numeric", "exclude")
     }
@@ -196,12 +196,12 @@ def _roles(table: TableFiles, target: str, environment: str | None, options: Rea
         raise ValueError(f"environment must be another column than target, got {target!r} for both")
     if target == options.id:
         raise ValueError(f"id must be another column than target, got {target!r} for both")
-    if target in listed["exclude"]:
+    if target in named["exclude"]:
         raise ValueError(f"exclude must not name the target, got {target!r}")
     for one, other in (("categories", "numeric"), ("categories", "exclude"), ("numeric", "exclude")):
-        for name in sorted(listed[one] & listed[other]):
+        for name in sorted(named[one] & named[other]):
             raise ValueError(f"{one} and {other} must name different columns, got {name!r} in both")
-    ignored = listed["exclude"] - environments
+    ignored = named["exclude"] - environments
     if options.id is not None and options.id not in environments:
         ignored |= {options.id}
     for name, what in table.unusable.items():
@@ -211,7 +211,7 @@ def _roles(table: TableFiles, target: str, environment: str | None, options: Rea
                 "leaves it out"
             )
     plain = frozenset() if rule is None else frozenset(column.name for column in rule.columns if column.plain)
-    return _Roles(rule, environments, listed["categories"], listed["numeric"], ignored, listed["categories"] | plain)
+    return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
 
 
 def _column(name: str, found: ColumnScan, roles: _Roles, rows: int) -> tuple[Column | None, list[str]]:

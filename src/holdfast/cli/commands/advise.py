@@ -3,14 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from holdfast.io.options import ReadingOptions
 
 # Options that apply to measurements, with their defaults.
-MEASURED = {"step_size": 0.05, "steps": 200, "init_scale": 1e-3, "confidence": 0.95, "tolerance": 0.01}
+MEASURED: dict[str, Any] = {"step_size": 0.05, "steps": 200, "init_scale": 1e-3, "confidence": 0.95, "tolerance": 0.01}
 
 
 @dataclass(frozen=True)

@@ -198,27 +198,32 @@ def option_case(source: random.Random, folder: Path) -> str:
 CASES = {fit_case: 0.65, model_case: 0.25, option_case: 0.10}
 
 
-def run_case(seed: int) -> str:
-    """One case in a folder of its own; returns what it ended in. AssertionError or any other error is a finding."""
+def run_case(seed: int, *, quick: bool = True) -> str:
+    """One case in a folder of its own; returns what it ended in. AssertionError or any other error is a finding.
+
+    Args:
+        seed: number of the case.
+        quick: put least squares in the place of the estimators.
+    """
     source = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="holdfast-fuzzing-"))
     (case,) = source.choices(list(CASES), list(CASES.values()))
-    quick = {"HeteroRegressor": QuickRegressor, "HeteroClassifier": QuickClassifier}
+    estimators = {"HeteroRegressor": QuickRegressor, "HeteroClassifier": QuickClassifier} if quick else {}
     try:
-        with mock.patch.multiple(files, **quick), warnings.catch_warnings():
+        with mock.patch.multiple(files, MOST_CLASSES=files.MOST_CLASSES, **estimators), warnings.catch_warnings():
             warnings.simplefilter("error")
             return case(source, folder)
     finally:
         shutil.rmtree(folder)
 
 
-def campaign(first: int, count: int) -> tuple[Counter, list[tuple[int, BaseException]]]:
+def campaign(first: int, count: int, *, quick: bool = True) -> tuple[Counter, list[tuple[int, BaseException]]]:
     """Run cases; returns how often each end occurred, and the findings with their seeds."""
     ends: Counter = Counter()
     findings: list[tuple[int, BaseException]] = []
     for seed in range(first, first + count):
         try:
-            ends[run_case(seed)] += 1
+            ends[run_case(seed, quick=quick)] += 1
         except Exception as error:
             findings.append((seed, error))
     return ends, findings

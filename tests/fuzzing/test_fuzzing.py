@@ -12,6 +12,12 @@ def test_the_first_hundred_cases():
     assert {"predicted", "fit refused", "model used", "model refused", "options refused"} <= set(ends)
 
 
+@pytest.mark.slow
+def test_cases_with_the_estimators_themselves():
+    _, findings = campaign(20_000, 60, quick=False)
+    assert findings == []
+
+
 @pytest.mark.parametrize("seed", [3, 17])
 def test_a_case_can_be_repeated(seed):
     assert run_case(seed) == run_case(seed)

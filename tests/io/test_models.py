@@ -1,6 +1,5 @@
 """Model files: what is saved is loaded, and nothing else is."""
 
-import copy
 import json
 import random
 
@@ -10,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit, softmax
 
+from fuzzing.generator import mutated
 from holdfast.io import Column, TableModel
 from holdfast.io.models import EnvironmentEffects, read_model
 
@@ -148,41 +148,6 @@ def test_deep_nesting_is_refused(opening):
         read_model(deep, "model.json")
 
 
-VALUES = (None, True, -1, 0, 1.5, 1e308, -1e308, 2**70, "", "clay", "sand", "light", [], {}, [[]], [1.0], {"name": "x"})
-
-
-def _spots(value, path=()):
-    """The paths of all parts of a JSON value."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in items:
-        yield from _spots(part, (*path, key))
-
-
-def mutated(content, source):
-    """A JSON value with one part replaced, removed, copied or renamed, or its text with some bytes changed."""
-    value = copy.deepcopy(content)
-    *parents, last = source.choice([spot for spot in _spots(value) if spot])
-    holder = value
-    for key in parents:
-        holder = holder[key]
-    match source.randrange(5):
-        case 0 | 1:
-            holder[last] = copy.deepcopy(source.choice(VALUES))
-        case 2:
-            del holder[last]
-        case 3 if isinstance(holder, list):
-            holder.append(copy.deepcopy(holder[last]))
-        case 3:
-            holder[str(source.choice(VALUES))] = holder[last]
-        case 4:
-            text = bytearray(json.dumps(value).encode())
-            for _ in range(source.randrange(1, 4)):
-                text[source.randrange(len(text))] = source.randrange(256)
-            return bytes(text[: source.choice([len(text), source.randrange(len(text))])])
-    return json.dumps(value).encode()
-
-
 def _read_or_refuse(content):
     try:
         return read_model(content, "model.json")
@@ -197,7 +162,7 @@ def test_mutated_models_are_models_or_refused_in_one_sentence(model, classifier)
     table = pd.DataFrame({"light": [1.0, None], "soil": ["sand", "clay"], "day": ["2020-01-31", None]})
     refused = 0
     for number in range(2000):
-        content = mutated(contents[number % 3], source)
+        content = mutated(source, contents[number % 3])
         loaded = _read_or_refuse(content)
         if isinstance(loaded, str):
             refused += 1

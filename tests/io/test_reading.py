@@ -65,6 +65,11 @@ def test_separator_decimal_and_encoding_are_found(frame, tmp_path, separator, de
     assert open_table(path, options).sources[0].dialect.separator == separator
 
 
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    (tmp_path / "plants.csv").write_bytes("\ufefflight,soil\n1,clay\n".encode())
+    assert open_table(tmp_path / "plants.csv", ReadingOptions(encoding="utf-8")).columns == ["light", "soil"]
+
+
 def test_what_the_user_says_comes_first(tmp_path):
     """1,234 is a thousand by default, and a decimal if the user says so."""
     path = tmp_path / "plants.csv"

@@ -29,10 +29,10 @@ def replacing(path: Path) -> Iterator[Path]:
         >>> path.read_text()
         '1 2 3'
     """
-    path = Path(path).resolve()  # a link stays, what it points to is replaced
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        yield path
+    if _is_device(Path(path)):
+        yield Path(path)
         return
+    path = Path(path).resolve()  # a link stays, what it points to is replaced
     unfinished = path.with_name(f".unfinished-{secrets.token_hex(6)}{path.suffix}")
     try:
         yield unfinished

@@ -58,7 +58,7 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
     encoding = options.encoding or _encoding(sample)
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"{name} was read with the encoding {encoding}; --encoding names another.")
-    text = _decode(sample, encoding, name)
+    text = _decode(sample, encoding, name).removeprefix("\ufeff")  # a mark that the named encoding does not know of
     if "\0" in text:
         raise ValueError(f"{name} cannot be read as a table: it holds zero bytes and is no text in {encoding}")
     whole = len(sample) < SAMPLE_BYTES

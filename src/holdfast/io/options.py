@@ -50,7 +50,13 @@ class ReadingOptions:
     def __post_init__(self) -> None:
         for name in ("categories", "numeric", "exclude"):
             words = getattr(self, name)
-            object.__setattr__(self, name, (words,) if isinstance(words, str) else tuple(words))
+            columns = (words,) if isinstance(words, str) else words
+            if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
+                raise ValueError(f"{name} must be names of columns, got {words!r}")
+            object.__setattr__(self, name, tuple(columns))
+        for name in ("separator", "encoding", "id"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
         if self.separator is not None:
             separator = SEPARATORS.get(self.separator, self.separator)
             if len(separator) != 1 or separator in '"\n\r\0' or separator.isalnum():

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import functools
 import glob
 import gzip
 import sys
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import pandas as pd
 
@@ -195,7 +196,7 @@ def suffix_of(path: Path) -> str:
 
 def _open(path: Path, options: ReadingOptions) -> TableSource:
     if path == STANDARD_STREAM:
-        path, name = _spool(), "standard input"
+        path, name = _spool(sys.stdin), "standard input"
         suffix = path.name.removeprefix(path.name.split(".")[0])
     else:
         name, suffix = path.name, suffix_of(path)
@@ -214,9 +215,10 @@ def _open(path: Path, options: ReadingOptions) -> TableSource:
     return TableSource(path, name, suffix, _check_names(list(named), name), {}, dialect)
 
 
-def _spool() -> Path:
+@functools.cache
+def _spool(standard_input: TextIO) -> Path:
     """Standard input in a temporary file, because a table is read more than once."""
-    stream = sys.stdin.buffer
+    stream = standard_input.buffer
     content = stream.read(8)
     suffix = next((suffix for begin, suffix in _BEGINNINGS.items() if content.startswith(begin)), ".csv")
     with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=suffix, delete=False) as file:

@@ -1,7 +1,7 @@
 """Fuzzed files, options and models through the command line: no traceback, no silent loss, no half-written file.
 
-`python -m fuzzing.campaign 10000` runs cases 0 to 9999 and prints what they ended in; the number of a case is its
-seed.
+`python -m fuzzing.campaign 10000` runs cases 0 to 9999 and prints what they ended in; a second number is the first case.
+The number of a case is its seed.
 """
 
 import contextlib
@@ -230,8 +230,9 @@ def campaign(first: int, count: int, *, quick: bool = True) -> tuple[Counter, li
 
 
 if __name__ == "__main__":
-    counts, found = campaign(0, int(sys.argv[1]))
-    print(json.dumps({"cases": int(sys.argv[1]), **dict(counts), "findings": len(found)}, indent=1))
+    total, begin = [*map(int, sys.argv[1:]), 0][:2]
+    counts, found = campaign(begin, total)
+    print(json.dumps({"cases": total, **dict(counts), "findings": len(found)}, indent=1))
     for number, error in found[:20]:
         print(f"case {number}: {type(error).__name__}: {str(error)[:500]}", file=sys.stderr)
     sys.exit(bool(found))

@@ -25,7 +25,7 @@ class AdviseArguments:
     """An .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table, as `holdfast fit`
     takes it."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
-    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="DATA")]] = ()
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
     """More files of the same table."""
     target: str | None = None
     """Of a table: column to predict."""

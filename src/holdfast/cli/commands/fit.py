@@ -22,7 +22,7 @@ class FitArguments:
     target: str
     """Column to predict: numbers, or two classes."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
-    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="DATA")]] = ()
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
     """More files of the same table."""
     environment: str | None = None
     """Column with the environments, or several with commas between them: region,urban; bins of a number: age:bins=4;

@@ -24,7 +24,7 @@ class PredictArguments:
     """The table, with the columns of the table that was fitted: .csv, .tsv (also .gz), .parquet or .feather; a
     pattern such as 'data/*.csv' in quotes; - for standard input."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
-    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="DATA")]] = ()
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
     """More files of the same table."""
     out: Path | None = None
     """Write the predictions to this .csv or .tsv file (also .gz) instead of printing them."""

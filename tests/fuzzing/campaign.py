@@ -1,7 +1,7 @@
 """Fuzzed files, options and models through the command line: no traceback, no silent loss, no half-written file.
 
-`python -m fuzzing.campaign 10000` runs cases 0 to 9999 and prints what they ended in; a second number is the first case.
-The number of a case is its seed.
+`python -m fuzzing.campaign 10000` runs cases 0 to 9999 and prints what they ended in; a second number is the first
+case. The number of a case is its seed.
 """
 
 import contextlib

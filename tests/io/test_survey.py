@@ -87,6 +87,15 @@ def test_text_in_one_of_a_hundred_numbers_is_missing(frame, tmp_path):
     assert "width" in found.features
 
 
+def test_stray_text_does_not_hide_that_a_target_has_two_values(frame, tmp_path):
+    frame["yield"] = np.where(frame.index == 0, "?", np.where(frame["height"] > 0, "1", "0"))
+    found = _survey(frame, tmp_path / "plants.csv")
+    assert found.target_numeric
+    assert found.target_values == (0, 1)
+    assert found.missing == {"yield": 1}
+    assert "yield has text such as '?' in 1 of 400 rows, which counts as missing." in found.notes
+
+
 def test_thousands_separators_and_infinities(frame, tmp_path):
     frame["people"] = [f"{number:,}" for number in range(990, 990 + 400)]
     frame["ratio"] = np.where(frame.index == 5, np.inf, frame["height"])
@@ -126,6 +135,10 @@ def test_encoding_is_the_same_for_new_tables():
 def test_features_of_two_columns_with_one_name_are_refused(frame, tmp_path):
     with pytest.raises(ValueError, match="features must have different names, got 'colour=blue' from two columns"):
         _survey(frame.assign(**{"colour=blue": 1.5}), tmp_path / "plants.csv")
+    frame.loc[:100, "height"] = np.nan
+    found = _survey(frame.assign(**{"height is missing": 1.5}), tmp_path / "plants.csv")
+    with pytest.raises(ValueError, match="got 'height is missing' from two columns"):
+        plan_missing(found)
 
 
 def test_rows_with_missing_values_are_left_out_and_counted(frame, tmp_path):

@@ -1,5 +1,6 @@
 """Columns of a table, and the numbers that they are encoded as: the same in every file."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -108,6 +109,14 @@ def encode(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str = ".") -
 def features_of(columns: Iterable[Column]) -> list[str]:
     """Names of the features of columns, in order."""
     return [feature for column in columns for feature in column.features]
+
+
+def check_features(columns: Iterable[Column], file: str) -> None:
+    """Raise a ValueError if two columns have a feature of the same name."""
+    counts = Counter(features_of(columns))
+    for name, count in counts.items():
+        if count > 1:
+            raise ValueError(f"features must have different names, got {name!r} from two columns of {file}: rename one")
 
 
 def groups_of(columns: Iterable[Column]) -> list[str]:

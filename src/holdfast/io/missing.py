@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from holdfast.io.columns import Column, encode_column
+from holdfast.io.columns import Column, check_features, encode_column
 from holdfast.io.labels import EnvironmentRule, bin_edges, check_dates
 from holdfast.io.survey import Survey
 from holdfast.io.values import as_days, as_numbers, as_text
@@ -122,6 +122,7 @@ def plan_missing(found: Survey) -> Survey:
             f"{seen.incomplete} of {seen.rows} rows miss values of {filled}: medians and most frequent categories "
             "stand for them, and indicators are features of their own; --missing drop leaves the rows out instead."
         )
+    check_features(columns, found.table.name)
     return replace(found, columns=tuple(columns), notes=(*found.notes, *notes))
 
 

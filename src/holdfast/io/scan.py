@@ -26,7 +26,7 @@ class ColumnScan:
         infinite: numbers that are not finite.
         by_type: whether numbers came from a chunk that was not read as text, so that 01 may have become 1.
         values: how often each text occurs; None if there are too many.
-        different: up to three different values, numbers as numbers.
+        seen_numbers, seen_texts: some different values, at least three if there are that many.
         stray: a text that is no number, and one that is no date.
         thousands: a number with thousands separators.
         last: the last value, while whole numbers have been rising from row to row.
@@ -39,7 +39,8 @@ class ColumnScan:
     infinite: int = 0
     by_type: bool = False
     values: Counter[str] | None = field(default_factory=Counter)
-    different: set = field(default_factory=set)
+    seen_numbers: set[float] = field(default_factory=set)
+    seen_texts: set[str] = field(default_factory=set)
     stray: dict[str, str] = field(default_factory=dict)
     thousands: str | None = None
     last: int | None = None
@@ -70,14 +71,15 @@ class ColumnScan:
             self._add_text(as_text(values).value_counts(), decimal)
         elif is_date(values):
             self.dates += int(values.notna().sum())
+            self.seen_texts |= set(as_text(values.dropna().drop_duplicates()[:3]))
         else:
             numbers = as_numbers(values)
             finite = int(np.isfinite(numbers).sum())
             self.numbers += int(values.notna().sum())
             self.infinite += int(values.notna().sum()) - finite
             self.by_type = self.by_type or finite > 0
-            if len(self.different) < 3:
-                self.different |= set(values[np.isfinite(numbers)].unique()[:3].tolist())
+            if len(self.seen_numbers) < 3:
+                self.seen_numbers |= set(values[np.isfinite(numbers)].unique()[:3].tolist())
 
     def _add_text(self, counts: pd.Series, decimal: str) -> None:
         texts = pd.Series(counts.index, dtype=object)
@@ -92,10 +94,10 @@ class ColumnScan:
                 self.stray[kind] = texts[int(np.argmax(np.isnan(parsed)))]
         if self.thousands is None:
             self.thousands = next((text for text in texts if grouped(text.strip(), decimal)), None)
-        if len(self.different) < 3:
-            cells = zip(numbers.tolist(), texts, strict=True)
-            plain = [text if np.isnan(number) else number for number, text in cells]
-            self.different |= set(plain[:3])
+        if len(self.seen_numbers) < 3:
+            self.seen_numbers |= set(np.unique(numbers[~np.isnan(numbers)])[:3].tolist())
+        if len(self.seen_texts) < 3:
+            self.seen_texts |= set(texts[:3])
         if self.values is not None:
             self.values.update(dict(zip(texts, weights.tolist(), strict=True)))
             if len(self.values) > MOST_COUNTED:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.io.columns import Column, encode, features_of, groups_of
+from holdfast.io.columns import Column, check_features, encode, features_of, groups_of
 from holdfast.io.labels import EnvironmentRule, parse_environment
 from holdfast.io.options import ReadingOptions, listed, named_columns
 from holdfast.io.reading import CHUNK_ROWS, TableFiles
@@ -126,12 +126,13 @@ def survey(
     if any(found[name].by_type for name in again):
         roles = replace(roles, text=roles.text | again)
         rows, found = scan(table, scanned, roles.text, chunk_rows)
+    numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
     columns, notes, missing = [], list(table.notes), {}
     for name in scanned:
         if name == target or name in roles.environments:
             absent = found[name].missing
-            if name == target and found[name].kind == "number":
-                absent += found[name].present - found[name].numbers + found[name].infinite
+            if name == target and numeric:
+                absent = found[name].rows - found[name].numbers + found[name].infinite
         else:
             column, said = _column(name, found[name], roles, rows)
             notes += said
@@ -141,16 +142,12 @@ def survey(
             absent = _unusable(found[name], column)
         if absent:
             missing[name] = absent
-    notes += _about_target(target, found[target])
+    if numeric:
+        notes += _about_target(target, found[target])
     if not columns:
         reasons = " ".join(notes)
         raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())
-    features = features_of(columns)
-    twice = next((name for name in features if features.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(
-            f"features must have different names, got {twice!r} from two columns of {table.name}: rename one"
-        )
+    check_features(columns, table.name)
     if environment is None:
         notes.append(_without_environment(columns))
     return Survey(
@@ -158,8 +155,8 @@ def survey(
         target,
         roles.rule,
         tuple(columns),
-        tuple(sorted(found[target].different, key=str)[:3]),
-        found[target].kind == "number" and target not in roles.categories,
+        tuple(sorted(found[target].seen_numbers if numeric else found[target].seen_texts)[:3]),
+        numeric,
         rows,
         tuple(notes),
         missing,
@@ -279,7 +276,7 @@ def _unusable(found: ColumnScan, column: Column) -> int:
 
 def _about_target(target: str, found: ColumnScan) -> list[str]:
     stray = found.present - found.numbers
-    if found.kind != "number" or stray == 0:
+    if stray == 0:
         return []
     text = found.stray["number"]
     return [f"{target} has text such as {text!r} in {stray} of {found.rows} rows, which counts as missing."]

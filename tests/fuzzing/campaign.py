@@ -100,6 +100,7 @@ def fit_case(source: random.Random, folder: Path) -> str:
     table = generator.fuzzed_table(source, decimal)
     path, undamaged = generator.write(source, table, folder, decimal)
     options, environment = generator.options(source, table), generator.environment(source, table)
+    table.clean = [name for name in table.clean if not any(name in words for words in environment)]
     model = folder / "model.json"
     model.write_text(OLD)
     command = ["fit", str(path), "--target", table.target, *environment, *options, "--out", str(model), "--overwrite"]

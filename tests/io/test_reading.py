@@ -68,6 +68,13 @@ def test_separator_decimal_and_encoding_are_found(frame, tmp_path, separator, de
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
     (tmp_path / "plants.csv").write_bytes("\ufefflight,soil\n1,clay\n".encode())
     assert open_table(tmp_path / "plants.csv", ReadingOptions(encoding="utf-8")).columns == ["light", "soil"]
+    with pytest.raises(ValueError, match=r"encoding must be utf-8-sig for plants\.csv, whose first bytes say so"):
+        open_table(tmp_path / "plants.csv", ReadingOptions(encoding="latin-1"))
+
+
+def test_a_comma_in_every_line_does_not_hide_the_separator(tmp_path):
+    (tmp_path / "plants.csv").write_text("soil\ta,b\nclay\t-0,3979\nsand\t0,4952\n")
+    assert open_table(tmp_path / "plants.csv").columns == ["soil", "a,b"]
 
 
 def test_what_the_user_says_comes_first(tmp_path):

@@ -87,6 +87,8 @@ def _plain(column: Any, text: bool) -> pd.Series:
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        column.validate(full=True)  # bytes that are no text would be noticed only when they are used
     if types.is_null(kind) or types.is_decimal(kind) or types.is_float16(kind):
         column = column.cast(pyarrow.float64())
     elif types.is_date(kind) or types.is_timestamp(kind):

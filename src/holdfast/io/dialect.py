@@ -13,8 +13,12 @@ from holdfast.io.options import ReadingOptions
 # Enough for some hundred lines, little enough to be read at once.
 SAMPLE_BYTES = 1 << 16
 SAMPLE_LINES = 200
-CANDIDATES = (",", ";", "\t", "|")
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# The later, the less likely inside of a cell: of two that split the lines equally well, the later one is it.
+CANDIDATES = (",", "|", ";", "\t")
+# Rows that a separator must split like the header, or it is none.
+LEAST_AGREEMENT = 0.9
+# First bytes -> the encoding that they stand for.
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 # Numbers that can have a decimal comma only, or a decimal point only: 1,234 may be a thousand.
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),(?:\d{1,2}|\d{4,})|[+-]?\d{4,},\d+|[+-]?0,\d+")
 _POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)\.(?:\d{1,2}|\d{4,})|[+-]?\d{4,}\.\d+|[+-]?0\.\d+")
@@ -56,6 +60,7 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
     options = options or ReadingOptions()
     notes = []
     encoding = options.encoding or _encoding(sample)
+    _check_mark(sample, encoding, name)
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"{name} was read with the encoding {encoding}; --encoding names another.")
     text = _decode(sample, encoding, name).removeprefix("\ufeff")  # a mark that the named encoding does not know of
@@ -65,8 +70,11 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
     if options.separator is not None:
         separator, rows = options.separator, _rows(text, options.separator, whole)
     else:
-        tried = [(separator, _rows(text, separator, whole)) for separator in (usual, *CANDIDATES)]
-        separator, rows = max(tried, key=lambda candidate: _agreement(candidate[1]))
+        found = {separator: _rows(text, separator, whole) for separator in CANDIDATES}
+        ranks = {each: (*_agreement(rows), number) for number, (each, rows) in enumerate(found.items())}
+        separator = max(ranks, key=lambda each: ranks[each])
+        separator = separator if ranks[separator][0] else usual  # a single column has no separator
+        rows = found[separator]
         if separator != usual:
             what = {"\t": "tabs"}.get(separator, repr(separator))
             notes.append(f"{name} was read with {what} between its columns; --separator names another.")
@@ -79,7 +87,7 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
 
 
 def _encoding(sample: bytes) -> str:
-    for mark, encoding in _MARKS:
+    for mark, encoding in _MARKS.items():
         if sample.startswith(mark):
             return encoding
     # Latin letters in UTF-16 have a zero in every second byte, in UTF-8 never.
@@ -92,6 +100,12 @@ def _encoding(sample: bytes) -> str:
     except UnicodeDecodeError:
         return "latin-1"
     return "utf-8"
+
+
+def _check_mark(sample: bytes, encoding: str, name: str) -> None:
+    for mark, meant in _MARKS.items():
+        if sample.startswith(mark) and not codecs.lookup(encoding).name.startswith(meant[:5]):
+            raise ValueError(f"encoding must be {meant} for {name}, whose first bytes say so, got {encoding!r}")
 
 
 def _decode(sample: bytes, encoding: str, name: str) -> str:
@@ -115,12 +129,12 @@ def _rows(text: str, separator: str, whole: bool) -> list[list[str]]:
     return rows if whole or len(rows) < 2 else rows[:-1]
 
 
-def _agreement(rows: Sequence[Sequence[str]]) -> tuple[float, int]:
-    """Share of rows as long as the first, and the number of columns; a single column is the last resort."""
+def _agreement(rows: Sequence[Sequence[str]]) -> tuple[int, float]:
+    """Number of columns if most rows have as many as the first, 0 otherwise or if there is one; share of such rows."""
     if not rows or len(rows[0]) == 1:
-        return (0.0, 1)
-    width = len(rows[0])
-    return (sum(len(row) == width for row in rows) / len(rows), width)
+        return 0, 0.0
+    share = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+    return (len(rows[0]) if share >= LEAST_AGREEMENT else 1), share
 
 
 def _decimal(rows: Sequence[Sequence[str]], separator: str) -> Literal[".", ","] | None:

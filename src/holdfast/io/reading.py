@@ -8,7 +8,6 @@ import gzip
 import sys
 import tempfile
 import warnings
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -255,7 +254,7 @@ def _own_words(name: str) -> Iterator[None]:
             f"{name} cannot be read as a table: bytes do not fit its encoding ({_one_line(error)}); --encoding names "
             "another, such as latin-1"
         ) from error
-    except (OSError, ValueError, EOFError, zlib.error, MemoryError, OverflowError, NotImplementedError) as error:
+    except Exception as error:  # whatever pandas, pyarrow and gzip raise about a file, it cannot be read
         raise ValueError(f"{name} cannot be read as a table: {_one_line(error)}") from error
 
 

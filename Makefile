@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.11 python3.14 python3.13 python3.12 python3; 
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: reproduce compare test test-slow lint bench docs clean
+.PHONY: reproduce compare test test-slow fuzz lint bench docs clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -21,6 +21,9 @@ test: $(STAMP)  ## style, types, layers, documentation and all tests but the slo
 
 test-slow: $(STAMP)  ## the slow tests
 	$(VENV)/bin/pytest -n auto -m slow tests
+
+fuzz: $(STAMP)  ## 10,000 fuzzed files, options and models through the command line
+	PYTHONPATH=tests $(VENV)/bin/python -m fuzzing.campaign 10000
 
 lint: $(STAMP)  ## style, types and layers
 	$(VENV)/bin/ruff check .

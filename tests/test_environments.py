@@ -2,6 +2,7 @@ import jax
 import numpy as np
 import pytest
 
+import holdfast as hf
 from holdfast.environments import Deviation, continuum, gaussian, table, two_point, uniform
 
 DRAWS = 40_000
@@ -101,3 +102,47 @@ def test_right_deviations_pass():
 def test_a_law_takes_one_number_at_a_time(law):
     with pytest.raises(ValueError, match=r"heterogeneity must be one number, .* got \[2.0, 4.0\]"):
         law(1.0, [2.0, 4.0])
+
+
+ODD = [float("nan"), float("inf"), None, "3", True, {}, 1j, object()]
+
+
+@pytest.mark.parametrize("law", [two_point, uniform, gaussian], ids=["two_point", "uniform", "gaussian"])
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_laws_refuse_what_is_no_finite_number(law, value):
+    for arguments in ((value, 6.0), (1.0, value)):
+        with pytest.raises(ValueError, match=r"^(bias|heterogeneity) must be"):
+            law(*arguments)
+    with pytest.raises(ValueError, match=r"^off_diagonal must be"):
+        law(1.0, 6.0, rank=2, off_diagonal=value)
+    with pytest.raises(ValueError, match=r"^rank must be a whole number of at least 1"):
+        law(1.0, 6.0, rank=value)
+    if value is not True:
+        with pytest.raises(ValueError, match=r"^shared must be True or False"):
+            law(1.0, 6.0, shared=value)
+        with pytest.raises(ValueError, match=r"^strengths must be"):
+            table([1.0, value])
+
+
+@pytest.mark.parametrize(
+    "name", ["step_size", "steps", "init_scale", "confidence", "tolerance", "spectrum", "dimension"]
+)
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_diagnose_refuses_odd_types(name, value):
+    with pytest.raises(ValueError, match=rf"^{name} must (be|hold)"):
+        hf.diagnose(two_point(1.0, 6.0), **{name: value})
+    with pytest.raises(ValueError, match=r"^environments must be"):
+        hf.diagnose(value)
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_simulate_refuses_odd_types(value):
+    with pytest.raises(ValueError, match=r"^settings must be holdfast.Settings"):
+        hf.simulate(value)
+    settings = hf.Settings(dimension=4, steps=2, seeds=2)
+    if value is not None:
+        with pytest.raises(ValueError, match=r"^progress must be"):
+            hf.simulate(settings, progress=value)
+    for name in ("step_size", "dimension", "heterogeneity", "seeds", "overlap"):
+        with pytest.raises(ValueError, match=rf"^{name} must be"):
+            hf.Settings(**{name: value})

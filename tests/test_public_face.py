@@ -25,6 +25,7 @@ NAMES = {
     "Trajectory",
     "advise",
     "diagnose",
+    "environment_labels",
     "simulate",
 }
 SUBPACKAGES = {

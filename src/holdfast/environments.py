@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.core.validation import require
+from holdfast.core.validation import COUNT, require
 from holdfast.deviations import NORMAL, UNIFORM, Deviation, check_deviation
 
 __all__ = [
@@ -150,11 +150,9 @@ def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> Finit
         >>> table([-5.0, 7.0]).mean.tolist()
         [[1.0]]
     """
-    values = np.asarray(strengths, float)
+    values = _finite_numbers(strengths, "strengths")
     if values.size == 0:
         raise ValueError("strengths must not be empty, got no entry")
-    if not np.isfinite(values).all():
-        raise ValueError(f"strengths must be finite numbers, got {values.tolist()}")
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim == 2:
@@ -164,7 +162,7 @@ def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> Finit
             f"strengths must have shape (E,), (E, r2) or (E, r2, r2) with symmetric matrices, got shape {values.shape}"
         )
     count = len(values)
-    weights = np.full(count, 1 / count) if probabilities is None else np.asarray(probabilities, float)
+    weights = np.full(count, 1 / count) if probabilities is None else _finite_numbers(probabilities, "probabilities")
     if weights.shape != (count,) or not (weights >= 0).all() or not math.isclose(weights.sum(), 1, rel_tol=1e-6):
         raise ValueError(f"probabilities must be {count} non-negative numbers that sum to 1, got {weights.tolist()}")
     return FiniteEnvironments(values, weights)
@@ -183,6 +181,8 @@ def two_point(
         >>> two_point(1.0, 6.0).strengths.ravel().tolist()
         [-5.0, 7.0]
     """
+    _check_numbers(bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
+    _check_shape(rank, shared)
     if shared:
         signs = np.array([[-1.0], [1.0]]) * np.ones(rank)
         couplings = signs[:, :, None] * np.ones((rank, rank))
@@ -191,7 +191,6 @@ def two_point(
             raise ValueError(f"spurious_rank must be at most 10 for independent two-point directions, got {rank}")
         signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * rank, indexing="ij"), -1).reshape(-1, rank)
         couplings = signs[:, :, None] * signs[:, None, :]
-    _check_numbers(bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
     identity = np.eye(rank)
     strengths = (
         bias * identity
@@ -223,6 +222,7 @@ def continuum(
     """
     check_deviation(deviation)
     _check_numbers(bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
+    _check_shape(rank, shared)
     identity = jnp.eye(rank)
     scale = jnp.asarray(heterogeneity * identity + off_diagonal * (1 - identity))
     return ContinuousEnvironments(jnp.asarray(bias * identity), scale, deviation, shared)
@@ -237,3 +237,17 @@ gaussian = partial(continuum, NORMAL)
 def _check_numbers(**arguments: ArrayLike) -> None:
     for name, value in arguments.items():
         require(np.ndim(value) == 0, f"{name} must be one number, call the law once for each", value)
+        if not isinstance(value, jax.core.Tracer):  # what a compiled program traces has no value yet
+            _finite_numbers(value, name)
+
+
+def _finite_numbers(value: ArrayLike, name: str) -> np.ndarray:
+    array = np.asarray(value)
+    require(array.size == 0 or array.dtype.kind in "fiu", f"{name} must be numbers", repr(value))
+    require(bool(np.isfinite(array).all()), f"{name} must be finite numbers", array.tolist())
+    return array.astype(float)
+
+
+def _check_shape(rank: int, shared: bool) -> None:
+    COUNT.check("rank", rank)
+    require(isinstance(shared, bool | np.bool_), "shared must be True or False", repr(shared))

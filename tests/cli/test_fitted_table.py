@@ -2,8 +2,8 @@ import pytest
 
 from holdfast.cli.terminal.tables import show_model
 from holdfast.estimators.effects import STABILITY_COLUMNS
-from holdfast.io.models import TableModel
-from holdfast.io.tables import Column
+from holdfast.io import Column, TableModel
+from holdfast.io.models import EnvironmentEffects
 
 SAME = (2.0, 0.1, 1.9, 0.2, 0.05, 0.25, 1.8, 2.2, 0.3, False, True)
 VARIES = (0.0, 0.0, -1.5, 1.2, 1.4, 0.97, -3.21e-05, 4.0, 1e-9, True, False)
@@ -15,11 +15,18 @@ def model():
     names = ["weeds per square metre of the field", "light", "soil"]
     rows = zip(names, (VARIES, SAME, UNMEASURED), strict=True)
     records = [{"feature": name} | dict(zip(STABILITY_COLUMNS, row, strict=True)) for name, row in rows]
-    columns = [Column(name) for name in names]
     return TableModel(
-        "regression", "yield", "field", columns, [0.0, 2.0, 0.0], 1.0, [], records, [{}] * 4, ["Beware."], [], "",
-        amplification=0, step_size=1, rows=100,
-    )  # fmt: skip
+        task="regression",
+        target="yield",
+        environment="field",
+        columns=tuple(map(Column, names)),
+        coefficients=((0.0, 2.0, 0.0),),
+        intercepts=(1.0,),
+        stability=tuple(records),
+        effects=tuple(EnvironmentEffects(f"field {number}", {}) for number in range(4)),
+        advice=("Beware.",),
+        rows=100,
+    )
 
 
 def _printed(model, capsys, monkeypatch, width):

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from holdfast.bench import deep_linear, matrix_sensing, tables
 from holdfast.core.run import available_workers
+from holdfast.core.writing import check_output, write_text
 
 BENCHMARKS = {
     "law_against_data": (
@@ -28,6 +29,8 @@ BENCHMARKS = {
 
 def report(out: Path | None = None, quick: bool = False) -> int:
     """Run all benchmarks one after the other; returns the exit code 0."""
+    if out is not None:
+        check_output(out, [".json"], overwrite=True)
     console = Console()
     machine = {
         "backend": jax.default_backend(),
@@ -44,7 +47,7 @@ def report(out: Path | None = None, quick: bool = False) -> int:
             results[name] = measure(quick)
         console.print(_table(title, results[name]))
     if out is not None:
-        out.write_text(json.dumps(results, indent=1) + "\n")
+        write_text(out, json.dumps(results, indent=1) + "\n")
         console.print(f"wrote {out}", highlight=False)
     return 0
 

@@ -22,7 +22,8 @@ def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: 
     """
     match event:
         case events.InvalidChoice():
-            return f"{_name(event.argument)} must be one of {', '.join(event.choices)}, got {event.value!r}"
+            allowed = [choice if choice[:1].isalpha() else repr(choice) for choice in event.choices if choice != "None"]
+            return f"{_name(event.argument)} must be one of {', '.join(allowed)}, got {event.value!r}"
         case events.BadValue(reason="too_few_values"):
             return f"{_name(event.argument)} must be given a value"
         case events.InstantiationFailure(argument=None):

@@ -75,14 +75,16 @@ def _cache_folder() -> Path:
 
 def _parse(arguments: list[str]) -> Any:
     types = {name: data_class for name, (data_class, _) in COMMANDS.items()}
-    named = (Annotated[data_class, tyro.conf.subcommand(name)] for name, data_class in types.items())
-    commands: Any = functools.reduce(operator.or_, named)
 
     def report(event: events.ParseErrorEvent) -> None:
         if (message := sentence(event, arguments, types)) is not None:
             raise SystemExit(_fail(message, 2))
 
     with events.on_parse_error(report):
+        if arguments and arguments[0] in types:  # the parsers of all commands take much longer to make than that of one
+            return tyro.cli(types[arguments[0]], prog=f"holdfast {arguments[0]}", args=arguments[1:])
+        named = (Annotated[data_class, tyro.conf.subcommand(name)] for name, data_class in types.items())
+        commands: Any = functools.reduce(operator.or_, named)
         return tyro.cli(commands, prog="holdfast", description=DESCRIPTION, args=arguments)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 # Numbers beyond this cannot mean anything in settings, and their squares would overflow in float32.
@@ -29,7 +30,7 @@ class Rule(NamedTuple):
             Traceback (most recent call last):
             ValueError: seeds must be a whole number of at least 1, got 0
         """
-        number = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
+        number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
         if not number or not abs(value) < LARGEST or not self.holds(value):
             raise ValueError(f"{name} must be {self.allowed}, got {value!r}")
 
@@ -46,6 +47,7 @@ def require(holds: bool, contract: str, found: Any) -> None:
         raise ValueError(f"{contract}, got {found}")
 
 
+NUMBER = Rule("a number between -1e12 and 1e12", lambda value: True)
 POSITIVE = Rule("a positive number", lambda value: value > 0)
 NOT_NEGATIVE = Rule("a number of at least 0", lambda value: value >= 0)
 SHARE = Rule("a number from 0 to 1", lambda value: 0 <= value <= 1)

@@ -7,7 +7,6 @@ from .contract import EnvironmentEstimator as EnvironmentEstimator
 from .effects import EffectTables as EffectTables
 from .files import FittedTable as FittedTable
 from .files import fit_table as fit_table
-from .files import predict_table as predict_table
 from .grouping import Grouping as Grouping
 from .grouping import group_rows as group_rows
 from .held_out import held_out_errors as held_out_errors

@@ -138,7 +138,8 @@ def _alone(statistics: ClassStatistics) -> OwnEffects:
         estimates, squares = means[:, 1] - means[:, 0], variances.sum(1)
     else:
         centred = means - means.mean(1, keepdims=True)
-        widest = np.argmax(np.nan_to_num(np.nanmax(centred, 0) - np.nanmin(centred, 0)), axis=0)
+        low, high = (np.where(np.isnan(centred), edge, centred) for edge in (np.inf, -np.inf))
+        widest = np.argmax(high.max(0) - low.min(0), axis=0)
         estimates = np.take_along_axis(centred, widest[None, None], 1)[:, 0]
         squares = np.take_along_axis(variances, widest[None, None], 1)[:, 0]
     degrees = np.broadcast_to((statistics.counts.sum(1) - statistics.counts.shape[1])[:, None], estimates.shape)

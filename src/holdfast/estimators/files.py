@@ -1,23 +1,29 @@
-"""Invariant predictors for tables in files: fit, advise, hold out, predict."""
+"""Invariant predictors for tables in files: fit, advise, hold out."""
 
-import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from holdfast.core.progress import Progress
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.io.models import TableModel
-from holdfast.io.tables import CHUNK_ROWS, Survey, check_loss, complete_rows, read_chunks, survey
+from holdfast.io.missing import about_dropped, plan_missing, with_bins
+from holdfast.io.models import EnvironmentEffects, TableModel
+from holdfast.io.options import ReadingOptions
+from holdfast.io.reading import CHUNK_ROWS, TableData, open_table
+from holdfast.io.survey import Survey, class_labels, survey
 
 TableTask = Literal["auto", "regression", "classification"]
+# More different values of a target are identifiers, not classes.
+MOST_CLASSES = 50
 
 
 class FittedTable(NamedTuple):
@@ -25,6 +31,7 @@ class FittedTable(NamedTuple):
 
     Example, the causes x0, x1 and x2 of y are found:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from holdfast.datasets import toy_dataset
         >>> rows, path = toy_dataset(1.0, 0.5, seed=0, samples=200).train, Path(tempfile.mkdtemp()) / "table.csv"
         >>> table = pd.DataFrame(rows.inputs).add_prefix("x").assign(y=rows.targets, e=rows.environments)
@@ -39,185 +46,179 @@ class FittedTable(NamedTuple):
 
 
 def fit_table(
-    path: Path,
+    data: TableData,
     target: str,
     environment: str | None = None,
+    options: ReadingOptions | None = None,
     *,
     task: TableTask = "auto",
-    exclude: Sequence[str] = (),
     chunk_rows: int = CHUNK_ROWS,
     **settings: Any,
 ) -> FittedTable:
-    """Fit the table of a file, which is read two or three times; a regression needs memory for one chunk only.
+    """Fit the table of one or several files, which are read two to four times.
+
+    A regression needs memory for one chunk only, and for a million values of each column that is imputed or binned.
 
     Args:
-        path: .csv, .parquet or .feather.
+        data: .csv, .tsv (also .gz), .parquet or .feather; a path, a pattern, "-" or several of them.
         target: name of the column to predict.
-        environment: name of the column with the environments; None: one environment.
-        task: "auto" is classification for a target of two values, regression for other numbers.
-        exclude: names of columns to leave out.
+        environment: what the environments are, as in `environment_labels`: "region", "region,urban", "age:bins=4",
+            "date:year"; None: one environment.
+        options: how the files are read, and what happens to missing values.
+        task: "auto" is classification for text and for a target of two values, regression for other numbers.
         chunk_rows: rows in a chunk.
         settings: of `HeteroRegressor` or `HeteroClassifier`.
 
     Example, the causes x0, x1 and x2 of y are found:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from holdfast.datasets import toy_dataset
         >>> rows, path = toy_dataset(1.0, 0.5, seed=0, samples=200).train, Path(tempfile.mkdtemp()) / "table.csv"
         >>> table = pd.DataFrame(rows.inputs).add_prefix("x").assign(y=rows.targets, e=rows.environments)
         >>> table.to_csv(path, index=False)
         >>> model = fit_table(path, target="y", environment="e").model
-        >>> [name for name, weight in zip(model.features, model.coefficients, strict=True) if weight]
+        >>> [name for name, weight in zip(model.features, model.coefficients[0], strict=True) if weight]
         ['x0', 'x1', 'x2']
     """
-    found = survey(path, target, environment, exclude, chunk_rows=chunk_rows)
-    kind = _task(task, found, target)
-    used = _Rows(complete_rows(path, found, target, environment, chunk_rows=chunk_rows))
-    model = _estimator(kind, settings)
+    found = _understood(data, target, environment, options, chunk_rows)
+    kind = _task(task, found)
+    model = _estimator(kind, found, settings)
+    used = _Rows(found)
     if isinstance(model, HeteroRegressor):
-        first = next(iter(used), None)
-        if first is None:
-            check_loss(found, 0)
-            raise ValueError("data must have at least one row, got none")
-        model.fit_chunks((x, y.astype(float), labels) for x, y, labels in itertools.chain([first], used))
+        model.fit_chunks(used)
     else:
-        features, response, labels = _together(found, used)
+        features, response, labels = _together(used, kind)
         model.fit(features, response, environments=labels)
-    notes = [*found.notes, *check_loss(found, used.count)]
-    classes = [str(label) for label in model.classes_] if isinstance(model, HeteroClassifier) else []
     saved = TableModel(
-        kind,
-        target,
-        environment,
-        found.columns,
-        np.ravel(model.coef_).tolist(),
-        float(np.ravel(model.intercept_)[0]),
-        classes,
-        _records(model.stability_),
-        _records(model.effects_),
-        list(model.advice_),
-        notes,
-        model.choice_,
-        float(model.amplification_),
-        float(model.step_size_),
-        used.count,
+        task=kind,
+        target=target,
+        environment=environment,
+        id=found.options.id,
+        columns=found.columns,
+        coefficients=tuple(map(tuple, np.atleast_2d(model.coef_).astype(float).tolist())),
+        intercepts=tuple(np.atleast_1d(model.intercept_).astype(float).tolist()),
+        classes=tuple(str(label) for label in model.classes_) if isinstance(model, HeteroClassifier) else (),
+        stability=tuple(_records(model.stability_)),
+        effects=tuple(_effects(model.effects_)),
+        advice=tuple(model.advice_),
+        notes=(*found.notes, *about_dropped(found, used.count)),
+        pooling=float(model.pooling_),
+        rows=used.count,
     )
     return FittedTable(saved, model)
 
 
-def advise_table(path: Path, target: str, environment: str | None, *, exclude: Sequence[str] = ()) -> list[str]:
-    """Advice on the table of a file: notes on its columns, then what a fit says about invariance.
+def advise_table(
+    data: TableData, target: str, environment: str | None = None, options: ReadingOptions | None = None
+) -> list[str]:
+    """Advice on the table of one or several files: notes on its columns, then what a fit says about invariance.
 
     Args:
-        path: .csv, .parquet or .feather.
+        data: the files.
         target: name of the column to predict.
-        environment: name of the column with the environments.
-        exclude: names of columns to leave out.
+        environment: what the environments are, as in `fit_table`.
+        options: how the files are read.
     """
-    model, _ = fit_table(path, target, environment, exclude=exclude)
-    return model.notes + model.advice
+    model, _ = fit_table(data, target, environment, options)
+    return [*model.notes, *model.advice]
 
 
 def held_out_table(
-    path: Path,
+    data: TableData,
     target: str,
     environment: str | None,
+    options: ReadingOptions | None = None,
     *,
     task: TableTask = "auto",
-    exclude: Sequence[str] = (),
     progress: Progress | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
-    """Errors in each environment of a file when all others are fitted: of an invariant predictor and of a pooled one.
+    """Errors in each environment of a table when all others are fitted: of an invariant predictor and of a pooled one.
 
-    The table has to fit into memory.
+    The table has to fit into memory. Values are imputed once, from all environments.
 
     Args:
-        path: .csv, .parquet or .feather.
+        data: the files.
         target: name of the column to predict.
-        environment: name of the column with the environments; at least two different ones.
+        environment: what the environments are, as in `fit_table`; at least two different ones.
+        options: how the files are read.
         task: as in `fit_table`.
-        exclude: names of columns to leave out.
         progress: called with (fits done, fits in all).
         settings: of `HeteroRegressor` or `HeteroClassifier`.
 
     Returns:
         environments x (invariant, pooled): mean squared errors, or shares of wrong classes.
     """
-    found = survey(path, target, environment, exclude)
-    kind = _task(task, found, target)
-    features, response, labels = _together(found, _Rows(complete_rows(path, found, target, environment)))
-    pooled = PooledRegressor() if kind == "regression" else PooledClassifier()
-    compared = {"invariant": _estimator(kind, settings), "pooled": pooled}
+    found = _understood(data, target, environment, options, CHUNK_ROWS)
+    kind = _task(task, found)
+    features, response, labels = _together(_Rows(found), kind)
+    compared = {"invariant": _estimator(kind, found, settings), "pooled": _pooled(kind, response)}
     return held_out_errors(compared, features, response, labels, progress)
 
 
-def predict_table(model: TableModel, path: Path) -> Iterator[pd.DataFrame]:
-    """Predictions for the table of a file, chunk by chunk.
-
-    Example:
-        >>> import tempfile
-        >>> from holdfast.io.tables import Column
-        >>> none = {"stability": [], "effects": [], "advice": [], "notes": [], "choice": ""}
-        >>> model = TableModel(
-        ...     "regression", "y", None, [Column("x")], [2.0], 1.0, [], amplification=0, step_size=1, rows=2, **none
-        ... )
-        >>> path = Path(tempfile.mkdtemp()) / "table.csv"
-        >>> pd.DataFrame({"x": [1.0, 3.0]}).to_csv(path, index=False)
-        >>> [chunk["prediction"].tolist() for chunk in predict_table(model, path)]
-        [[3.0, 7.0]]
-    """
-    text = {column.name for column in model.columns if column.categories}
-    return (model.predict(chunk) for chunk in read_chunks(path, text=text))
+def _understood(
+    data: TableData, target: str, environment: str | None, options: ReadingOptions | None, chunk_rows: int
+) -> Survey:
+    """The survey of a table, with bins of environments and with what becomes of missing values."""
+    options = options or ReadingOptions()
+    found = survey(open_table(data, options), target, environment, options, chunk_rows=chunk_rows)
+    return plan_missing(with_bins(found))
 
 
 class _Rows:
-    """Chunks that count the rows that pass."""
+    """The complete rows of a table, counted as they pass; ValueError if there is none."""
 
-    def __init__(self, chunks: Iterator[tuple]):
-        self._chunks, self.count = chunks, 0
+    def __init__(self, found: Survey):
+        self.found, self.count = found, 0
 
     def __iter__(self) -> Iterator[tuple]:
-        for chunk in self._chunks:
+        for chunk in self.found.complete():
             self.count += len(chunk[0])
             yield chunk
+        about_dropped(self.found, self.count)
 
 
-def _estimator(task: TableTask, settings: Mapping[str, Any]) -> HeteroRegressor | HeteroClassifier:
-    if task == "regression":
-        return HeteroRegressor(**settings)
+def _estimator(task: TableTask, found: Survey, settings: Mapping[str, Any]) -> HeteroRegressor | HeteroClassifier:
     known = dict(settings)
+    if not known.get("rotation", False):
+        known["groups"] = found.groups
+    if task == "regression":
+        return HeteroRegressor(**known)
     if known.pop("level", "common") != "common":
         raise ValueError("level must be common for a classification, got 'environment'")
     return HeteroClassifier(**known)
 
 
-def _together(found: Survey, rows: _Rows) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
+def _pooled(task: TableTask, response: pd.Series) -> Any:
+    if task == "regression":
+        return PooledRegressor()
+    if response.nunique() == 2:
+        return PooledClassifier()
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def _together(rows: _Rows, task: TableTask) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
     """Features, target and environments of all rows at once."""
-    parts = list(rows)
-    if not parts:
-        raise ValueError(f"data must have complete rows, got {found.rows} rows with missing values in each")
-    features, response, labels = zip(*parts, strict=True)
-    return pd.concat(features), pd.concat(response), None if labels[0] is None else pd.concat(labels)
+    features, parts, labels = zip(*rows, strict=True)
+    response = class_labels(pd.concat(parts))
+    if task == "classification" and response.nunique() > MOST_CLASSES:
+        raise ValueError(
+            f"target must hold at most {MOST_CLASSES} classes, got {rows.found.target!r} with {response.nunique()} "
+            "different values"
+        )
+    return pd.concat(features), response, None if labels[0] is None else pd.concat(labels)
 
 
-def _task(task: TableTask, found: Survey, target: str) -> Literal["regression", "classification"]:
-    if len(found.target_values) == 1:
-        raise ValueError(f"target must vary, got {target!r}, which is {found.target_values[0]!r} in every row")
-    if not found.target_values:
+def _task(task: TableTask, found: Survey) -> Literal["regression", "classification"]:
+    values, target = found.target_values, found.target
+    if len(values) == 1:
+        raise ValueError(f"target must vary, got {target!r}, which is {values[0]!r} in every row")
+    if not values:
         raise ValueError(f"target must hold values, got {target!r} without any")
     if task == "auto":
-        if len(found.target_values) == 2:
-            return "classification"
-        if not found.target_numeric:
-            raise ValueError(
-                f"target must hold numbers, or two different values, got {target!r} with "
-                f"{', '.join(map(str, found.target_values[:3]))}, ..."
-            )
-        return "regression"
-    if task == "classification" and len(found.target_values) > 2:
-        raise ValueError(f"target must hold two different values for a classification, got {target!r} with more")
+        return "classification" if len(values) == 2 or not found.target_numeric else "regression"
     if task == "regression" and not found.target_numeric:
-        raise ValueError(f"target must hold numbers for a regression, got {target!r} with {found.target_values[0]!r}")
+        raise ValueError(f"target must hold numbers for a regression, got {target!r} with {values[0]!r}")
     return task
 
 
@@ -225,3 +226,10 @@ def _records(frame: pd.DataFrame) -> list[dict]:
     table = frame.reset_index()
     table[table.columns[0]] = table[table.columns[0]].astype(str)
     return json.loads(table.to_json(orient="records", double_precision=15))
+
+
+def _effects(frame: pd.DataFrame) -> Iterator[EnvironmentEffects]:
+    names = [str(name) for name in frame.columns]
+    for label, row in zip(frame.index, frame.to_numpy(float), strict=True):
+        effects = {name: value if np.isfinite(value) else None for name, value in zip(names, row.tolist(), strict=True)}
+        yield EnvironmentEffects(str(label), effects)

@@ -1,12 +1,12 @@
 """How well a predictor does in an environment that it has not seen."""
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier
-from sklearn.utils.metadata_routing import get_routing_for_object
 
 from holdfast.core.progress import Progress
 from holdfast.estimators.contract import EnvironmentEstimator
@@ -50,7 +50,7 @@ def held_out_errors(
         if len(np.unique(response[~held_out])) < 2:
             raise ValueError(f"y must vary among the rows that are left when {label!r} is held out, got one value only")
         for name, estimator in estimators.items():
-            takes = "environments" in get_routing_for_object(estimator).fit.requests
+            takes = "environments" in signature(estimator.fit).parameters
             extra = {"environments": labels[~held_out]} if takes else {}
             predicted = clone(estimator).fit(table[~held_out], response[~held_out], **extra).predict(table[held_out])
             true = response[held_out]

@@ -9,6 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from holdfast.core.writing import replacing
+
 BAND = (0.1, 0.5, 0.9)
 """Quantiles of a curve with its band, which shows where four in five seeds lie."""
 STYLE = Path(__file__).with_name("holdfast.mplstyle")
@@ -80,7 +82,9 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         ['signals.png', 'signals.svg']
     """
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    figure.savefig(png)
+    with replacing(png) as unfinished:
+        figure.savefig(unfinished)
     figure.set_layout_engine("none")  # it is final; computing it again would take as long as drawing
-    figure.savefig(svg, metadata={"Date": None})
+    with replacing(svg) as unfinished:
+        figure.savefig(unfinished, metadata={"Date": None})
     return [png, svg]

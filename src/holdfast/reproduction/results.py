@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
+from holdfast.core.writing import check_output_folder, replacing
 from holdfast.execution.store import DamagedError, Key, Store
 from holdfast.plots import save, style
 
@@ -51,13 +52,13 @@ def write_figure(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, n
     with style():
         paths = save(draw(), out, name)
     paths.append(out / f"{name}.csv")
-    numbers.to_csv(paths[-1], index=False)
+    with replacing(paths[-1]) as unfinished:
+        numbers.to_csv(unfinished, index=False)
     return paths
 
 
 def checked_folder(out: Path) -> Path:
     """A folder for results, made if it does not exist."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"out must be a folder, got the file {str(out)!r}")
+    check_output_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     return out

@@ -18,6 +18,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
+from holdfast.core.writing import write_text
 from holdfast.execution.store import DATASETS, FOLDER, Key, Store
 from holdfast.reproduction.claims import Claim
 from holdfast.reproduction.experiment import Effort, Experiment
@@ -145,7 +146,7 @@ def reproduce(
     }
     report = page(sections, versions=versions(), quick=quick, failures=failures)
     for file, text in (("claims.json", json.dumps(written, indent=1, allow_nan=False) + "\n"), ("report.html", report)):
-        (out / file).write_text(text, encoding="utf-8")
+        write_text(out / file, text)
         reporter.note(f"wrote {out / file}")
     reporter.claims(claims, quick)
     if broken:

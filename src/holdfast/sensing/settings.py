@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE, SEED, SHARE, Rule, check_settings
+from holdfast.core.validation import (
+    COUNT,
+    COUNT_OR_ZERO,
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITIVE,
+    SEED,
+    SHARE,
+    Rule,
+    check_settings,
+)
 from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, ParameterisationName
 
 Real = float | Sequence[float]
@@ -31,7 +41,7 @@ RULES = {
     POSITIVE: ("step_size",),
     Rule("a positive number of at most 1", lambda value: 0 < value <= 1): ("init_scale",),
     NOT_NEGATIVE: ("heterogeneity", "off_diagonal", "noise_variance"),
-    Rule("a number between -1e12 and 1e12", lambda value: True): ("bias",),
+    NUMBER: ("bias",),
     SHARE: ("overlap",),
     Rule("a number of at least 1", lambda value: value >= 1): ("condition_number",),
 }

@@ -14,6 +14,7 @@ from holdfast.batching import BatchingMaker
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, run
+from holdfast.core.validation import require
 from holdfast.environments import Environments, Law
 from holdfast.measurements import collect
 from holdfast.oracles.base import OracleMaker
@@ -67,6 +68,9 @@ def simulate(
     """
     from holdfast.sensing.trajectory import Trajectory
 
+    require(isinstance(settings, Settings), "settings must be holdfast.Settings", repr(settings))
+    require(sweep is None or isinstance(sweep, Mapping), "sweep must map names to values", repr(sweep))
+    require(progress is None or callable(progress), "progress must be a function of (done, total)", repr(progress))
     parts = Parts(environments, batching, oracle, algorithm, sweep or {})
     return Trajectory.of(settings, execute(settings, parts, progress=progress), parts)
 

@@ -1,7 +1,6 @@
 """Results as a labelled data set, with their settings, versions and outcomes."""
 
 import json
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +15,13 @@ import xarray as xr
 from holdfast.core.names import readable
 from holdfast.core.run import Records
 from holdfast.core.validation import require
+from holdfast.core.writing import check_output, replacing
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import MEANINGS
 
+SUFFIXES = (".zarr", ".csv")
 # Objects of `Parts` that are noted in a result.
 PARTS = ("environments", "batching", "oracle", "algorithm")
 
@@ -108,12 +109,14 @@ class Trajectory:
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write to a zarr directory (name ending in .zarr) or as a long table (.csv)."""
         path = Path(path)
-        check_path(path, overwrite=overwrite)
+        check_output(path, SUFFIXES, overwrite=overwrite, argument="path")
         if path.suffix == ".csv":
-            self.data.drop_vars("singular_values").to_dataframe().to_csv(path)
+            with replacing(path) as unfinished:
+                self.data.drop_vars("singular_values").to_dataframe().to_csv(unfinished)
             return
         attributes = {"settings": json.dumps(self.settings.asdict()), "versions": json.dumps(dict(self.versions))}
-        self.data.assign_attrs(attributes).to_zarr(path, mode="w", consolidated=False)
+        with replacing(path) as unfinished:
+            self.data.assign_attrs(attributes).to_zarr(unfinished, mode="w", consolidated=False)
 
     @classmethod
     def load(cls, path: str | Path) -> "Trajectory":
@@ -126,22 +129,6 @@ class Trajectory:
         values = {name: data[name].values.reshape(-1, len(steps)) for name in (*SETTLING, "phase")}
         ends = outcomes(Records(steps, values, data["diverged_at"].values.ravel()))
         return cls(data, Settings(**settings), json.loads(data.attrs.pop("versions")), ends)
-
-
-def check_path(path: Path, *, overwrite: bool = False, argument: str = "path") -> None:
-    """Raise an error for a path that `Trajectory.save` could not write to, before the work is done.
-
-    A file that exists is replaced only if `overwrite` is set, and a folder only if it is a zarr store as well. Errors
-    name the `argument` that holds the path.
-    """
-    require(path.suffix in (".zarr", ".csv"), f"{argument} must end in .zarr or .csv", repr(str(path)))
-    require(path.parent.is_dir(), f"{argument} must lie in a folder that exists", repr(str(path)))
-    replaceable = (path / "zarr.json").is_file() if path.suffix == ".zarr" else path.is_file()
-    way = "set overwrite to replace it" if replaceable else "choose another name"
-    free = not path.exists() or (overwrite and replaceable)
-    require(free, f"{argument} must not exist yet ({way})", repr(str(path)))
-    writable = os.access(path.parent, os.W_OK)
-    require(writable, f"{argument} must lie in a folder that can be written to", repr(str(path)))
 
 
 def versions() -> dict[str, str]:

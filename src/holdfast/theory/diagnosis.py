@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE, require
 from holdfast.environments import Environments
 from holdfast.theory.advice import Advice, advise
 from holdfast.theory.finite_time import LogShare, log_share, median_share
@@ -118,6 +119,18 @@ def diagnose(
         The strengths never change sign (from 0.5 to 1.5): every factor 1 + eta xi is at least one, so the spurious \
 signal grows at every step size and nothing can be washed out.
     """
+    for rule, name, value in (
+        (POSITIVE, "step_size", step_size),
+        (COUNT_OR_ZERO, "steps", steps),
+        (POSITIVE, "init_scale", init_scale),
+        (NUMBER, "confidence", confidence),
+        (NUMBER, "tolerance", tolerance),
+        (COUNT, "dimension", dimension),
+    ):
+        rule.check(name, value)
+    eigenvalues = np.asarray(spectrum)
+    positive = eigenvalues.dtype.kind in "fiu" and eigenvalues.size > 0 and bool((eigenvalues > 0).all())
+    require(positive and bool(np.isfinite(eigenvalues).all()), "spectrum must hold positive numbers", repr(spectrum))
     commuting = diagonalised(environments) is not None
     top = top_exponent(environments, step_size)
     each = exponents(environments, step_size) if commuting else np.array([top.value])

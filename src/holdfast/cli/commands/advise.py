@@ -3,9 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
+
+from holdfast.io.options import ReadingOptions
+
+# Options that apply to measurements, with their defaults.
+MEASURED: dict[str, Any] = {"step_size": 0.05, "steps": 200, "init_scale": 1e-3, "confidence": 0.95, "tolerance": 0.01}
 
 
 @dataclass(frozen=True)
@@ -13,25 +18,29 @@ class AdviseArguments:
     """Say what data tell us about invariance: what varies between environments, and whether it can be washed out.
 
     Measurements of matrices (.npz, .zarr): signals, strengths, assumptions, and at which step sizes HeteroSGD works.
-    A table (.csv, .parquet, .feather), with --target and --environment: which features hold in all environments.
+    A table (.csv, .tsv, .parquet, .feather), with --target and --environment: which features hold in all environments.
     """
 
-    data: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DATA")]]
-    """An .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table."""
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    """An .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table, as `holdfast fit`
+    takes it."""
+    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    """More files of the same table."""
     target: str | None = None
     """Of a table: column to predict."""
     environment: str | None = None
-    """Of a table: column with the environments."""
-    step_size: float = 0.05
-    """Of measurements: step size eta at which exponents are computed."""
-    steps: int = 200
-    """Of measurements: number of steps T."""
-    init_scale: float = 1e-3
-    """Of measurements: scale alpha of the starting point."""
-    confidence: float = 0.95
-    """Of measurements: wanted probability that the spurious share ends below the tolerance."""
-    tolerance: float = 0.01
-    """Of measurements: largest spurious share that counts as washed out."""
+    """Of a table: column with the environments, or region,urban or age:bins=4 or date:year, as for `holdfast fit`."""
+    step_size: float | None = None
+    """Of measurements: step size eta at which exponents are computed; 0.05 if not given."""
+    steps: int | None = None
+    """Of measurements: number of steps T; 200 if not given."""
+    init_scale: float | None = None
+    """Of measurements: scale alpha of the starting point; 0.001 if not given."""
+    confidence: float | None = None
+    """Of measurements: wanted probability that the spurious share ends below the tolerance; 0.95 if not given."""
+    tolerance: float | None = None
+    """Of measurements: largest spurious share that counts as washed out; 0.01 if not given."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -40,7 +49,7 @@ def execute(arguments: AdviseArguments) -> int:
     """Estimate, diagnose and print."""
     from holdfast.io.measurements import SUFFIXES
 
-    if arguments.data.suffix in SUFFIXES:
+    if Path(arguments.data).suffix in SUFFIXES:
         return _measurements(arguments)
     return _table(arguments)
 
@@ -54,14 +63,12 @@ def _measurements(arguments: AdviseArguments) -> int:
         raise ValueError(
             "target and environment must be left out for measurements in .npz or .zarr, whose arrays have fixed names"
         )
-    findings = examine(
-        *read_measurements(arguments.data),
-        step_size=arguments.step_size,
-        steps=arguments.steps,
-        init_scale=arguments.init_scale,
-        confidence=arguments.confidence,
-        tolerance=arguments.tolerance,
-    )
+    if arguments.more:
+        raise ValueError(f"measurements must be in one file or folder, got {arguments.more[0]!r} as well")
+    arguments.reading.refuse(tuple(arguments.reading.given), "for measurements in .npz or .zarr")
+    given = {name: getattr(arguments, name) for name in MEASURED}
+    settings = {name: MEASURED[name] if value is None else value for name, value in given.items()}
+    findings = examine(*read_measurements(Path(arguments.data)), **settings)
     if arguments.format == "json":
         print(json.dumps(findings.asdict(), allow_nan=False))
     else:
@@ -74,8 +81,13 @@ def _table(arguments: AdviseArguments) -> int:
     from holdfast.estimators.files import advise_table
 
     if arguments.target is None:
-        raise ValueError(f"target must name the column to predict of the table {str(arguments.data)!r}, got none")
-    sentences = advise_table(arguments.data, arguments.target, arguments.environment)
+        raise ValueError(f"target must name the column to predict of the table {arguments.data!r}, got none")
+    for name in MEASURED:
+        if (value := getattr(arguments, name)) is not None:
+            raise ValueError(f"{name} must be left out for a table, got {value}")
+    sentences = advise_table(
+        (arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading
+    )
     if arguments.format == "json":
         print(json.dumps({"target": arguments.target, "environment": arguments.environment, "advice": sentences}))
     else:

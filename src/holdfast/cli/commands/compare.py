@@ -54,6 +54,9 @@ def execute(arguments: CompareArguments) -> int:
     from holdfast.comparison.rendering import to_html, to_json, to_markdown
     from holdfast.comparison.runner import compare
     from holdfast.comparison.summary import summarize
+    from holdfast.core.writing import check_output_folder, write_text
+
+    check_output_folder(arguments.out)
 
     with terminal.progress("comparing") as progress:
         comparison = compare(
@@ -73,7 +76,7 @@ def execute(arguments: CompareArguments) -> int:
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (arguments.out / name).write_text(text, encoding="utf-8")
+        write_text(arguments.out / name, text)
     if arguments.format == "json":
         print(files["comparison.json"], end="")
         return 1 if summary.failures else 0

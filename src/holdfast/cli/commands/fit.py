@@ -6,28 +6,36 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from holdfast.io.options import ReadingOptions
+
 
 @dataclass(frozen=True)
 class FitArguments:
     """Fit a predictor that relies on what holds in all environments to a table, and say what that is.
 
-    The table may be larger than memory. Rows with missing values are left out; columns of text become categories.
+    The table may be larger than memory. Columns of text become categories, dates count in days.
     """
 
-    data: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DATA")]]
-    """The table: .csv, .parquet or .feather."""
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    """The table: .csv, .tsv (also .gz), .parquet or .feather; a pattern such as 'data/*.csv' in quotes; - for
+    standard input."""
     target: str
-    """Column to predict: numbers, or two classes."""
+    """Column to predict: numbers, or classes."""
+    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    """More files of the same table."""
     environment: str | None = None
-    """Column with the environments; without it nothing can be washed out."""
+    """Column with the environments, or several with commas between them: region,urban; bins of a number: age:bins=4;
+    periods of a date: date:year, quarter, month, week or day. Without it nothing can be washed out."""
     out: Path | None = None
-    """Write the model to this JSON file, for `holdfast predict`."""
+    """Write the model to this JSON file, for `holdfast predict`; - prints it instead of the table."""
     overwrite: bool = False
     """Replace the file if it exists."""
-    exclude: tuple[str, ...] = ()
-    """Columns to leave out."""
     task: Literal["auto", "regression", "classification"] = "auto"
-    """What to fit; auto: classification if the target has two values."""
+    """What to fit; auto: classification if the target is text or has two values."""
+    pooling: Literal["auto"] | float = "auto"
+    """From 0, features whose effects hold everywhere alone, to 1, a pooled fit of all features; auto: chosen from what
+    both explain in environments that are held out."""
     tolerance: float = 0.0
     """Differences of an effect between environments (standard deviation, as a share of it) that do not matter."""
     significance: float = 0.001
@@ -50,19 +58,29 @@ class FitArguments:
 def execute(arguments: FitArguments) -> int:
     """Fit, print, and write the model."""
     import json
-    from dataclasses import asdict
+    import sys
+
+    import msgspec
 
     from holdfast.cli import terminal
+    from holdfast.core.writing import STANDARD_STREAM, check_output, check_output_folder
     from holdfast.estimators.files import fit_table, held_out_table
 
-    if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
-        raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")
+    printed = arguments.out == STANDARD_STREAM
+    if arguments.out is not None:
+        check_output(arguments.out, [".json"], overwrite=arguments.overwrite)
+    elif arguments.overwrite:
+        raise ValueError("overwrite must be left out if no file is written: --out names one")
+    if arguments.plots is not None:
+        check_output_folder(arguments.plots, argument="plots")
     if arguments.held_out and arguments.environment is None:
         raise ValueError("environment must name a column, of which one value after the other is held out, got none")
-    table = (arguments.data, arguments.target, arguments.environment)
+    if printed and (arguments.held_out or arguments.format == "json"):
+        raise ValueError("out must be a file with --held-out or --format json, which print something else, got '-'")
+    table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
     settings: dict[str, Any] = {
         "task": arguments.task,
-        "exclude": arguments.exclude,
+        "pooling": arguments.pooling,
         "tolerance": arguments.tolerance,
         "significance": arguments.significance,
         "level": arguments.level,
@@ -70,9 +88,11 @@ def execute(arguments: FitArguments) -> int:
         "random_state": arguments.seed,
     }
     model, estimator = fit_table(*table, **settings)
-    if arguments.format == "table":
+    if printed:
+        sys.stdout.write(model.json().decode())
+    elif arguments.format == "table":
         terminal.show_model(model)
-    if arguments.out is not None:
+    if arguments.out is not None and not printed:
         model.save(arguments.out)
     errors = None
     if arguments.held_out:
@@ -80,7 +100,7 @@ def execute(arguments: FitArguments) -> int:
             errors = held_out_table(*table, progress=progress, **settings)
     if arguments.format == "json":
         held_out = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
-        print(json.dumps(asdict(model) | held_out, allow_nan=False))
+        print(json.dumps(msgspec.to_builtins(model) | held_out, allow_nan=False))
     elif errors is not None:
         terminal.show_held_out(errors, model.task)
     if arguments.plots is not None:

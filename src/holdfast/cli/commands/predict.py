@@ -1,25 +1,33 @@
 """`holdfast predict`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import tyro
+
+from holdfast.io.options import ReadingOptions
 
 
 @dataclass(frozen=True)
 class PredictArguments:
     """Predict the rows of a table with a model of `holdfast fit`.
 
-    Writes one line of CSV for each row, empty where a needed value is missing or a category is new.
+    Writes one line for each row, empty where a needed value is missing or a category is new; says why on stderr.
     """
 
     model: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="MODEL")]]
-    """The model."""
-    data: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="DATA")]]
-    """The table: .csv, .parquet or .feather, with the columns of the table that was fitted."""
+    """The model; - for standard input."""
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    """The table, with the columns of the table that was fitted: .csv, .tsv (also .gz), .parquet or .feather; a
+    pattern such as 'data/*.csv' in quotes; - for standard input."""
+    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    """More files of the same table."""
     out: Path | None = None
-    """Write the predictions to this CSV file instead of printing them."""
+    """Write the predictions to this .csv or .tsv file (also .gz) instead of printing them."""
     overwrite: bool = False
     """Replace the file if it exists."""
 
@@ -29,26 +37,46 @@ def execute(arguments: PredictArguments) -> int:
     import itertools
     import sys
 
-    from holdfast.estimators.files import predict_table
+    from holdfast.core.writing import STANDARD_STREAM, check_output
     from holdfast.io.models import TableModel
+    from holdfast.io.predictions import predict_table
+    from holdfast.io.reading import TEXT_SUFFIXES
 
-    model = TableModel.load(arguments.model)
-    if arguments.out is not None and arguments.out.exists() and not arguments.overwrite:
-        raise ValueError(f"out must be a new file, got {arguments.out}, which exists; --overwrite replaces it")
-    chunks = predict_table(model, arguments.data)
-    first = next(chunks)  # report what is wrong with the table before anything is written
-    target = sys.stdout if arguments.out is None else arguments.out.open("w", encoding="utf-8", newline="")
-    rows = empty = 0
-    try:
-        for chunk in itertools.chain([first], chunks):
-            chunk.to_csv(target, index=False, header=rows == 0)
-            rows, empty = rows + len(chunk), empty + int(chunk["prediction"].isna().sum())
-    finally:
-        if arguments.out is not None:
-            target.close()
-    if empty:
-        print(
-            f"holdfast: {empty} of {rows} rows have no prediction: a value is missing or a category is new",
-            file=sys.stderr,
-        )
+    data, out = (arguments.data, *arguments.more), arguments.out or STANDARD_STREAM
+    if arguments.model == STANDARD_STREAM and "-" in data:
+        raise ValueError("model and data must not both be standard input, got '-' for both")
+    if out == STANDARD_STREAM and arguments.overwrite:
+        raise ValueError("overwrite must be left out if no file is written: --out names one")
+    check_output(out, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
+    predictions = predict_table(TableModel.load(arguments.model), data, arguments.reading)
+    chunks = iter(predictions)
+    first = next(chunks)  # report what is wrong with the table before anything is printed
+    separator = "\t" if ".tsv" in out.name.lower() else ","
+    with _opened(out) as file:
+        for number, chunk in enumerate(itertools.chain([first], chunks)):
+            chunk.to_csv(file, index=False, header=number == 0, sep=separator, lineterminator="\n")
+    for note in predictions.notes:
+        print(f"holdfast: {note}", file=sys.stderr)
+    if (reason := predictions.about_empty()) is not None:
+        print(f"holdfast: {reason}", file=sys.stderr)
     return 0
+
+
+@contextmanager
+def _opened(out: Path) -> Iterator[TextIO]:
+    """Where predictions are written: a file that appears when it is complete, or standard output."""
+    import gzip
+    import sys
+
+    from holdfast.core.writing import STANDARD_STREAM, replacing
+
+    if out == STANDARD_STREAM:
+        yield sys.stdout
+        return
+    with replacing(out) as unfinished:
+        if out.name.lower().endswith(".gz"):
+            with gzip.open(unfinished, "wt", encoding="utf-8", newline="") as file:
+                yield file
+        else:
+            with unfinished.open("w", encoding="utf-8", newline="") as file:
+                yield file

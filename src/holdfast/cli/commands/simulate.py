@@ -29,11 +29,12 @@ class SimulateArguments:
 def execute(arguments: SimulateArguments) -> int:
     """Simulate, print, and write the trajectory if a file is named."""
     from holdfast.cli import terminal
+    from holdfast.core.writing import check_output
     from holdfast.sensing.simulation import simulate
-    from holdfast.sensing.trajectory import check_path
+    from holdfast.sensing.trajectory import SUFFIXES
 
     if arguments.out is not None:
-        check_path(arguments.out, overwrite=arguments.overwrite, argument="out")
+        check_output(arguments.out, SUFFIXES, overwrite=arguments.overwrite)
     with terminal.progress("simulating") as progress:
         trajectory = simulate(arguments.settings, progress=progress)
     if arguments.format == "json":

@@ -28,14 +28,14 @@ _COLUMNS = {
     "highest": "highest_effect",
 }
 # What a narrow terminal can do without, in this order.
-_LEAST_NEEDED = ("[0.025", "0.975]", "effect", "std err")
+_LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 
 
 def show_model(model: "TableModel") -> None:
     """Print the features with their coefficients and stability, and the advice."""
     console = Console()
     console.print(_table(model, console.width))
-    show_advice(model.notes + model.advice, console)
+    show_advice([*model.notes, *model.advice], console)
 
 
 def show_advice(sentences: list[str], console: Console | None = None) -> None:
@@ -66,22 +66,22 @@ def _table(model: "TableModel", width: int) -> Table:
     from holdfast.estimators.summary import with_intervals  # takes a while to import, and `predict` prints no table
 
     environments = f", {len(model.effects)} environments" if model.environment else ""
-    title = f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}"
+    title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     frame = with_intervals(_frame(model), model.rows)
     columns = {heading: [_number(column, value) for value in frame[column]] for heading, column in _COLUMNS.items()}
     columns[""] = list(frame["verdict"])
-    for heading in _LEAST_NEEDED:
+    for headings in _LEAST_NEEDED:
         needed = sum(1 + max(map(len, [name, *cells])) for name, cells in columns.items())
         if NAME_WIDTH + needed + EDGES > width:
-            columns.pop(heading)
+            columns = {heading: cells for heading, cells in columns.items() if heading not in headings}
     table.add_column("feature", overflow="ellipsis")  # the only column that gives way in a narrow terminal
     for heading in columns:
         table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
     for name, selected, *cells in zip(frame.index, frame["selected"], *columns.values(), strict=True):
         table.add_row(escape(str(name)), *cells, style=None if selected else "dim")
     unit = "log-odds" if model.task == "classification" else f"units of {model.target}"
-    table.caption = (
+    table.caption = escape(
         f"effect: of a feature in one environment alone, next to those with the same effect, in {unit}: its mean, its "
         "standard deviation between environments and the share I² of the variation that this is, lowest and highest"
     )

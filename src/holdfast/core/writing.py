@@ -1,0 +1,131 @@
+"""Files that are written whole or not at all: under a temporary name in the same folder, then renamed."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+STANDARD_STREAM = Path("-")
+"""Stands for standard input or output on the command line."""
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path to write to, which takes the place of `path` when the block ends without an error.
+
+    A full disk, an error or a kill leaves the old file or none, never half of one. The path may be that of a file or of
+    a folder; the temporary one has the same suffix. Devices and pipes cannot be replaced and are written to directly.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "numbers.txt"
+        >>> with replacing(path) as unfinished:
+        ...     _ = unfinished.write_text("1 2 3")
+        ...     path.exists()
+        False
+        >>> path.read_text()
+        '1 2 3'
+    """
+    if _is_device(Path(path)):
+        yield Path(path)
+        return
+    path = Path(path).resolve()  # a link stays, what it points to is replaced
+    unfinished = path.with_name(f".unfinished-{secrets.token_hex(6)}{path.suffix}")
+    try:
+        yield unfinished
+        if unfinished.is_file():
+            if path.is_file():
+                shutil.copymode(path, unfinished)
+            with unfinished.open("rb+") as file:
+                os.fsync(file.fileno())
+        _rename(unfinished, path)
+    finally:
+        _delete(unfinished)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "report.md"
+        >>> write_text(path, "All is well.")
+        >>> path.read_text()
+        'All is well.'
+    """
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def check_output(path: Path, suffixes: Sequence[str], *, overwrite: bool = False, argument: str = "out") -> None:
+    """Raise an error for a path that could not be written to, before the work is done.
+
+    Args:
+        path: where something will be written; "-", devices and pipes are always allowed.
+        suffixes: what its name may end in, in any case.
+        overwrite: whether a file that exists may be replaced. A folder is replaced only if it is a zarr store.
+        argument: that holds the path, for the error.
+
+    Example:
+        >>> check_output(Path("model.xml"), [".json"])
+        Traceback (most recent call last):
+        ValueError: out must end in .json, got 'model.xml'
+    """
+    quoted = repr(str(path))
+    if path == STANDARD_STREAM or _is_device(path):
+        return
+    if not path.name.lower().endswith(tuple(suffixes)):
+        raise ValueError(f"{argument} must end in {' or '.join(suffixes)}, got {quoted}")
+    if not path.parent.is_dir():
+        raise ValueError(f"{argument} must lie in a folder that exists, got {quoted}")
+    if path.exists():
+        replaceable = (path / "zarr.json").is_file() if path.suffix == ".zarr" else path.is_file()
+        if not replaceable:
+            raise ValueError(f"{argument} must not exist yet (choose another name), got {quoted}")
+        if not overwrite:
+            raise ValueError(f"{argument} must not exist yet (set overwrite to replace it), got {quoted}")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{argument} must lie in a folder that can be written to, got {quoted}")
+
+
+def check_output_folder(path: Path, *, argument: str = "out") -> None:
+    """Raise an error for a folder that could neither be used nor made, before the work is done.
+
+    Example:
+        >>> import tempfile
+        >>> check_output_folder(Path(tempfile.mkdtemp()) / "figures")
+    """
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{argument} must be a folder, got the file {str(path)!r}")
+    existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise ValueError(f"{argument} must lie in a folder that can be written to, got {str(path)!r}")
+
+
+def _is_device(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _rename(unfinished: Path, path: Path) -> None:
+    if not path.is_dir():
+        os.replace(unfinished, path)
+        return
+    # A folder cannot be replaced in one step: for a moment neither is at its path.
+    old = path.with_name(f".old-{secrets.token_hex(6)}{path.suffix}")
+    os.rename(path, old)
+    os.rename(unfinished, path)
+    shutil.rmtree(old)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

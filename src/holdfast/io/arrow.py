@@ -1,0 +1,103 @@
+"""Parquet and feather files in chunks: columns as numbers, dates or text, whatever their types are."""
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from holdfast.io.values import as_text
+
+
+def arrow_columns(path: Path) -> tuple[list[str], dict[str, str]]:
+    """The names of the columns, and those without single values -> what they hold instead.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "plants.parquet"
+        >>> pd.DataFrame({"light": [1.0], "colours": [["red", "blue"]]}).to_parquet(path)
+        >>> arrow_columns(path)
+        (['light', 'colours'], {'colours': 'lists'})
+    """
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    if _is_parquet(path):
+        schema = pyarrow.parquet.read_schema(path)
+    else:
+        with pyarrow.memory_map(str(path)) as memory:
+            schema = pyarrow.ipc.open_file(memory).schema
+    return schema.names, {field.name: what for field in schema if (what := _unusable(field.type))}
+
+
+def arrow_chunks(path: Path, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """The rows in chunks of bounded size; an index that pandas has written is a column like the others.
+
+    Args:
+        path: a .parquet or .feather file.
+        rows: at most that many in a chunk.
+        text: columns to be read as text.
+        columns: to be read.
+    """
+    for batch in _batches(path, rows, columns):
+        yield pd.DataFrame({name: _plain(batch.column(name), name in text) for name in columns})
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith(".parquet")
+
+
+def _batches(path: Path, rows: int, columns: Sequence[str]) -> Iterator[Any]:
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    if _is_parquet(path):
+        with pyarrow.parquet.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+        return
+    with pyarrow.memory_map(str(path)) as memory:
+        file = pyarrow.ipc.open_file(memory)
+        for number in range(file.num_record_batches):
+            batch = file.get_batch(number)
+            for begin in range(0, batch.num_rows, rows):
+                yield batch.slice(begin, rows)
+
+
+def _unusable(kind: Any) -> str | None:
+    """What a column of this type holds if it holds no single values that we know; None otherwise."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _unusable(kind.value_type)
+    if types.is_struct(kind) or types.is_map(kind):
+        return "records"
+    if types.is_nested(kind):
+        return "lists"
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return "bytes"
+    return None
+
+
+def _plain(column: Any, text: bool) -> pd.Series:
+    import pyarrow
+    from pyarrow import types
+
+    if isinstance(column.type, pyarrow.BaseExtensionType):
+        column = column.storage
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        column.validate(full=True)  # bytes that are no text would be noticed only when they are used
+    if types.is_null(kind) or types.is_decimal(kind) or types.is_float16(kind):
+        column = column.cast(pyarrow.float64())
+    elif types.is_date(kind) or types.is_timestamp(kind):
+        zone = kind.tz if types.is_timestamp(kind) else None
+        column = column.cast(pyarrow.timestamp("us", tz=zone), safe=False)
+        if zone is not None:  # the same instants; zones that pandas does not know need not be looked up
+            column = column.cast(pyarrow.timestamp("us"))
+    elif types.is_duration(kind):
+        return pd.Series(column.to_pandas() / pd.Timedelta(days=1))
+    elif types.is_time(kind) or (types.is_integer(kind) and text):
+        column = column.cast(pyarrow.string())  # in pandas, whole numbers with a missing value would become 1.0
+    return as_text(column.to_pandas()) if text else column.to_pandas()

@@ -1,0 +1,146 @@
+"""How a text file is written: encoding, separator and decimal sign, found from its first lines."""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.io.options import ReadingOptions
+
+# Enough for some hundred lines, little enough to be read at once.
+SAMPLE_BYTES = 1 << 16
+SAMPLE_LINES = 200
+# The later, the less likely inside of a cell: of two that split the lines equally well, the later one is it.
+CANDIDATES = (",", "|", ";", "\t")
+# Rows that a separator must split like the header, or it is none.
+LEAST_AGREEMENT = 0.9
+# First bytes -> the encoding that they stand for.
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+# Numbers that can have a decimal comma only, or a decimal point only: 1,234 may be a thousand.
+_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),(?:\d{1,2}|\d{4,})|[+-]?\d{4,},\d+|[+-]?0,\d+")
+_POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)\.(?:\d{1,2}|\d{4,})|[+-]?\d{4,}\.\d+|[+-]?0\.\d+")
+
+
+@dataclass(frozen=True)
+class TextDialect:
+    r"""How a text file is written.
+
+    Attributes:
+        separator: between columns.
+        decimal: the decimal sign; None if no number of the first lines has one.
+        encoding: of the characters.
+        header: the names in the first line, as they are.
+        notes: what was found and is not the rule, with the option that says otherwise.
+
+    Example:
+        >>> dialect = find_dialect(b"light;soil\n1,5;clay\n2,25;sand\n", "plants.csv")
+        >>> dialect.separator, dialect.decimal, dialect.header
+        (';', ',', ('light', 'soil'))
+    """
+
+    separator: str
+    decimal: Literal[".", ","] | None
+    encoding: str
+    header: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None, usual: str = ",") -> TextDialect:
+    """Find what the options leave open.
+
+    Args:
+        sample: the first bytes of the file.
+        name: of the file, for errors and notes.
+        options: what is known.
+        usual: the separator that the name of the file suggests.
+    """
+    options = options or ReadingOptions()
+    notes = []
+    encoding = options.encoding or _encoding(sample)
+    _check_mark(sample, encoding, name)
+    if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
+        notes.append(f"{name} was read with the encoding {encoding}; --encoding names another.")
+    text = _decode(sample, encoding, name).removeprefix("\ufeff")  # a mark that the named encoding does not know of
+    if "\0" in text:
+        raise ValueError(f"{name} cannot be read as a table: it holds zero bytes and is no text in {encoding}")
+    whole = len(sample) < SAMPLE_BYTES
+    if options.separator is not None:
+        separator, rows = options.separator, _rows(text, options.separator, whole)
+    else:
+        found = {separator: _rows(text, separator, whole) for separator in CANDIDATES}
+        ranks = {each: (*_agreement(rows), number) for number, (each, rows) in enumerate(found.items())}
+        separator = max(ranks, key=lambda each: ranks[each])
+        separator = separator if ranks[separator][0] else usual  # a single column has no separator
+        rows = found[separator]
+        if separator != usual:
+            what = {"\t": "tabs"}.get(separator, repr(separator))
+            notes.append(f"{name} was read with {what} between its columns; --separator names another.")
+    if not rows:
+        raise ValueError(f"{name} cannot be read as a table: it is empty")
+    decimal = options.decimal or _decimal(rows[1:], separator)
+    if options.decimal is None and decimal == ",":
+        notes.append(f"{name} was read with decimal commas, as in 1,5; --decimal . says otherwise.")
+    return TextDialect(separator, decimal, encoding, tuple(rows[0]), tuple(notes))
+
+
+def _encoding(sample: bytes) -> str:
+    for mark, encoding in _MARKS.items():
+        if sample.startswith(mark):
+            return encoding
+    # Latin letters in UTF-16 have a zero in every second byte, in UTF-8 never.
+    if len(sample) > 3 and sample[1::2].count(0) > len(sample) // 5:
+        return "utf-16-le"
+    if len(sample) > 3 and sample[::2].count(0) > len(sample) // 5:
+        return "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last character may be cut
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def _check_mark(sample: bytes, encoding: str, name: str) -> None:
+    for mark, meant in _MARKS.items():
+        if sample.startswith(mark) and not codecs.lookup(encoding).name.startswith(meant[:5]):
+            raise ValueError(f"encoding must be {meant} for {name}, whose first bytes say so, got {encoding!r}")
+
+
+def _decode(sample: bytes, encoding: str, name: str) -> str:
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(sample)
+    except (UnicodeError, LookupError) as error:
+        raise ValueError(f"{name} cannot be read with the encoding {encoding}; --encoding names another") from error
+
+
+def _rows(text: str, separator: str, whole: bool) -> list[list[str]]:
+    """The first rows, blank lines left out; the last line of a sample may be cut, unless it is the whole file."""
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=separator != " "):
+            if row:
+                rows.append(row)
+            if len(rows) > SAMPLE_LINES:
+                break
+    except csv.Error:  # such as a field without an end: the reader of the whole file will say so
+        pass
+    return rows if whole or len(rows) < 2 else rows[:-1]
+
+
+def _agreement(rows: Sequence[Sequence[str]]) -> tuple[int, float]:
+    """Number of columns if most rows have as many as the first, 0 otherwise or if there is one; share of such rows."""
+    if not rows or len(rows[0]) == 1:
+        return 0, 0.0
+    share = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+    return (len(rows[0]) if share >= LEAST_AGREEMENT else 1), share
+
+
+def _decimal(rows: Sequence[Sequence[str]], separator: str) -> Literal[".", ","] | None:
+    fields = [field.strip() for row in rows for field in row]
+    commas = sum(_COMMA.fullmatch(field) is not None for field in fields)
+    points = sum(_POINT.fullmatch(field) is not None for field in fields)
+    if commas == points:
+        return None
+    return "," if commas > points else "."

@@ -1,0 +1,121 @@
+"""How a table is read: one object for `fit`, `predict` and `advise`, in Python and on the command line.
+
+This module imports nothing heavy, so that the command line can show its help at once.
+"""
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+MissingRule = Literal["auto", "drop", "impute"]
+# Columns that a message names.
+MOST_LISTED = 40
+# Words for separators that are hard to type in a shell.
+SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a table is read, and what its columns are.
+
+    A list of columns may be one word with commas, `a,b`, unless a column is called that.
+
+    Example:
+        >>> ReadingOptions(separator=";", decimal=",", exclude=("remark",)).given
+        ['separator', 'decimal', 'exclude']
+        >>> ReadingOptions(separator=",", decimal=",")
+        Traceback (most recent call last):
+        ValueError: decimal must be another character than separator, got ',' for both
+    """
+
+    separator: str | None = None
+    """Of text files: the character between columns, or tab; found from the first lines if it is not given."""
+    decimal: Literal[".", ","] | None = None
+    """Of text files: the decimal point or comma; found from the first lines if it is not given."""
+    encoding: str | None = None
+    """Of text files: such as utf-8, latin-1 or utf-16; found from the first lines if it is not given."""
+    categories: tuple[str, ...] = ()
+    """Columns of categories, even if they hold numbers."""
+    numeric: tuple[str, ...] = ()
+    """Columns of numbers; text in them counts as missing."""
+    exclude: tuple[str, ...] = ()
+    """Columns to leave out."""
+    id: str | None = None
+    """Column that identifies rows: not a feature, but carried into predictions."""
+    missing: MissingRule = "auto"
+    """Rows with missing values: drop them, or impute the median or the most frequent value and add indicators; auto
+    drops at most 5 % of the rows and imputes otherwise."""
+
+    def __post_init__(self) -> None:
+        for name in ("categories", "numeric", "exclude"):
+            words = getattr(self, name)
+            columns = (words,) if isinstance(words, str) else words
+            if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
+                raise ValueError(f"{name} must be names of columns, got {words!r}")
+            object.__setattr__(self, name, tuple(columns))
+        for name in ("separator", "encoding", "id"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
+        if self.separator is not None:
+            separator = SEPARATORS.get(self.separator, self.separator)
+            if len(separator) != 1 or separator in '"\n\r\0' or separator.isalnum():
+                raise ValueError(f"separator must be one character, such as ';' or tab, got {self.separator!r}")
+            object.__setattr__(self, "separator", separator)
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
+        if self.decimal is not None and self.decimal == self.separator:
+            raise ValueError(f"decimal must be another character than separator, got {self.decimal!r} for both")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+        if self.missing not in ("auto", "drop", "impute"):
+            raise ValueError(f"missing must be one of auto, drop, impute, got {self.missing!r}")
+
+    @property
+    def given(self) -> list[str]:
+        """The options that differ from their defaults."""
+        return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+
+    def refuse(self, names: tuple[str, ...], reason: str) -> None:
+        """Raise a ValueError if one of these options is given, because it does not apply."""
+        for name in names:
+            if name in self.given:
+                raise ValueError(f"{name} must be left out {reason}, got {getattr(self, name)!r}")
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        # Codecs between bytes, such as zip, are found as well, but decode to no text.
+        is_text = isinstance(codecs.lookup(encoding).name, str) and isinstance(b"".decode(encoding), str)
+    except (LookupError, ValueError, UnicodeError, TypeError):
+        is_text = False
+    if not is_text:
+        raise ValueError(f"encoding must be known to Python, such as utf-8, latin-1 or utf-16, got {encoding!r}")
+
+
+def listed(columns: Sequence[str]) -> str:
+    r"""The names of columns for a message: not too many, and each on one line.
+
+    Example:
+        >>> listed(["light", "a tab" + chr(9)])
+        "light, 'a tab\\t'"
+    """
+    names = [name if name.isprintable() else repr(name) for name in columns[:MOST_LISTED]]
+    return ", ".join(names) + (f" and {len(columns) - MOST_LISTED} more" if len(columns) > MOST_LISTED else "")
+
+
+def named_columns(words: tuple[str, ...], columns: list[str], argument: str) -> list[str]:
+    """The columns that the words of an option name.
+
+    Example:
+        >>> named_columns(("a,b", "c,d"), ["a", "b", "c,d"], "exclude")
+        ['a', 'b', 'c,d']
+    """
+    names = []
+    for word in words:
+        parts = [word] if word in columns else [part.strip() for part in word.split(",")]
+        for part in parts:
+            if part not in columns:
+                raise ValueError(f"{argument} must be one of the columns {listed(columns)}, got {part!r}")
+        names += parts
+    return list(dict.fromkeys(names))

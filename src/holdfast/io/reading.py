@@ -1,0 +1,290 @@
+"""Tables in files: one or several, of any of the known formats, read in chunks."""
+
+import atexit
+import contextlib
+import functools
+import glob
+import gzip
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import pandas as pd
+
+from holdfast.core.writing import STANDARD_STREAM
+from holdfast.io.arrow import arrow_chunks, arrow_columns
+from holdfast.io.dialect import SAMPLE_BYTES, TextDialect, find_dialect
+from holdfast.io.options import ReadingOptions
+
+CHUNK_ROWS = 100_000
+# Suffix -> the separator that it suggests.
+TEXT_SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".feather")
+_SPECIAL = set("*?[")
+# What the first bytes of a stream say about its format; text otherwise.
+_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
+
+TableData = str | Path | Sequence[str | Path]
+"""The files of a table: a path, a pattern such as `data/*.csv`, "-" for standard input, or several of them."""
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """One file of a table.
+
+    Attributes:
+        path: where it is.
+        name: what it is called in messages.
+        suffix: one of `SUFFIXES`.
+        columns: its columns, in order.
+        unusable: columns that hold no single values -> what they hold instead.
+        dialect: of a text file.
+    """
+
+    path: Path
+    name: str
+    suffix: str
+    columns: tuple[str, ...]
+    unusable: dict[str, str]
+    dialect: TextDialect | None = None
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A table in files that have been looked at, ready to be read in chunks.
+
+    Attributes:
+        sources: the files.
+        decimal: the decimal sign of numbers that are written as text.
+        notes: how text files were read, if in an unusual way.
+
+    Example:
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> for number in (1, 2):
+        ...     pd.DataFrame({"light": range(3)}).to_csv(folder / f"{number}.csv", index=False)
+        >>> files = open_table(folder / "*.csv")
+        >>> files.columns, [len(chunk) for chunk in files.chunks(rows=2)]
+        (['light'], [2, 1, 2, 1])
+    """
+
+    sources: tuple[TableSource, ...]
+    decimal: Literal[".", ","]
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What the table is called in messages."""
+        more = len(self.sources) - 1
+        return self.sources[0].name + (f" and {more} more" if more else "")
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in the order of the first file."""
+        return list(self.sources[0].columns)
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """Columns that hold no single values -> what they hold instead."""
+        return {name: what for source in self.sources for name, what in source.unusable.items()}
+
+    def chunks(
+        self, rows: int = CHUNK_ROWS, text: Collection[str] = (), columns: Collection[str] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """The rows in chunks of bounded size.
+
+        Args:
+            rows: at most that many in a chunk.
+            text: columns to be read as text. The type of the others is found chunk by chunk: a column of a text file
+                with digits in one chunk and letters in the next has a different type in each.
+            columns: to be read; None: all that hold single values.
+        """
+        unusable = self.unusable
+        wanted = [name for name in self.columns if name not in unusable and (columns is None or name in columns)]
+        if not wanted:
+            return
+        for source in self.sources:
+            if source.dialect is None:
+                chunks = arrow_chunks(source.path, rows, text, wanted)
+            else:
+                chunks = _text_chunks(source, source.dialect, rows, text, wanted, self.decimal)
+            while True:
+                with _own_words(source.name):
+                    chunk = next(chunks, None)
+                if chunk is None:
+                    break
+                yield chunk
+
+
+def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
+    r"""Look at the files of a table: formats, headers, and how text files are written.
+
+    Args:
+        data: a path, a pattern such as `data/*.csv`, "-" for standard input, or several of them; their columns agree.
+        options: how text files are written, if that is known.
+
+    Example:
+        >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
+        >>> _ = path.write_text("light;light\n1;2\n")
+        >>> open_table(path)
+        Traceback (most recent call last):
+        ValueError: columns must have different names, got 'light' more than once in plants.csv
+    """
+    options = options or ReadingOptions()
+    sources = tuple(_open(path, options) for path in _expand(data))
+    first = sources[0]
+    for other in sources[1:]:
+        lacking = [name for name in first.columns if name not in other.columns]
+        added = [name for name in other.columns if name not in first.columns]
+        if lacking or added:
+            parts = [f"lacks {', '.join(map(repr, lacking))}"] if lacking else []
+            parts += [f"adds {', '.join(map(repr, added))}"] if added else []
+            raise ValueError(
+                f"columns must be the same in all files, got {other.name}, which {' and '.join(parts)} compared with "
+                f"{first.name}"
+            )
+    dialects = {source.name: source.dialect for source in sources if source.dialect is not None}
+    if not dialects:
+        formats = ", ".join(sorted({source.suffix for source in sources}))
+        options.refuse(("separator", "decimal", "encoding"), f"for {formats}, which says itself how it is written")
+    signs = {dialect.decimal for dialect in dialects.values()} - {None}
+    if len(signs) > 1:
+        raise ValueError(
+            f"decimal must be the same in all files, got decimal points and decimal commas in {', '.join(dialects)}"
+        )
+    notes = tuple(note for dialect in dialects.values() for note in dialect.notes)
+    return TableFiles(sources, "," if signs == {","} else ".", notes)
+
+
+def _expand(data: TableData) -> list[Path]:
+    """The paths behind paths and patterns."""
+    words = [data] if isinstance(data, str | Path) else list(data)
+    if not words:
+        raise ValueError("data must name at least one file, got none")
+    paths: list[Path] = []
+    for word in map(str, words):
+        if _SPECIAL.isdisjoint(word) or Path(word).exists():
+            paths.append(Path(word))
+            continue
+        found = [Path(path) for path in sorted(glob.glob(word, recursive=True)) if Path(path).is_file()]
+        if not found:
+            raise ValueError(f"data must match at least one file, got the pattern {word!r}, which matches none")
+        paths += found
+    twice = [str(path) for path, count in Counter(paths).items() if count > 1]
+    if twice:
+        raise ValueError(f"data must name each file once, got {twice[0]!r} more than once")
+    return paths
+
+
+def suffix_of(path: Path) -> str:
+    """The longest known suffix of a name, in lower case.
+
+    Example:
+        >>> suffix_of(Path("PLANTS.CSV.GZ"))
+        '.csv.gz'
+    """
+    found = [suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)]
+    if not found:
+        raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {path.name!r}")
+    return max(found, key=len)
+
+
+def _open(path: Path, options: ReadingOptions) -> TableSource:
+    if path == STANDARD_STREAM:
+        path, name = _spool(sys.stdin), "standard input"
+        suffix = path.name.removeprefix(path.name.split(".")[0])
+    else:
+        name, suffix = path.name, suffix_of(path)
+        if not path.exists():
+            raise ValueError(f"data must be an existing file, got {str(path)!r}")
+        if not path.is_file():
+            raise ValueError(f"data must be a file, got {str(path)!r}, which is none")
+    if suffix not in TEXT_SUFFIXES:
+        with _own_words(name):
+            names, unusable = arrow_columns(path)
+        return TableSource(path, name, suffix, _check_names(names, name), unusable)
+    with _own_words(name), gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
+        sample = file.read(SAMPLE_BYTES)
+    dialect = find_dialect(sample, name, options, TEXT_SUFFIXES[suffix])
+    named = (header.strip() or f"column {number}" for number, header in enumerate(dialect.header, 1))
+    return TableSource(path, name, suffix, _check_names(list(named), name), {}, dialect)
+
+
+@functools.cache
+def _spool(standard_input: TextIO) -> Path:
+    """Standard input in a temporary file, because a table is read more than once."""
+    stream = standard_input.buffer
+    content = stream.read(8)
+    suffix = next((suffix for begin, suffix in _BEGINNINGS.items() if content.startswith(begin)), ".csv")
+    with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=suffix, delete=False) as file:
+        path = Path(file.name)
+        atexit.register(path.unlink, missing_ok=True)
+        while content:
+            file.write(content)
+            content = stream.read(1 << 20)
+    return path
+
+
+def _check_names(names: Sequence[str], file: str) -> tuple[str, ...]:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"columns must have different names, got {', '.join(map(repr, twice[:5]))} more than once in {file}"
+        )
+    if not names:
+        raise ValueError(f"{file} cannot be read as a table: it has no columns")
+    return tuple(names)
+
+
+@contextlib.contextmanager
+def _own_words(name: str) -> Iterator[None]:
+    """Errors of the packages that read files, as one sentence with the name of the file."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would cut rows that are too long
+            yield
+    except pd.errors.ParserWarning as error:
+        raise ValueError(f"{name} cannot be read as a table: it has rows with more values than columns") from error
+    except UnicodeError as error:
+        raise ValueError(
+            f"{name} cannot be read as a table: bytes do not fit its encoding ({_one_line(error)}); --encoding names "
+            "another, such as latin-1"
+        ) from error
+    except Exception as error:  # whatever pandas, pyarrow and gzip raise about a file, it cannot be read
+        raise ValueError(f"{name} cannot be read as a table: {_one_line(error)}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _text_chunks(
+    source: TableSource,
+    dialect: TextDialect,
+    rows: int,
+    text: Collection[str],
+    columns: Sequence[str],
+    decimal: str,
+) -> Iterator[pd.DataFrame]:
+    reader: Any = pd.read_csv(
+        source.path,
+        sep=dialect.separator,
+        decimal=decimal,
+        encoding=dialect.encoding,
+        compression="gzip" if source.suffix.endswith(".gz") else None,
+        header=0,
+        names=list(source.columns),
+        index_col=False,
+        # All columns are read, because pandas would not notice rows that are too long otherwise.
+        dtype={name: str for name in source.columns if name in text or name not in columns},
+        skipinitialspace=dialect.separator != " ",
+        chunksize=rows,
+        low_memory=False,  # otherwise pandas would find different types for parts of a chunk
+    )
+    with reader:
+        for chunk in reader:
+            yield chunk[list(columns)]

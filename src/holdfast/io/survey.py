@@ -1,0 +1,305 @@
+"""What the columns of a table are: features, target, environments, or nothing that can be used."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.io.columns import Column, check_features, encode, features_of, groups_of
+from holdfast.io.labels import EnvironmentRule, parse_environment
+from holdfast.io.options import ReadingOptions, listed, named_columns
+from holdfast.io.reading import CHUNK_ROWS, TableFiles
+from holdfast.io.scan import MOST_COUNTED, ColumnScan, scan
+from holdfast.io.values import as_numbers, as_text
+
+# A column of text with more different values is an identifier, not a category, unless the user says that it is one.
+MOST_CATEGORIES = 50
+# In fewer rows, whole numbers may rise from row to row by chance or by design.
+FEWEST_NUMBERED = 20
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A table whose columns are understood.
+
+    Attributes:
+        table: the files.
+        target: name of the column to predict.
+        environment: how rows get their environments; None: there is one.
+        columns: the features.
+        target_values: different values of the target, at most three of them.
+        target_numeric: whether the target holds numbers.
+        rows: in the files.
+        notes: what was done about columns, in sentences.
+        missing: column -> rows without a usable value, for the columns in use that have such rows.
+        text: columns to be read as text, in every chunk.
+        options: how the table is read.
+        chunk_rows: rows in a chunk.
+    """
+
+    table: TableFiles
+    target: str
+    environment: EnvironmentRule | None
+    columns: tuple[Column, ...]
+    target_values: tuple
+    target_numeric: bool
+    rows: int
+    notes: tuple[str, ...]
+    missing: dict[str, int]
+    text: frozenset[str]
+    options: ReadingOptions
+    chunk_rows: int = CHUNK_ROWS
+
+    @property
+    def used(self) -> list[str]:
+        """Names of the columns that a fit reads."""
+        environments = [] if self.environment is None else self.environment.names
+        return [self.target, *environments, *(column.name for column in self.columns)]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return features_of(self.columns)
+
+    @property
+    def groups(self) -> list[str]:
+        """For each feature, the column that it comes from."""
+        return groups_of(self.columns)
+
+    def labelled(self) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
+        """(chunk, target, environments) of the rows that have a target and an environment, chunk by chunk."""
+        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used):
+            values = chunk[self.target]
+            if self.target_numeric:
+                values = pd.Series(as_numbers(values, self.table.decimal), chunk.index)
+            else:
+                values = as_text(values)
+            labels = None if self.environment is None else self.environment.labels(chunk, self.table.decimal)
+            known = values.notna() if labels is None else values.notna() & labels.notna()
+            yield chunk[known], values[known], None if labels is None else labels[known]
+
+    def complete(self) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
+        """(features, target, environments) of the rows without missing values, chunk by chunk."""
+        for chunk, values, labels in self.labelled():
+            features = encode(chunk, self.columns, self.table.decimal)
+            whole = ~np.isnan(features.to_numpy()).any(axis=1)
+            if whole.any():
+                yield features[whole], values[whole], None if labels is None else labels[whole]
+
+
+def survey(
+    table: TableFiles,
+    target: str,
+    environment: str | None = None,
+    options: ReadingOptions | None = None,
+    *,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Survey:
+    r"""Look through a table and decide what its columns are: one pass, and a second if chunks disagree.
+
+    Args:
+        table: the files.
+        target: name of the column to predict.
+        environment: what the environments are, see `environment_labels`; None: there is one.
+        options: which columns are what.
+        chunk_rows: rows in a chunk.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.io.reading import open_table
+        >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
+        >>> _ = path.write_text("light,soil,place,yield\n1,clay,hill,2\n2,sand,shore,3\n3,clay,hill,4\n")
+        >>> survey(open_table(path), "yield", "place").features
+        ['light', 'soil=sand']
+    """
+    options = options or ReadingOptions()
+    roles = _roles(table, target, environment, options)
+    scanned = [name for name in table.columns if name not in roles.ignored]
+    rows, found = scan(table, scanned, roles.text, chunk_rows)
+    if rows == 0:
+        raise ValueError(f"data must have at least one row, got {table.name} with none")
+    # Categories that look like numbers in some chunk are read again as text: there, 01 is not 1.
+    again = {name for name in scanned if name not in roles.numeric and found[name].kind == "category"}
+    if any(found[name].by_type for name in again):
+        roles = replace(roles, text=roles.text | again)
+        rows, found = scan(table, scanned, roles.text, chunk_rows)
+    numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
+    columns, notes, missing = [], list(table.notes), {}
+    for name in scanned:
+        if name == target or name in roles.environments:
+            absent = found[name].missing
+            if name == target and numeric:
+                absent = found[name].rows - found[name].numbers + found[name].infinite
+        else:
+            column, said = _column(name, found[name], roles, rows)
+            notes += said
+            if column is None:
+                continue
+            columns.append(column)
+            absent = _unusable(found[name], column)
+        if absent:
+            missing[name] = absent
+    if numeric:
+        notes += _about_target(target, found[target])
+    if not columns:
+        reasons = " ".join(notes)
+        raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())
+    check_features(columns, table.name)
+    if environment is None:
+        notes.append(_without_environment(columns))
+    return Survey(
+        table,
+        target,
+        roles.rule,
+        tuple(columns),
+        tuple(sorted(found[target].seen_numbers if numeric else found[target].seen_texts)[:3]),
+        numeric,
+        rows,
+        tuple(notes),
+        missing,
+        roles.text,
+        options,
+        chunk_rows,
+    )
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """Which columns the user has named, and for what."""
+
+    rule: EnvironmentRule | None
+    environments: frozenset[str]
+    categories: frozenset[str]
+    numeric: frozenset[str]
+    ignored: frozenset[str]
+    text: frozenset[str]
+
+
+def _roles(table: TableFiles, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
+    names = table.columns
+    for argument, name in (("target", target), ("id", options.id)):
+        if name is not None and name not in names:
+            raise ValueError(f"{argument} must be one of the columns {listed(names)}, got {name!r}")
+    named = {
+        argument: frozenset(named_columns(getattr(options, argument), names, argument))
+        for argument in ("categories", "numeric", "exclude")
+    }
+    rule = None if environment is None else EnvironmentRule(parse_environment(environment, names))
+    environments = frozenset() if rule is None else frozenset(rule.names)
+    if target in environments:
+        raise ValueError(f"environment must be another column than target, got {target!r} for both")
+    if target == options.id:
+        raise ValueError(f"id must be another column than target, got {target!r} for both")
+    if target in named["exclude"]:
+        raise ValueError(f"exclude must not name the target, got {target!r}")
+    for one, other in (("categories", "numeric"), ("categories", "exclude"), ("numeric", "exclude")):
+        for name in sorted(named[one] & named[other]):
+            raise ValueError(f"{one} and {other} must name different columns, got {name!r} in both")
+    ignored = named["exclude"] - environments
+    if options.id is not None and options.id not in environments:
+        ignored |= {options.id}
+    for name, what in table.unusable.items():
+        if name not in ignored:
+            raise ValueError(
+                f"columns must hold one value in each row, got {name!r} of {table.name}, which holds {what}; --exclude "
+                "leaves it out"
+            )
+    plain = frozenset() if rule is None else frozenset(column.name for column in rule.columns if column.plain)
+    return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
+
+
+def _column(name: str, found: ColumnScan, roles: _Roles, rows: int) -> tuple[Column | None, list[str]]:
+    """The column as a feature, or None, and notes about it."""
+    kind = found.kind
+    if name in roles.numeric:
+        if found.numbers - found.infinite <= 0:
+            raise ValueError(f"numeric must name columns of numbers, got {name!r}, which holds none")
+        kind = "number"
+    elif name in roles.categories and kind != "empty":
+        kind = "category"
+    if kind == "empty":
+        return None, [f"{name} is empty and was left out."]
+    if kind == "category":
+        return _category(name, found, named=name in roles.categories)
+    notes = []
+    if kind == "date":
+        notes.append(f"{name} holds dates and counts in days; --exclude {name} leaves it out.")
+        stray = found.present - found.dates
+    else:
+        if found.last is not None and rows >= FEWEST_NUMBERED and name not in roles.numeric:
+            return None, [
+                f"{name} rises from row to row in whole numbers and was left out as a row number; --numeric {name} "
+                "makes it count."
+            ]
+        stray = found.present - found.numbers
+        if found.thousands is not None:
+            notes.append(f"{name} was read with thousands separators, as in {found.thousands}.")
+        if found.infinite:
+            notes.append(f"{name} has {found.infinite} infinite values, which count as missing.")
+    if stray:
+        notes.append(
+            f"{name} has text such as {found.stray[kind]!r} in {stray} of {rows} rows, which counts as missing."
+        )
+    return Column(name, "date" if kind == "date" else "number"), notes
+
+
+def _category(name: str, found: ColumnScan, *, named: bool) -> tuple[Column | None, list[str]]:
+    mixed = 0 < found.numbers < found.present
+    hint = f"; --numeric {name} reads its text as missing values" if mixed else ""
+    mixture = ", text as well as numbers," if mixed else ""
+    if found.values is None or (len(found.values) > MOST_CATEGORIES and not named):
+        count = f"more than {MOST_COUNTED}" if found.values is None else str(len(found.values))
+        if named:
+            raise ValueError(f"categories must name columns with at most {MOST_COUNTED} different values, got {name!r}")
+        also = hint or f"; --categories {name} makes it count" if found.values is not None else hint
+        return None, [f"{name} has {count} different values{mixture} and was left out as an identifier{also}."]
+    if len(found.values) == 1:
+        return None, [f"{name} is {next(iter(found.values))!r} in every row and was left out."]
+    # Compared with the most frequent value; sorted otherwise, so that the order of rows does not matter.
+    ordered = sorted(found.values, key=lambda value: (-found.values[value], value))  # type: ignore[index]
+    notes = [f"{name} holds text as well as numbers, and all its values were taken as categories{hint}."]
+    return Column(name, "category", (ordered[0], *sorted(ordered[1:]))), notes if mixed and not named else []
+
+
+def _unusable(found: ColumnScan, column: Column) -> int:
+    """Rows of a column whose cells give no feature."""
+    usable = {
+        "number": found.numbers - found.infinite,
+        "date": found.dates,
+        "category": found.present,
+    }[column.kind]
+    return found.rows - usable
+
+
+def _about_target(target: str, found: ColumnScan) -> list[str]:
+    stray = found.present - found.numbers
+    if stray == 0:
+        return []
+    text = found.stray["number"]
+    return [f"{target} has text such as {text!r} in {stray} of {found.rows} rows, which counts as missing."]
+
+
+def _without_environment(columns: Collection[Column]) -> str:
+    """What can and cannot be said about a table without environments."""
+    candidates = [column.name for column in columns if column.kind in ("category", "date")][:5]
+    ways = f", such as {' or '.join(candidates)}" if candidates else ""
+    return (
+        "No environment was named: a fit to all rows can be said to predict well on rows like these, but not which "
+        "effects hold elsewhere. --environment takes a column that says where or when a row was recorded"
+        f"{ways}, bins of a number (age:bins=4) or periods of a date (date:year)."
+    )
+
+
+def class_labels(values: pd.Series) -> Any:
+    """Classes as labels: whole numbers as integers, so that 0 and 1 are not called 0.0 and 1.0.
+
+    Example:
+        >>> class_labels(pd.Series([0.0, 1.0])).tolist(), class_labels(pd.Series(["no", "yes"])).tolist()
+        ([0, 1], ['no', 'yes'])
+    """
+    if pd.api.types.is_float_dtype(values) and (values == values.round()).all() and (values.abs() < 2**53).all():
+        return values.astype(int)
+    return values

@@ -1,0 +1,99 @@
+"""Files appear whole or not at all."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.core.writing import check_output, check_output_folder, replacing, write_text
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "numbers.txt"
+    write_text(path, "old")
+
+    def fail():
+        with replacing(path) as unfinished:
+            unfinished.write_text("half of the n")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from holdfast.core.writing import replacing
+with replacing(Path(sys.argv[1])) as unfinished:
+    unfinished.write_text("half of the n")
+    print("written", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_kill_leaves_the_old_file(tmp_path):
+    path = tmp_path / "numbers.txt"
+    write_text(path, "old")
+    with subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "written\n"
+        process.send_signal(signal.SIGKILL)
+    assert path.read_text() == "old"
+
+
+def test_folders_are_replaced(tmp_path):
+    path = tmp_path / "runs.zarr"
+    for content in ("old", "new"):
+        with replacing(path) as unfinished:
+            unfinished.mkdir()
+            (unfinished / content).touch()
+    assert [each.name for each in path.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_links_and_permissions_stay(tmp_path):
+    path, link = tmp_path / "numbers.txt", tmp_path / "link.txt"
+    write_text(path, "old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_devices_are_written_to_directly():
+    before = os.stat(os.devnull).st_rdev
+    write_text(os.devnull, "nothing")
+    assert os.stat(os.devnull).st_rdev == before
+
+
+def test_new_files_have_the_usual_permissions(tmp_path):
+    (tmp_path / "usual.txt").touch()
+    write_text(tmp_path / "ours.txt", "ours")
+    assert (tmp_path / "ours.txt").stat().st_mode == (tmp_path / "usual.txt").stat().st_mode
+
+
+def test_paths_that_cannot_be_written_are_refused_before_the_work(tmp_path):
+    (tmp_path / "model.json").touch()
+    (tmp_path / "folder.json").mkdir()
+    for name, words in {
+        "model.txt": "out must end in .json or .csv",
+        "nowhere/model.json": "out must lie in a folder that exists",
+        "model.json": "out must not exist yet \\(set overwrite to replace it\\)",
+        "folder.json": "out must not exist yet \\(choose another name\\)",
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            check_output(tmp_path / name, [".json", ".csv"])
+    check_output(tmp_path / "model.json", [".json"], overwrite=True)
+    check_output(tmp_path / "MODEL.JSON", [".json"])
+    check_output_folder(tmp_path / "new" / "figures")
+    with pytest.raises(ValueError, match="plots must be a folder, got the file"):
+        check_output_folder(tmp_path / "model.json", argument="plots")
+    with pytest.raises(ValueError, match="out must lie in a folder that can be written to"):
+        check_output_folder(tmp_path / "model.json" / "figures")

@@ -22,6 +22,8 @@ from .estimators.classifier import HeteroClassifier as HeteroClassifier
 from .estimators.matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .estimators.matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
 from .estimators.regressor import HeteroRegressor as HeteroRegressor
+from .estimators.selector import HeteroSelector as HeteroSelector
+from .estimators.spline import HeteroSplineRegressor as HeteroSplineRegressor
 from .sensing.settings import Settings as Settings
 from .sensing.simulation import simulate as simulate
 from .sensing.trajectory import Trajectory as Trajectory

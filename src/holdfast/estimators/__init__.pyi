@@ -1,5 +1,6 @@
 from .classifier import HeteroClassifier as HeteroClassifier
 from .contract import EnvironmentEstimator as EnvironmentEstimator
+from .expansion import EffectExpansion as EffectExpansion
 from .files import FittedTable as FittedTable
 from .files import fit_table as fit_table
 from .files import predict_table as predict_table
@@ -9,3 +10,6 @@ from .held_out import held_out_errors as held_out_errors
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
 from .regressor import HeteroRegressor as HeteroRegressor
+from .screening import diagnose_curvature as diagnose_curvature
+from .selector import HeteroSelector as HeteroSelector
+from .spline import HeteroSplineRegressor as HeteroSplineRegressor

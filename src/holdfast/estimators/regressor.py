@@ -10,6 +10,7 @@ from holdfast.estimators.contract import LinearRegressor, check_settings, weight
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.linear import SimulatedDynamics, TableDescription, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
+from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
@@ -40,8 +41,11 @@ class HeteroRegressor(SimulatedDynamics, LinearRegressor):
     Args:
         pooling: a: "auto", chosen from the data; 0, only the invariant features; 1, least squares on all features; or
             anything between.
-        search: "exponents", or "dynamics" to start from the features that runs of SGD leave alive.
-        groups: one label for each feature; features of one label are selected and tested together. None: one by one.
+        search: "exponents"; "elimination", which also tries to leave out one feature after the other, testing what is
+            left, and finds more where levels differ, in a longer time; or "dynamics" to start from the features that
+            runs of SGD leave alive.
+        groups: one label for each feature; features of one label are selected and tested together. An interaction has
+            the pair of labels that it needs: ("a", "b") counts where a and b are selected. None: one by one.
         significance: level of the tests whether an effect varies. Smaller values select more features.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
             With 0, the default, any variation beyond sampling error counts; with many rows, every real effect varies
@@ -124,7 +128,12 @@ class HeteroRegressor(SimulatedDynamics, LinearRegressor):
         seed = check_settings(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
-        return self._fit_moments(collect_moments(x, y, grouping, None if sample_weight is None else weights), seed)
+        self._fit_moments(collect_moments(x, y, grouping, None if sample_weight is None else weights), seed)
+        washed = self.stability_["varies"].to_numpy() & ~self.invariant_
+        if washed.any() and self.coordinates_ == "features":
+            bent = diagnose_curvature(x, y, grouping.codes, columns=np.flatnonzero(washed).tolist())
+            self.advice_ += bent.advice(self.stability_.index.tolist())
+        return self
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.

@@ -13,7 +13,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-EXAMPLES = ["first_tour.py", "will_it_wash_out.py", pytest.param("tabular.py", marks=pytest.mark.slow)]
+EXAMPLES = [
+    "first_tour.py",
+    "will_it_wash_out.py",
+    pytest.param("tabular.py", marks=pytest.mark.slow),
+    pytest.param("selection.py", marks=pytest.mark.slow),
+]
 
 
 @pytest.fixture(autouse=True)

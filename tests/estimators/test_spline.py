@@ -30,7 +30,7 @@ def test_an_indicator_has_no_curve():
 
 
 def test_terms_cannot_be_chosen_without_a_response():
-    with pytest.raises(ValueError, match="y must hold one number for each row where effects"):
+    with pytest.raises(ValueError, match="'auto' requires y to be passed"):
         EffectExpansion().fit(np.eye(4))
 
 

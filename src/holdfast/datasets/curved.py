@@ -9,7 +9,6 @@ from holdfast.datasets.splits import Split
 ROWS = 500  # of each environment
 ENVIRONMENTS = 4
 
-# shape -> the mean of the response, given its two causes
 CURVED_SHAPES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "line": lambda a, b: a - b,
     "square": lambda a, b: a**2 + b,
@@ -17,6 +16,7 @@ CURVED_SHAPES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "product": lambda a, b: a * b,
     "product and square": lambda a, b: a * b + b**2 / 2,
 }
+"""Name of a shape -> the mean of the response, given its two causes."""
 
 
 def curved_table(shape: str, seed: int, *, rows: int = ROWS, environments: int = ENVIRONMENTS) -> Split:

@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from holdfast.estimators.contract import check_settings
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.scaling import standard_units
-from holdfast.estimators.screening import MOST_INTERACTING, needed_terms, squared_errors
+from holdfast.estimators.screening import MOST_INTERACTING, LineErrors, needed_terms, sampled_rows, squared_errors
 
 # The outer knots; effects go on as straight lines beyond them, where rows are too few to say how they bend.
 OUTER_QUANTILES = 0.02, 0.98
+# Terms are looked for in at most so many rows: what that many do not reveal bends too little to matter.
+SCREENED_ROWS = 20_000
 # A column with fewer different knots than this, such as an indicator, has no curve.
 FEWEST_KNOTS = 4
 
@@ -80,7 +82,7 @@ class EffectExpansion(TransformerMixin, BaseEstimator):
             errors = squared_errors(x, y, group_rows(environments, len(x)).rows())
         return self.fit_errors(x, errors)
 
-    def fit_errors(self, x: np.ndarray, errors: Any) -> "EffectExpansion":
+    def fit_errors(self, x: np.ndarray, errors: LineErrors | None) -> "EffectExpansion":
         """As `fit`, for any loss.
 
         Args:
@@ -89,18 +91,21 @@ class EffectExpansion(TransformerMixin, BaseEstimator):
         """
         self.n_features_in_ = x.shape[1]
         self._scaling = standard_units(x)
-        self._splines = [self._spline(column) for column in x.T]
         columns = range(x.shape[1])
-        can_bend = [number for number in columns if self._splines[number] is not None]
+        splines = {number: self._spline(x[:, number]) for number in columns}
+        self._splines = {number: spline for number, spline in splines.items() if spline is not None}
+        can_bend = list(self._splines)
         pairs = list(combinations(columns, 2)) if self._may_interact(x.shape[1]) else []
         if "auto" not in (self.effects, self.interactions):
             chosen = set(range(len(can_bend) + len(pairs)))
         elif errors is None:
-            raise ValueError("y must hold one number for each row where effects or interactions are 'auto', got None")
+            # scikit-learn's own checks ask for these words
+            raise ValueError("effects or interactions 'auto' requires y to be passed, but the target y is None")
         else:
-            curves = [self._curve(number, x) for number in can_bend]
-            products = list(self._products(pairs, x).T[:, :, None])
-            chosen = set(needed_terms([*curves, *products], errors, self.significance))
+            sample = sampled_rows(len(x), SCREENED_ROWS)
+            curves = [self._curve(number, x[sample]) for number in can_bend]
+            products = list(self._products(pairs, x[sample]).T[:, :, None])
+            chosen = set(needed_terms([*curves, *products], errors.at(sample), self.significance))
         bent = [number for position, number in enumerate(can_bend) if position in chosen]
         joined = [pair for position, pair in enumerate(pairs, len(can_bend)) if position in chosen]
         fixed = {"linear": [], "smooth": can_bend, "auto": bent}

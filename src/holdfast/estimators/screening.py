@@ -47,6 +47,25 @@ class LineErrors(NamedTuple):
     scale: np.ndarray
     rows: Sequence[np.ndarray]
 
+    def at(self, positions: np.ndarray) -> "LineErrors":
+        """Those of some rows, in increasing order."""
+        new = np.full(len(self.errors), -1)
+        new[positions] = np.arange(len(positions))
+        rows = [new[own][new[own] >= 0] for own in self.rows]
+        return LineErrors(self.lines[positions], self.errors[positions], self.scale[positions], rows)
+
+
+def sampled_rows(count: int, most: int) -> np.ndarray:
+    """The positions of all rows, or of so many drawn at random with a fixed seed, in increasing order.
+
+    Example:
+        >>> sampled_rows(3, 5).tolist(), len(sampled_rows(100, 5))
+        ([0, 1, 2], 5)
+    """
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
+
 
 def squared_errors(x: np.ndarray, y: np.ndarray, rows: Sequence[np.ndarray]) -> LineErrors:
     """The errors of least squares in each environment, each in units of their standard deviation there.
@@ -136,19 +155,19 @@ def needed_terms(terms: Sequence[np.ndarray], found: LineErrors, significance: f
     level = significance / len(terms)
     while len(chosen) < len(terms) and square > 0:
         tests = [
-            (1.0, 0.0) if number in chosen else _gain(gram[own, own], cross[own], full[own], square, count)
-            for number, own in enumerate(blocks)
+            (1.0, 0.0) if number in chosen else _gain(gram[block, block], cross[block], full[block], square, count)
+            for number, block in enumerate(blocks)
         ]
         best = min(range(len(terms)), key=lambda number: (tests[number][0], -tests[number][1]))
         if tests[best][0] >= level:
             break
         chosen.append(best)
-        own = blocks[best]
         # all that this term explains is taken out of the others and out of the errors
-        inverse = np.linalg.pinv(gram[own, own], rcond=NEGLIGIBLE, hermitian=True)
-        square -= float(cross[own] @ inverse @ cross[own])
-        cross = cross - gram[:, own] @ inverse @ cross[own]
-        gram = gram - gram[:, own] @ inverse @ gram[own]
+        block = blocks[best]
+        inverse = np.linalg.pinv(gram[block, block], rcond=NEGLIGIBLE, hermitian=True)
+        square -= float(cross[block] @ inverse @ cross[block])
+        cross = cross - gram[:, block] @ inverse @ cross[block]
+        gram = gram - gram[:, block] @ inverse @ gram[block]
     return chosen
 
 
@@ -201,12 +220,8 @@ def diagnose_curvature(X: Any, y: Any, environments: Any = None, *, columns: Seq
     """
     x, y = np.asarray(X, float), np.asarray(y, float)
     grouping = group_rows(environments, len(x))
-    if len(x) > QUICK_ROWS:
-        # with a fixed seed, since rows may come in any periodic order
-        sample = np.sort(np.random.default_rng(0).choice(len(x), QUICK_ROWS, replace=False))
-        mask = np.zeros(len(x), bool)
-        mask[sample] = True
-        x, y, grouping = x[sample], y[sample], grouping.where(mask)
+    sample = sampled_rows(len(x), QUICK_ROWS)
+    x, y, grouping = x[sample], y[sample], group_rows(grouping.codes[sample], len(sample))
     z = np.clip(standard_units(x).apply(x), -QUICK_RANGE, QUICK_RANGE)
     looked_at = list(range(x.shape[1])) if columns is None else list(columns)
     pairs = list(combinations(looked_at, 2)) if len(looked_at) <= MOST_INTERACTING else []

@@ -14,7 +14,7 @@ from holdfast.estimators.contract import check_settings, two_classes
 from holdfast.estimators.expansion import EffectExpansion
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.estimators.screening import logistic_errors, squared_errors
+from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
 
 
 class ExpandedFit(NamedTuple):
@@ -91,9 +91,14 @@ def fit_expanded(
 def _shapes(expansion: EffectExpansion, names: Sequence[str]) -> list[str]:
     terms = [f"a curve of {name}" for name, curved in zip(names, expansion.curved_, strict=True) if curved]
     terms += [f"the product {names[first]} * {names[second]}" for first, second in expansion.interacting_]
-    if not terms:
-        return ["Straight lines describe each environment: no curve and no interaction is needed."]
-    return [f"The model has {listed(terms, np.ones(len(terms), bool))} besides straight lines."]
+    sentences = []
+    if terms:
+        sentences.append(f"The model has {listed(terms, np.ones(len(terms), bool))} besides straight lines.")
+    elif "auto" in (expansion.effects, expansion.interactions):
+        sentences.append("Straight lines describe each environment: no curve and no interaction was found.")
+    if expansion.interactions == "auto" and len(names) > MOST_INTERACTING:
+        sentences.append(f"Interactions were not looked for, since there are more than {MOST_INTERACTING} columns.")
+    return sentences
 
 
 def _straight_lines(varied: np.ndarray, invariant: np.ndarray, names: Sequence[str]) -> list[str]:

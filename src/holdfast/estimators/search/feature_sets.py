@@ -61,7 +61,7 @@ class Groups:
         """(features,): whether all groups that a feature needs are among the members, (groups,)."""
         return members[self.codes] if self.second is self.codes else members[self.codes] & members[self.second]
 
-    def owned(self, members: np.ndarray, number: int) -> np.ndarray:
+    def owned(self, members: np.ndarray, number: int | np.integer) -> np.ndarray:
         """The features that the members would lose without one of them, or gain with one more."""
         if self.second is self.codes:
             return self.columns[number]
@@ -134,15 +134,18 @@ class FeatureSetSearch:
                 members = self._without_the_most_variable(members, here)
 
     def eliminated(self) -> Iterator[np.ndarray]:
-        """(groups,), masks: all groups, then one fewer at a time, the one without which effects are most nearly equal.
+        """(groups,), masks of fewer and fewer groups, without those whose absence makes effects most nearly equal.
 
         The gradient of a single feature also varies when another one is to blame, in particular where levels differ;
         the joint test of what is left does not mistake them. It costs a fit for every group that might go.
         """
         members = np.ones(self.groups.count, bool)
         while members.sum() > 1:
-            smaller = [members & ~one for one in np.eye(len(members), dtype=bool)[members]]
-            members = min(smaller, key=lambda left: _normal_score(self._pooled_fit(left)[1]))
+            chosen = np.flatnonzero(members)
+            smaller = [members & ~one for one in np.eye(len(members), dtype=bool)[chosen]]
+            scores = np.array([_normal_score(self._pooled_fit(left)[1]) for left in smaller])
+            members = members.copy()
+            members[chosen[_lowest(scores)]] = False
             yield members
 
     def best(self) -> StableSet:

@@ -20,6 +20,8 @@ NAMES = {
     "HeteroMatrixSensing",
     "HeteroQuadraticRegressor",
     "HeteroRegressor",
+    "HeteroSelector",
+    "HeteroSplineRegressor",
     "Settings",
     "Trajectory",
     "advise",

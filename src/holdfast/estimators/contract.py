@@ -160,7 +160,10 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "'auto', True or False",
         lambda value: value == "auto" if isinstance(value, str) else isinstance(value, bool | np.bool_),
     ),
-    "knots": ("a whole number of at least 4", lambda value: isinstance(value, int | np.integer) and int(value) >= 4),
+    "knots": (
+        "'auto' or a whole number of at least 4",
+        lambda value: value == "auto" if isinstance(value, str) else isinstance(value, int | np.integer) and value >= 4,
+    ),
     "significance": ("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1),
     "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),
     "orders": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),

@@ -15,8 +15,12 @@ from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.screening import MOST_INTERACTING, LineErrors, needed_terms, sampled_rows, squared_errors
 
-# The outer knots; effects go on as straight lines beyond them, where rows are too few to say how they bend.
-OUTER_QUANTILES = 0.02, 0.98
+# Rows beyond each of the outer knots, but never more than a share of all: too few to say how an effect bends there.
+OUTER_ROWS, OUTER_SHARE = 40, 0.05
+# Knots for so many rows, and how they grow: the misfit of a cubic spline with K knots falls with K^-4, and must stay
+# below the sampling error, n^-1/2, or the tests take it for a difference between environments. So K grows faster than
+# n^1/8.
+KNOTS, KNOT_ROWS, KNOT_RATE, MOST_KNOTS = 8, 2_000, 0.2, 40
 # Terms are looked for in at most so many rows: what that many do not reveal bends too little to matter.
 SCREENED_ROWS = 20_000
 # A column with fewer different knots than this, such as an indicator, has no curve.
@@ -39,7 +43,7 @@ class EffectExpansion(TransformerMixin, BaseEstimator):
         effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
         interactions: "auto": products of pairs that need one; True: of all pairs; False: of none. With "auto", none
             are looked for among more than 30 columns.
-        knots: of each curve, at quantiles of the column.
+        knots: of each curve; "auto": 8 for 2,000 rows, growing with the fifth root of their number.
         significance: level of the tests that a curve or a product is needed, over all of them together.
 
     Attributes:
@@ -59,7 +63,7 @@ class EffectExpansion(TransformerMixin, BaseEstimator):
         ([True, False, False], [(1, 2)])
     """
 
-    def __init__(self, *, effects="auto", interactions="auto", knots=8, significance=0.001):
+    def __init__(self, *, effects="auto", interactions="auto", knots="auto", significance=0.001):
         self.effects = effects
         self.interactions = interactions
         self.knots = knots
@@ -150,11 +154,19 @@ class EffectExpansion(TransformerMixin, BaseEstimator):
         return bool(self.interactions)
 
     def _spline(self, column: np.ndarray) -> SplineTransformer | None:
-        knots = np.unique(np.quantile(column, np.linspace(*OUTER_QUANTILES, self.knots)))
-        if self.effects == "linear" or len(knots) < FEWEST_KNOTS:
+        outside = min(OUTER_ROWS / len(column), OUTER_SHARE)
+        quantiles = np.quantile(column, np.linspace(outside, 1 - outside, self._knot_count(len(column))))
+        if self.effects == "linear" or len(np.unique(quantiles)) < FEWEST_KNOTS:
             return None
+        # quantiles alone leave wide gaps in the tails, equal distances alone waste knots where no rows are
+        knots = (quantiles + np.linspace(quantiles[0], quantiles[-1], len(quantiles))) / 2
         spline = SplineTransformer(knots=knots[:, None], extrapolation="linear", include_bias=False)
         return spline.fit(column[:, None])
+
+    def _knot_count(self, rows: int) -> int:
+        if self.knots != "auto":
+            return int(self.knots)
+        return int(np.clip(round(KNOTS * (rows / KNOT_ROWS) ** KNOT_RATE), FEWEST_KNOTS, MOST_KNOTS))
 
     def _curve(self, number: int, x: np.ndarray) -> np.ndarray:
         return self._splines[number].transform(x[:, number, None])

@@ -33,7 +33,7 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
             labels that are not numbers.
         effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
         interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
-        knots: of each curve.
+        knots: of each curve, or "auto".
         pooling, search, significance, tolerance: as in `HeteroRegressor`.
         level: as in `HeteroRegressor`; for classes there is a common level only.
 
@@ -63,7 +63,7 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
         task="auto",
         effects="auto",
         interactions="auto",
-        knots=8,
+        knots="auto",
         pooling="auto",
         search="elimination",
         significance=0.001,

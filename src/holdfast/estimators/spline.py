@@ -124,7 +124,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
     Args:
         effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
         interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
-        knots: of each curve.
+        knots: of each curve, or "auto".
         pooling, significance, tolerance, level: as in `HeteroRegressor`.
         search: as in `HeteroRegressor`.
 
@@ -154,7 +154,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         *,
         effects="auto",
         interactions="auto",
-        knots=8,
+        knots="auto",
         pooling="auto",
         search="elimination",
         significance=0.001,

@@ -162,7 +162,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "knots": (
         "'auto' or a whole number of at least 4",
-        lambda value: value == "auto" if isinstance(value, str) else isinstance(value, int | np.integer) and value >= 4,
+        lambda value: value == "auto" or (isinstance(value, int | np.integer) and int(value) >= 4),
     ),
     "significance": ("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1),
     "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),

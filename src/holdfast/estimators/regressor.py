@@ -70,6 +70,7 @@ class HeteroRegressor(SimulatedDynamics, LinearRegressor):
         effects_: table of environments x features: the coefficient that a feature would have in an environment, all
             others as they are.
         advice_: sentences.
+        findings_: what they are made from.
         environments_: labels.
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
         coordinates_: their name: features, principal or joint.

@@ -16,7 +16,7 @@ SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     "first_tour.py",
     "will_it_wash_out.py",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("completion.py", "tabular.py")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("completion.py", "selection.py", "tabular.py")),
 ]
 
 

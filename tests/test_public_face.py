@@ -21,6 +21,8 @@ NAMES = {
     "HeteroMatrixSensing",
     "HeteroQuadraticRegressor",
     "HeteroRegressor",
+    "HeteroSelector",
+    "HeteroSplineRegressor",
     "Settings",
     "Trajectory",
     "advise",

@@ -23,6 +23,8 @@ from .estimators.matrix_completion import DeepMatrixFactorization as DeepMatrixF
 from .estimators.matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .estimators.matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
 from .estimators.regressor import HeteroRegressor as HeteroRegressor
+from .estimators.selector import HeteroSelector as HeteroSelector
+from .estimators.spline import HeteroSplineRegressor as HeteroSplineRegressor
 from .io.labels import environment_labels as environment_labels
 from .sensing.settings import Settings as Settings
 from .sensing.simulation import simulate as simulate

@@ -8,7 +8,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from holdfast.estimators import HeteroClassifier, HeteroMatrixSensing, HeteroQuadraticRegressor, HeteroRegressor
+from holdfast.estimators import (
+    EffectExpansion,
+    HeteroClassifier,
+    HeteroMatrixSensing,
+    HeteroQuadraticRegressor,
+    HeteroRegressor,
+    HeteroSelector,
+    HeteroSplineRegressor,
+)
 
 ESTIMATORS = [HeteroRegressor, HeteroClassifier, HeteroQuadraticRegressor, HeteroMatrixSensing]
 
@@ -21,6 +29,12 @@ def test_estimator_checks(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks([estimator(orders=1) for estimator in ESTIMATORS[1:]])
 def test_estimator_checks_of_the_others(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([HeteroSplineRegressor(), HeteroSelector(), EffectExpansion()])
+def test_estimator_checks_of_curves_and_selection(estimator, check):
     check(estimator)
 
 

@@ -1,3 +1,5 @@
+from .curved import CURVED_SHAPES as CURVED_SHAPES
+from .curved import curved_table as curved_table
 from .linear_unit_tests import LINEAR_UNIT_TESTS as LINEAR_UNIT_TESTS
 from .linear_unit_tests import linear_unit_test as linear_unit_test
 from .random_graphs import Intervention as Intervention

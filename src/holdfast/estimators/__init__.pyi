@@ -5,6 +5,7 @@ from .class_moments import collect_class_moments as collect_class_moments
 from .classifier import HeteroClassifier as HeteroClassifier
 from .contract import EnvironmentEstimator as EnvironmentEstimator
 from .effects import EffectTables as EffectTables
+from .expansion import EffectExpansion as EffectExpansion
 from .files import FittedTable as FittedTable
 from .files import fit_table as fit_table
 from .grouping import Grouping as Grouping
@@ -17,4 +18,7 @@ from .meta_analysis import RandomEffects as RandomEffects
 from .meta_analysis import random_effects as random_effects
 from .regressor import HeteroRegressor as HeteroRegressor
 from .sample_splitting import split_intervals as split_intervals
+from .screening import diagnose_curvature as diagnose_curvature
+from .selector import HeteroSelector as HeteroSelector
+from .spline import HeteroSplineRegressor as HeteroSplineRegressor
 from .summary import TableSummary as TableSummary

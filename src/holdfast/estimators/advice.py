@@ -120,28 +120,29 @@ def _features(f: TableFindings) -> Iterator[str]:
     names, varies = f.stability.index, f.stability["varies"].to_numpy()
     if f.selected.any():
         yield (
-            f"Selected: {_listed(names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
+            f"Selected: {listed(names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
             f"together {f.explained_by_all:.0%}."
         )
     washed = ~f.selected & varies
     if washed.any():
         lowest, highest = f.stability["lowest_effect"].to_numpy(), f.stability["highest_effect"].to_numpy()
-        widest = int(np.nanargmax(np.where(washed, highest - lowest, -np.inf)))
-        yield (
-            f"Washed out, because the effect varies: {_listed(names, washed)}. That of {names[widest]} goes from "
-            f"{lowest[widest]:.3g} to {highest[widest]:.3g}."
-        )
+        sentence = f"Washed out, because the effect varies: {listed(names, washed)}."
+        known = washed & np.isfinite(highest - lowest)  # a curve has no lowest and highest effect
+        if known.any():
+            widest = int(np.argmax(np.where(known, highest - lowest, -np.inf)))
+            sentence += f" That of {names[widest]} goes from {lowest[widest]:.3g} to {highest[widest]:.3g}."
+        yield sentence
         between, effect = (f.stability[name].to_numpy() for name in ("between", "effect"))
         mild = washed & (between < MILD_SPREAD * np.abs(effect))
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
-                f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {_listed(names, mild)}. A larger "
+                f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {listed(names, mild)}. A larger "
                 "tolerance would select what varies so little; use it only for features that cannot be consequences of "
                 "the response."
             )
     left = ~f.selected & ~varies
     if left.any() and not left.all():
-        yield f"Left out, because they add nothing to the selected ones: {_listed(names, left)}."
+        yield f"Left out, because they add nothing to the selected ones: {listed(names, left)}."
 
 
 def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
@@ -202,14 +203,15 @@ def _cautions(f: TableFindings) -> Iterator[str]:
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:
-        listed = _listed(f.labels, tiny)
-        yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {len(f.counts)} ({listed})."
+        few = listed(f.labels, tiny)
+        yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {len(f.counts)} ({few})."
     if f.constant:
         yield f"Constant, and therefore without effect: {', '.join(f.constant)}."
 
 
-def _listed(names: Iterable[Any], chosen: np.ndarray) -> str:
-    listed = [str(name) for name, one in zip(names, chosen, strict=True) if one]
-    if len(listed) <= NAMED:
-        return ", ".join(listed)
-    return f"{', '.join(listed[:NAMED])} and {len(listed) - NAMED} more"
+def listed(names: Iterable[Any], chosen: np.ndarray) -> str:
+    """The chosen names in a sentence; beyond `NAMED` of them, their number."""
+    words = [str(name) for name, one in zip(names, chosen, strict=True) if one]
+    if len(words) <= NAMED:
+        return ", ".join(words)
+    return f"{', '.join(words[:NAMED])} and {len(words) - NAMED} more"

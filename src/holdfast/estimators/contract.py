@@ -174,7 +174,23 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "'auto' or a number from 0 to 1",
         lambda value: value == "auto" if isinstance(value, str) else _number(value) and 0 <= value <= 1,
     ),
-    "search": ("'exponents' or 'dynamics'", lambda value: value in ("exponents", "dynamics")),
+    "search": (
+        "'exponents', 'elimination' or 'dynamics'",
+        lambda value: value in ("exponents", "elimination", "dynamics"),
+    ),
+    "task": (
+        "'auto', 'regression' or 'classification'",
+        lambda value: value in ("auto", "regression", "classification"),
+    ),
+    "effects": ("'auto', 'smooth' or 'linear'", lambda value: value in ("auto", "smooth", "linear")),
+    "interactions": (
+        "'auto', True or False",
+        lambda value: value == "auto" if isinstance(value, str) else isinstance(value, bool | np.bool_),
+    ),
+    "knots": (
+        "'auto' or a whole number of at least 4",
+        lambda value: value == "auto" or (isinstance(value, int | np.integer) and int(value) >= 4),
+    ),
     "significance": ("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1),
     "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),
     "orders": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),
@@ -188,9 +204,10 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def check_settings(estimator: BaseEstimator) -> int:
-    """Check the arguments of one of our estimators; returns the seed that its `random_state` gives."""
-    for name, value in estimator.get_params(deep=False).items():
+    """Check the arguments of one of our estimators; returns the seed that its `random_state`, if any, gives."""
+    settings = estimator.get_params(deep=False)
+    for name, value in settings.items():
         allowed, valid = _SETTINGS.get(name, ("", lambda value: True))
         if not valid(value):
             raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    return int(check_random_state(settings.get("random_state", 0)).randint(2**31 - 1))

@@ -105,7 +105,9 @@ def fit_linear(
         starts = None
         if estimator.search == "dynamics":
             starts = [_touched(groups, alive) for alive in washing.survivors()]
-        tried.append((system, candidate, washing, select(candidate.evidence, groups, settings.significance, starts)))
+        eliminate = estimator.search == "elimination"
+        found = select(candidate.evidence, groups, settings.significance, starts, eliminate=eliminate)
+        tried.append((system, candidate, washing, found))
     system, chosen, washing, selection = min(tried, key=lambda entry: entry[-1].criterion)
     evidence, strict, pooled = chosen.evidence, selection.fitted, selection.pooled
     pooling = choose_pooling(
@@ -142,7 +144,7 @@ def fit_linear(
         table.response,
     )
     slopes = evidence.slopes(strict)
-    findings = TableFindings(
+    estimator.findings_ = TableFindings(
         estimator.effect_tables_.stability,
         selection,
         pooling,
@@ -155,7 +157,7 @@ def fit_linear(
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
     )
-    estimator.advice_ = advise(findings)
+    estimator.advice_ = advise(estimator.findings_)
     estimator.invariant_ = selection.selected
     estimator.pooling_ = pooling.weight
     estimator.environments_ = list(table.labels)
@@ -183,10 +185,19 @@ def _groups(estimator: Any, features: int) -> Groups:
         return Groups(np.arange(features))
     if estimator.rotation:
         raise ValueError("groups must be None with rotation=True, which mixes the features, got labels")
-    labels = pd.Series(list(estimator.groups), dtype=object)
-    if len(labels) != features or labels.isna().any():
+    labels = list(estimator.groups)
+    if len(labels) != features or pd.Series(labels, dtype=object).isna().any():
         raise ValueError(f"groups must hold one label for each of the {features} features, got {len(labels)} labels")
-    return Groups(np.asarray(pd.factorize(labels)[0]))
+    single = {label: number for number, label in enumerate(dict.fromkeys(x for x in labels if not _is_pair(x, labels)))}
+    needed = [label if _is_pair(label, labels) else (label, label) for label in labels]
+    first, second = (np.array([single[pair[side]] for pair in needed]) for side in (0, 1))
+    return Groups(first) if np.array_equal(first, second) else Groups(first, second)
+
+
+def _is_pair(label: Any, labels: Sequence) -> bool:
+    """Whether this is the label of an interaction: a pair of two other labels."""
+    single = isinstance(label, tuple) and len(label) == 2 and not any(isinstance(one, tuple) for one in label)
+    return single and all(one in labels for one in label)
 
 
 def _touched(groups: Groups, alive: np.ndarray) -> np.ndarray:

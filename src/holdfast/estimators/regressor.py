@@ -14,6 +14,7 @@ from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
+from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
@@ -44,8 +45,11 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
     Args:
         pooling: a: "auto", chosen from the data; 0, only the invariant features; 1, least squares on all features; or
             anything between.
-        search: "exponents", or "dynamics" to start from the features that runs of SGD leave alive.
-        groups: one label for each feature; features of one label are selected and tested together. None: one by one.
+        search: "exponents"; "elimination", which also tries to leave out one feature after the other, testing what is
+            left, and finds more where levels differ, in a longer time; or "dynamics" to start from the features that
+            runs of SGD leave alive.
+        groups: one label for each feature; features of one label are selected and tested together. An interaction has
+            the pair of labels that it needs: ("a", "b") counts where a and b are selected. None: one by one.
         significance: level of the tests whether an effect varies. Smaller values select more features.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
             With 0, the default, any variation beyond sampling error counts; with many rows, every real effect varies
@@ -72,6 +76,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             together, and of another feature next to them.
         effect_tables_: these two, with the standard errors of the effects.
         advice_: sentences.
+        findings_: what they are made from.
         environments_: labels.
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
         coordinates_: their name: features, principal or joint.
@@ -131,7 +136,12 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         moments = collect_moments(x, y, grouping, None if sample_weight is None else weights)
-        return self._fit_moments(moments, seed, response)
+        self._fit_moments(moments, seed, response)
+        washed = self.stability_["varies"].to_numpy() & ~self.invariant_
+        if washed.any() and self.coordinates_ == "features":
+            bent = diagnose_curvature(x, y, grouping.codes, columns=np.flatnonzero(washed).tolist())
+            self.advice_ += bent.advice(self.stability_.index.tolist())
+        return self
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.

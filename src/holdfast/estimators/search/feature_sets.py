@@ -9,6 +9,7 @@ perfectly leaves no errors that could vary; in that case the exponents at the st
 Features that belong together, such as the levels of a category, form a group; groups come and go as a whole.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -38,26 +39,36 @@ class Groups:
 
     Args:
         codes: (features,), the number of the group of each feature, from 0 on.
+        second: (features,), for an interaction the number of the other group that it needs; None: no interactions.
 
     Attributes:
         count: number of groups.
-        columns: the features of each group.
+        columns: the features of each group, without interactions with others.
 
-    Example:
-        >>> groups = Groups(np.array([0, 1, 1]))
+    Example, the last feature is an interaction of both groups:
+        >>> groups = Groups(np.array([0, 1, 1, 0]), np.array([0, 1, 1, 1]))
         >>> groups.features(np.array([False, True])).tolist()
-        [False, True, True]
+        [False, True, True, False]
+        >>> groups.features(np.array([True, True])).tolist()
+        [True, True, True, True]
     """
 
-    def __init__(self, codes: np.ndarray):
-        self.codes = codes
-        self.count = int(codes.max()) + 1
-        self.columns = [np.flatnonzero(codes == number) for number in range(self.count)]
-        self.sizes = np.array([len(columns) for columns in self.columns])
+    def __init__(self, codes: np.ndarray, second: np.ndarray | None = None):
+        self.codes, self.second = codes, codes if second is None else second
+        self.count = int(max(self.codes.max(), self.second.max())) + 1
+        self.columns = [np.flatnonzero((codes == number) & (self.second == number)) for number in range(self.count)]
 
     def features(self, members: np.ndarray) -> np.ndarray:
-        """(features,): whether the group of each feature is among the members, (groups,)."""
-        return members[self.codes]
+        """(features,): whether all groups that a feature needs are among the members, (groups,)."""
+        return members[self.codes] if self.second is self.codes else members[self.codes] & members[self.second]
+
+    def owned(self, members: np.ndarray, number: int | np.integer) -> np.ndarray:
+        """The features that the members would lose without one of them, or gain with one more."""
+        if self.second is self.codes:
+            return self.columns[number]
+        added = members.copy()
+        added[number] = True
+        return np.flatnonzero(self.features(added) & ((self.codes == number) | (self.second == number)))
 
 
 class StableSet(NamedTuple):
@@ -103,7 +114,7 @@ class FeatureSetSearch:
         Args:
             members: (groups,), which groups are in the set.
         """
-        while members.tobytes() not in self.seen and self.groups.sizes[members].sum() <= MOST_FEATURES * self.rows:
+        while members.tobytes() not in self.seen and self._size(members) <= MOST_FEATURES * self.rows:
             fitted, test = self._pooled_fit(members)
             # features that do nothing would only dilute the test of the others
             needed = self._without_the_idle(members, fitted)
@@ -114,25 +125,46 @@ class FeatureSetSearch:
             informative = self.evidence.information(fitted) >= LEAST_INFORMATION
             here = fitted if informative else self.start
             equal = test.significance >= self.significance
-            accepted = equal and (informative or not self.varying(here, members).any())
+            accepted = equal and (informative or not self.varying(here, members, members).any())
             self.seen[members.tobytes()] = accepted
             if accepted:
-                criterion = information_criterion(self.evidence, fitted, self.groups.sizes[members].sum())
+                criterion = information_criterion(self.evidence, fitted, self._size(members))
                 self.stable.append(StableSet(criterion, members, fitted))
                 members = self._with_one_more(members, fitted)
             else:
                 members = self._without_the_most_variable(members, here)
 
+    def eliminated(self) -> Iterator[np.ndarray]:
+        """(groups,), masks of fewer and fewer groups, without those whose absence makes effects most nearly equal.
+
+        The gradient of a single feature also varies when another one is to blame, in particular where levels differ;
+        the joint test of what is left does not mistake them. It costs a fit for every group that might go.
+        """
+        members = np.ones(self.groups.count, bool)
+        while members.sum() > 1:
+            chosen = np.flatnonzero(members)
+            smaller = [members & ~one for one in np.eye(len(members), dtype=bool)[chosen]]
+            scores = np.array([_normal_score(self._pooled_fit(left)[1]) for left in smaller])
+            members = members.copy()
+            members[chosen[_lowest(scores)]] = False
+            yield members
+
     def best(self) -> StableSet:
         """The stable set with the lowest information criterion."""
         return min(self.stable, key=lambda entry: entry.criterion)
 
-    def varying(self, fitted: LinearModel, members: np.ndarray) -> np.ndarray:
-        """(groups,): the members whose own effects vary beyond sampling error, everything else as fitted."""
+    def varying(self, fitted: LinearModel, tested: np.ndarray, members: np.ndarray) -> np.ndarray:
+        """(groups,): those of the tested groups whose effects vary beyond sampling error, everything else as fitted.
+
+        Args:
+            fitted: the pooled fit.
+            tested: (groups,), the groups in question.
+            members: (groups,), the groups whose interactions with them count.
+        """
         level = self.significance / self.groups.count
-        tests = self._variations(fitted, members)
+        tests = self._variations(fitted, tested, members)
         out = np.zeros(self.groups.count, bool)
-        out[members] = [test.significance < level for test in tests]
+        out[tested] = [test.significance < level for test in tests]
         return out
 
     def unsettling(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
@@ -141,16 +173,16 @@ class FeatureSetSearch:
         single = np.eye(len(members), dtype=bool)
         return np.array([one and not self._equal(members | more) for one, more in zip(grows, single, strict=True)])
 
-    def _variations(self, fitted: LinearModel, members: np.ndarray) -> list[Equality]:
-        """Of each member on its own."""
-        evidence, chosen = self.evidence, np.flatnonzero(members)
+    def _variations(self, fitted: LinearModel, tested: np.ndarray, members: np.ndarray) -> list[Equality]:
+        """Of each tested group on its own."""
+        evidence, chosen = self.evidence, np.flatnonzero(tested)
         degrees = len(evidence.counts) - 1
         slopes = tolerant_slopes(evidence, fitted)
         single = variation(slopes, evidence.weights, 1.0)
         significance = chdtrc(degrees, single) if degrees else np.ones_like(single)
         tests = []
         for number in chosen:
-            columns = self.groups.columns[number]
+            columns = self.groups.owned(members, number)
             if len(columns) > 1:
                 tests.append(equality(evidence, fitted, columns))
             else:
@@ -158,7 +190,7 @@ class FeatureSetSearch:
         return tests
 
     def _without_the_most_variable(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
-        scores = np.array([_normal_score(test) for test in self._variations(fitted, members)])
+        scores = np.array([_normal_score(test) for test in self._variations(fitted, members, members)])
         left = members.copy()
         left[np.flatnonzero(members)[_lowest(-scores)]] = False
         return left
@@ -172,6 +204,9 @@ class FeatureSetSearch:
             if self._equal(more):
                 return more
         return members
+
+    def _size(self, members: np.ndarray) -> int:
+        return int(self.groups.features(members).sum())
 
     def _equal(self, members: np.ndarray) -> bool:
         return self._pooled_fit(members)[1].significance >= self.significance
@@ -190,13 +225,14 @@ class FeatureSetSearch:
         error = np.sqrt(np.maximum((weights**2 * slopes.variance).sum(0), 1e-300))
         single = np.abs((weights * slopes.gradient).sum(0)) / error
         scores = np.zeros(self.groups.count)
-        for number, columns in enumerate(self.groups.columns):
+        for number in np.flatnonzero(~members):
+            columns = self.groups.owned(members, number)
             if len(columns) == 1:
                 scores[number] = single[columns[0]]
-            elif not members[number]:
+            else:
                 gradient, _, covariance = self.evidence.joint(fitted, columns)
                 pooled = np.tensordot(self.evidence.weights**2, covariance, 1)
-                scores[number] = _size(self.evidence.weights @ gradient, pooled)
+                scores[number] = _length(self.evidence.weights @ gradient, pooled)
         return ~members & (scores > self.least_score), scores
 
     def _without_the_idle(self, members: np.ndarray, fitted: LinearModel) -> np.ndarray:
@@ -208,15 +244,15 @@ class FeatureSetSearch:
         errors = pooled_covariance(self.evidence, fitted, columns)
         scores = np.empty(len(chosen))
         for position, number in enumerate(chosen):
-            own = np.flatnonzero(self.groups.codes[columns] == number)
-            scores[position] = _size(fitted.coefficients[columns[own]], errors[np.ix_(own, own)])
+            own = np.searchsorted(columns, self.groups.owned(members, number))
+            scores[position] = _length(fitted.coefficients[columns[own]], errors[np.ix_(own, own)])
         least = _lowest(scores)
         left = members.copy()
         left[chosen[least[scores[least] < self.least_score]]] = False
         return left
 
 
-def _size(values: np.ndarray, covariance: np.ndarray) -> float:
+def _length(values: np.ndarray, covariance: np.ndarray) -> float:
     """The root mean square of some values in units of their errors; for one value, |value| / error."""
     if len(values) == 1:
         return float(abs(values[0]) / np.sqrt(max(covariance[0, 0], 1e-300)))

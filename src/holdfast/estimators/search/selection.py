@@ -50,7 +50,12 @@ class Selection(NamedTuple):
 
 
 def select(
-    evidence: Evidence, groups: Groups, significance: float, starts: Iterable[np.ndarray] | None = None
+    evidence: Evidence,
+    groups: Groups,
+    significance: float,
+    starts: Iterable[np.ndarray] | None = None,
+    *,
+    eliminate: bool = False,
 ) -> Selection:
     """Find the best set of features among those whose effects are equal in all environments.
 
@@ -59,16 +64,19 @@ def select(
         groups: features that are selected together.
         significance: level of the tests.
         starts: (groups,), masks where the search starts besides nothing and everything; None: `ranked_sets`.
+        eliminate: also start from the sets of `FeatureSetSearch.eliminated`.
     """
     search = FeatureSetSearch(evidence, groups, significance)
     for members in (np.zeros(groups.count, bool), np.ones(groups.count, bool)):
         search.settle(members)
     for members in ranked_sets(evidence, groups) if starts is None else starts:
         search.settle(members)
+    for members in search.eliminated() if eliminate else ():
+        search.settle(members)
     best = search.best()
     selected = groups.features(best.members)
     everything = np.ones(groups.count, bool)
-    varies = search.varying(best.fitted, everything) | search.unsettling(best.members, best.fitted)
+    varies = search.varying(best.fitted, everything, best.members) | search.unsettling(best.members, best.fitted)
     pooled = evidence.solve(np.arange(evidence.dimension))
     return Selection(
         selected,

@@ -1,0 +1,177 @@
+"""Smooth effects and interactions as columns of a linear model, in groups that are tested together."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import SplineTransformer
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from holdfast.estimators.contract import check_settings
+from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.scaling import standard_units
+from holdfast.estimators.screening import MOST_INTERACTING, LineErrors, needed_terms, sampled_rows, squared_errors
+
+# Rows beyond each of the outer knots, but never more than a share of all: too few to say how an effect bends there.
+OUTER_ROWS, OUTER_SHARE = 40, 0.05
+# Knots for so many rows, and how they grow: the misfit of a cubic spline with K knots falls with K^-4, and must stay
+# below the sampling error, n^-1/2, or the tests take it for a difference between environments. So K grows faster than
+# n^1/8.
+KNOTS, KNOT_ROWS, KNOT_RATE, MOST_KNOTS = 8, 2_000, 0.2, 40
+# Terms are looked for in at most so many rows: what that many do not reveal bends too little to matter.
+SCREENED_ROWS = 20_000
+# A column with fewer different knots than this, such as an indicator, has no curve.
+FEWEST_KNOTS = 4
+
+
+class EffectExpansion(TransformerMixin, BaseEstimator):
+    """The columns of a table with curves and products, so that a linear model of them has smooth effects.
+
+        x_j  ->  B_1(x_j), ..., B_m(x_j),    (x_i, x_j)  ->  (x_i - mean) (x_j - mean)
+
+    with B_k the cubic splines of scikit-learn's `SplineTransformer`, straight beyond the outer knots. `groups_` says
+    which of the new columns belong together, and is what `HeteroRegressor(groups=...)` expects: all columns of one
+    curve share the number of the column that they come from, and a product needs both of its columns.
+
+    With "auto" a column gets a curve, and a pair a product, if the straight lines of single environments miss it
+    (`holdfast.estimators.screening`): a curve that is seen within environments is no difference between them.
+
+    Args:
+        effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
+        interactions: "auto": products of pairs that need one; True: of all pairs; False: of none. With "auto", none
+            are looked for among more than 30 columns.
+        knots: of each curve; "auto": 8 for 2,000 rows, growing with the fifth root of their number.
+        significance: level of the tests that a curve or a product is needed, over all of them together.
+
+    Attributes:
+        curved_: (columns,), which columns have a curve.
+        interacting_: pairs of columns with a product.
+        groups_: for each new column the number of its column, or the pair of numbers of a product.
+
+    Reference: J. H. Friedman, *Multivariate adaptive regression splines*, Annals of Statistics 19 (1991), for terms of
+        one and two columns that are added where the data ask for them.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> x = random.standard_normal((1000, 3))
+        >>> y = x[:, 0] ** 2 + x[:, 1] * x[:, 2] + random.standard_normal(1000)
+        >>> expansion = EffectExpansion().fit(x, y)
+        >>> expansion.curved_.tolist(), expansion.interacting_
+        ([True, False, False], [(1, 2)])
+    """
+
+    def __init__(self, *, effects="auto", interactions="auto", knots="auto", significance=0.001):
+        self.effects = effects
+        self.interactions = interactions
+        self.knots = knots
+        self.significance = significance
+
+    def fit(self, X: Any, y: Any = None, *, environments: Any = None) -> "EffectExpansion":
+        """Place the knots and choose the terms.
+
+        Args:
+            X: (rows, columns).
+            y: (rows,), numbers; only "auto" needs them.
+            environments: one label for each row; None: one environment.
+        """
+        check_settings(self)
+        if y is None:
+            x = validate_data(self, X, dtype=np.float64)
+            errors = None
+        else:
+            x, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            errors = squared_errors(x, y, group_rows(environments, len(x)).rows())
+        return self.fit_errors(x, errors)
+
+    def fit_errors(self, x: np.ndarray, errors: LineErrors | None) -> "EffectExpansion":
+        """As `fit`, for any loss.
+
+        Args:
+            x: (rows, columns), checked.
+            errors: of the straight lines, from `screening`; None where nothing is "auto".
+        """
+        self.n_features_in_ = x.shape[1]
+        self._scaling = standard_units(x)
+        columns = range(x.shape[1])
+        splines = {number: self._spline(x[:, number]) for number in columns}
+        self._splines = {number: spline for number, spline in splines.items() if spline is not None}
+        can_bend = list(self._splines)
+        pairs = list(combinations(columns, 2)) if self._may_interact(x.shape[1]) else []
+        if "auto" not in (self.effects, self.interactions):
+            chosen = set(range(len(can_bend) + len(pairs)))
+        elif errors is None:
+            # scikit-learn's own checks ask for these words
+            raise ValueError("effects or interactions 'auto' requires y to be passed, but the target y is None")
+        else:
+            sample = sampled_rows(len(x), SCREENED_ROWS)
+            curves = [self._curve(number, x[sample]) for number in can_bend]
+            products = list(self._products(pairs, x[sample]).T[:, :, None])
+            chosen = set(needed_terms([*curves, *products], errors.at(sample), self.significance))
+        bent = [number for position, number in enumerate(can_bend) if position in chosen]
+        joined = [pair for position, pair in enumerate(pairs, len(can_bend)) if position in chosen]
+        fixed = {"linear": [], "smooth": can_bend, "auto": bent}
+        self.curved_ = np.isin(np.arange(x.shape[1]), fixed[self.effects])
+        self.interacting_ = joined if self.interactions == "auto" else pairs
+        self.groups_ = [
+            number
+            for number in columns
+            for _ in range(self._splines[number].n_features_out_ if self.curved_[number] else 1)
+        ] + list(self.interacting_)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(rows, new columns)."""
+        check_is_fitted(self)
+        x = validate_data(self, X, reset=False, dtype=np.float64)
+        columns = [
+            self._curve(number, x) if curved else x[:, number, None] for number, curved in enumerate(self.curved_)
+        ]
+        return np.column_stack([*columns, self._products(self.interacting_, x)])
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
+        """Names such as age, age curve 1 and age * weight."""
+        check_is_fitted(self)
+        if input_features is None:
+            input_features = getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)])
+        names: list[str] = []
+        for number, (name, curved) in enumerate(zip(input_features, self.curved_, strict=True)):
+            parts = range(1, self._splines[number].n_features_out_ + 1) if curved else ()
+            names += [f"{name} curve {part}" for part in parts] or [name]
+        names += [f"{input_features[first]} * {input_features[second]}" for first, second in self.interacting_]
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
+        tags.target_tags.required = "auto" in (self.effects, self.interactions)
+        return tags
+
+    def _may_interact(self, columns: int) -> bool:
+        if self.interactions == "auto":
+            return columns <= MOST_INTERACTING
+        return bool(self.interactions)
+
+    def _spline(self, column: np.ndarray) -> SplineTransformer | None:
+        outside = min(OUTER_ROWS / len(column), OUTER_SHARE)
+        quantiles = np.quantile(column, np.linspace(outside, 1 - outside, self._knot_count(len(column))))
+        if self.effects == "linear" or len(np.unique(quantiles)) < FEWEST_KNOTS:
+            return None
+        # quantiles alone leave wide gaps in the tails, equal distances alone waste knots where no rows are
+        knots = (quantiles + np.linspace(quantiles[0], quantiles[-1], len(quantiles))) / 2
+        spline = SplineTransformer(knots=knots[:, None], extrapolation="linear", include_bias=False)
+        return spline.fit(column[:, None])
+
+    def _knot_count(self, rows: int) -> int:
+        if self.knots != "auto":
+            return int(self.knots)
+        return int(np.clip(round(KNOTS * (rows / KNOT_ROWS) ** KNOT_RATE), FEWEST_KNOTS, MOST_KNOTS))
+
+    def _curve(self, number: int, x: np.ndarray) -> np.ndarray:
+        return self._splines[number].transform(x[:, number, None])
+
+    def _products(self, pairs: Sequence[tuple[int, int]], x: np.ndarray) -> np.ndarray:
+        first, second = np.array(pairs, int).reshape(-1, 2).T
+        z = self._scaling.apply(x)
+        return z[:, first] * z[:, second]

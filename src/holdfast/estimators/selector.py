@@ -1,0 +1,128 @@
+"""The columns whose relation to the response holds in all environments, for any model that comes after."""
+
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from holdfast.estimators.contract import check_settings
+from holdfast.estimators.spline import fit_expanded
+
+# With a larger weight on the pooled fit, the invariant columns are not trusted to predict without the others.
+MOSTLY_POOLED = 0.5
+
+
+class HeteroSelector(SelectorMixin, BaseEstimator):
+    """Selects the columns whose relation to the response is the same in all environments.
+
+    It is the first step of a pipeline whose last step is any model, such as boosted trees, which would otherwise use
+    whatever predicts, consequences of the response included. The relation may be smooth and columns may interact, as
+    in `HeteroSplineRegressor`; a relation that splines and products do not describe is taken for one that varies.
+
+    Where the invariant columns explain too little of what all columns explain in environments that are held out, so
+    that `pooling_` is above one half, and where no column is invariant, all columns are passed on; `advice_` says so,
+    and `invariant_` still says which columns are invariant. `pooling=0` passes invariant columns only, if any.
+
+    Args:
+        task: "regression"; "classification", of two classes; "auto": classification if y holds two different values or
+            labels that are not numbers.
+        effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
+        interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
+        knots: of each curve, or "auto".
+        pooling, search, significance, tolerance: as in `HeteroRegressor`.
+        level: as in `HeteroRegressor`; for classes there is a common level only.
+
+    Attributes:
+        invariant_: (columns,), whose relation to the response holds.
+        support_: (columns,), those that are passed on.
+        stability_, advice_, pooling_, environments_: as in `HeteroSplineRegressor`.
+        task_: regression or classification.
+
+    Example, the second column follows the response more closely in one environment than in the other:
+        >>> from sklearn.ensemble import HistGradientBoostingRegressor
+        >>> from sklearn.pipeline import make_pipeline
+        >>> random = np.random.default_rng(0)
+        >>> environments = np.repeat(["north", "south"], 1000)
+        >>> cause = random.standard_normal(2000)
+        >>> y = np.tanh(2 * cause) + random.standard_normal(2000) / 2
+        >>> follower = np.where(environments == "north", 1.5, 0.5) * y + random.standard_normal(2000) / 2
+        >>> model = make_pipeline(HeteroSelector(), HistGradientBoostingRegressor())
+        >>> model = model.fit(np.column_stack([cause, follower]), y, heteroselector__environments=environments)
+        >>> model[0].get_support().tolist()
+        [True, False]
+    """
+
+    def __init__(
+        self,
+        *,
+        task="auto",
+        effects="auto",
+        interactions="auto",
+        knots="auto",
+        pooling="auto",
+        search="elimination",
+        significance=0.001,
+        tolerance=0.0,
+        level="common",
+    ):
+        self.task = task
+        self.effects = effects
+        self.interactions = interactions
+        self.knots = knots
+        self.pooling = pooling
+        self.search = search
+        self.significance = significance
+        self.tolerance = tolerance
+        self.level = level
+
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSelector":
+        """Choose the columns.
+
+        Args:
+            X: (rows, columns).
+            y: (rows,), numbers or two different labels.
+            environments: one label for each row, of any kind; None: one environment.
+        """
+        check_settings(self)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        self.task_ = _task_of(y) if self.task == "auto" else self.task
+        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
+        found = fit_expanded(self, X, y, environments, names, classes=self.task_ == "classification")
+        self.invariant_, self.stability_ = found.invariant, found.stability
+        self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
+        trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED
+        self.support_ = self.invariant_ if trusted else np.ones_like(self.invariant_)
+        self.advice_ = [self._passed(), *found.advice]
+        return self
+
+    def _passed(self) -> str:
+        passed = f"{int(self.support_.sum())} of {len(self.support_)} columns are passed on"
+        if self.support_ is self.invariant_:
+            return f"{passed}: those whose relation to the response holds in all environments."
+        if len(self.environments_) == 1:
+            return f"{passed}: a single environment cannot tell which of them hold."
+        if not self.invariant_.any():
+            return f"{passed}: the relation of none of them holds in all environments."
+        return (
+            f"{passed}: the {int(self.invariant_.sum())} invariant ones explain too little by themselves "
+            f"(pooling {self.pooling_:.2f}); pooling=0 passes on these alone."
+        )
+
+    def _get_support_mask(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
+        tags.target_tags.required = True
+        return tags
+
+
+def _task_of(y: np.ndarray) -> str:
+    labels = y.dtype.kind in "OUSb" and not all(isinstance(value, Number) for value in y[:1])
+    return "classification" if labels or type_of_target(y) == "binary" else "regression"

@@ -1,0 +1,194 @@
+"""Invariant regression with smooth effects and interactions."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from holdfast.estimators.advice import advise, listed
+from holdfast.estimators.classifier import HeteroClassifier
+from holdfast.estimators.contract import check_settings, two_classes
+from holdfast.estimators.expansion import EffectExpansion
+from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.regressor import HeteroRegressor
+from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
+
+
+class ExpandedFit(NamedTuple):
+    """A linear model of the expansion of a table, and what it says about the columns of the table.
+
+    Attributes:
+        expansion: curves and products.
+        model: of the expanded columns.
+        stability: table of columns: whether each is a line or a curve, its coefficient if it is a line, whether its
+            relation to the response varies, and whether it is invariant.
+        advice: sentences.
+    """
+
+    expansion: EffectExpansion
+    model: HeteroRegressor | HeteroClassifier
+    stability: pd.DataFrame
+    advice: list[str]
+
+    @property
+    def invariant(self) -> np.ndarray:
+        """(columns,), whose relation to the response holds in all environments."""
+        return self.stability["invariant"].to_numpy()
+
+
+def fit_expanded(
+    settings: Any, x: np.ndarray, y: np.ndarray, environments: Any, names: Sequence[str], *, classes: bool = False
+) -> ExpandedFit:
+    """Fit a linear model to the curves and products that a table needs.
+
+    Args:
+        settings: an estimator with the settings of `HeteroSplineRegressor`.
+        x: (rows, columns), checked.
+        y: (rows,), numbers or two classes.
+        environments: one label for each row; None: one environment.
+        names: of the columns.
+        classes: whether y holds classes.
+    """
+    expansion = EffectExpansion(
+        effects=settings.effects,
+        interactions=settings.interactions,
+        knots=settings.knots,
+        significance=settings.significance,
+    )
+    shared = {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
+    model = HeteroClassifier(**shared) if classes else HeteroRegressor(**shared, level=settings.level)
+    rows = group_rows(environments, len(x)).rows()
+    expansion.fit_errors(x, logistic_errors(x, two_classes(y)[1], rows) if classes else squared_errors(x, y, rows))
+    model.fit(x, y, environments=environments)
+    varied_as_lines = model.stability_["varies"].to_numpy() & ~model.invariant_
+    if expansion.curved_.any() or expansion.interacting_:
+        model.set_params(groups=expansion.groups_).fit(expansion.transform(x), y, environments=environments)
+    owners = [group if isinstance(group, tuple) else (group, group) for group in expansion.groups_]
+    first = np.array([pair[0] for pair in owners])
+    main = first == np.array([pair[1] for pair in owners])
+    starts = np.searchsorted(first[main], np.arange(x.shape[1]))  # the first feature of each column speaks for it
+    stability = model.stability_.iloc[starts].set_axis(pd.Index(names, name="feature"))
+    invariant = model.invariant_[starts]
+    # a curve has no single effect that could be low or high
+    stability.loc[expansion.curved_, ["coefficient", "lowest_effect", "highest_effect", "range", "spread"]] = np.nan
+    findings = model.findings_
+    selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
+    constant = [name for name, flat in zip(names, np.ptp(x, axis=0) == 0, strict=True) if flat]
+    advice = advise(findings._replace(stability=stability, selection=selection, constant=constant))
+    stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
+    stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
+    return ExpandedFit(
+        expansion,
+        model,
+        stability,
+        [*_shapes(expansion, names), *_straight_lines(varied_as_lines, invariant, names), *advice],
+    )
+
+
+def _shapes(expansion: EffectExpansion, names: Sequence[str]) -> list[str]:
+    terms = [f"a curve of {name}" for name, curved in zip(names, expansion.curved_, strict=True) if curved]
+    terms += [f"the product {names[first]} * {names[second]}" for first, second in expansion.interacting_]
+    sentences = []
+    if terms:
+        sentences.append(f"The model has {listed(terms, np.ones(len(terms), bool))} besides straight lines.")
+    elif "auto" in (expansion.effects, expansion.interactions):
+        sentences.append("Straight lines describe each environment: no curve and no interaction was found.")
+    if expansion.interactions == "auto" and len(names) > MOST_INTERACTING:
+        sentences.append(f"Interactions were not looked for, since there are more than {MOST_INTERACTING} columns.")
+    return sentences
+
+
+def _straight_lines(varied: np.ndarray, invariant: np.ndarray, names: Sequence[str]) -> list[str]:
+    """When a straight line was the reason why an effect varied."""
+    if not (varied & invariant).any():
+        return []
+    return [
+        f"With straight lines alone the effect of {listed(names, varied & invariant)} varies between environments; "
+        "with these terms it is the same in all of them, so the straight line is the reason why it varies."
+    ]
+
+
+class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
+    """Regression with smooth effects and interactions that are the same in all environments.
+
+        y = b + sum_j f_j(x_j) + sum_ij c_ij x_i x_j + error
+
+    A straight line is an approximation that depends on where the rows lie: if y follows a curve, its best straight
+    lines differ between environments, and `HeteroRegressor` washes them out. This estimator finds which columns need a
+    curve and which pairs interact (`EffectExpansion`), fits `HeteroRegressor` to them with all columns of a curve in
+    one group, and by default adds nothing where straight lines suffice.
+
+    Args:
+        effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
+        interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
+        knots: of each curve, or "auto".
+        pooling, significance, tolerance, level: as in `HeteroRegressor`.
+        search: as in `HeteroRegressor`.
+
+    Attributes:
+        invariant_: (columns,), whose relation to the response holds in all environments.
+        stability_: table of columns: line or curve, coefficient of a line, whether it varies, whether it is invariant.
+        advice_: sentences; they say where a straight line is the reason why an effect varies.
+        pooling_: as in `HeteroRegressor`.
+        environments_: labels.
+        expansion_: the fitted `EffectExpansion`.
+        regressor_: the `HeteroRegressor` of the expanded columns.
+
+    Example, the best straight line through a parabola falls in one environment and rises in the other:
+        >>> random = np.random.default_rng(0)
+        >>> environments = np.repeat(["low", "high"], 1000)
+        >>> x = np.where(environments == "low", -1.0, 1.0) + random.standard_normal(2000)
+        >>> y = x**2 + random.standard_normal(2000)
+        >>> HeteroRegressor().fit(x[:, None], y, environments=environments).invariant_.tolist()
+        [False]
+        >>> model = HeteroSplineRegressor().fit(x[:, None], y, environments=environments)
+        >>> model.invariant_.tolist(), model.predict([[2.0]]).round().tolist()
+        ([True], [4.0])
+    """
+
+    def __init__(
+        self,
+        *,
+        effects="auto",
+        interactions="auto",
+        knots="auto",
+        pooling="auto",
+        search="elimination",
+        significance=0.001,
+        tolerance=0.0,
+        level="common",
+    ):
+        self.effects = effects
+        self.interactions = interactions
+        self.knots = knots
+        self.pooling = pooling
+        self.search = search
+        self.significance = significance
+        self.tolerance = tolerance
+        self.level = level
+
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSplineRegressor":
+        """Fit to a table.
+
+        Args:
+            X: (rows, columns).
+            y: (rows,).
+            environments: one label for each row, of any kind; None: one environment.
+        """
+        check_settings(self)
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
+        found = fit_expanded(self, X, y, environments, names)
+        self.expansion_, self.regressor_, self.stability_, self.advice_ = found
+        self.invariant_ = found.invariant
+        self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(rows,), the predicted responses."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return self.regressor_.predict(self.expansion_.transform(X))

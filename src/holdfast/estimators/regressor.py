@@ -85,15 +85,15 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
 
     Reference: Xu, Gu and Fang (NeurIPS 2024) for HeteroSGD; amplification and automatic choice are ours.
 
-    Example, the second feature follows the response more closely in one environment than in the other:
+    Example, the last feature follows the response more closely in one environment than in the other:
         >>> random = np.random.default_rng(0)
         >>> environments = np.repeat(["north", "south"], 1000)
-        >>> cause = random.standard_normal(2000)
-        >>> y = cause + random.standard_normal(2000)
+        >>> causes = random.standard_normal((2000, 2))
+        >>> y = causes.sum(1) + random.standard_normal(2000)
         >>> follower = np.where(environments == "north", 1.5, 0.5) * y + random.standard_normal(2000)
-        >>> model = HeteroRegressor().fit(np.column_stack([cause, follower]), y, environments=environments)
+        >>> model = HeteroRegressor().fit(np.column_stack([causes, follower]), y, environments=environments)
         >>> model.invariant_.tolist(), model.coef_.round(1).tolist()
-        ([True, False], [1.0, 0.0])
+        ([True, True, False], [1.0, 1.0, 0.0])
     """
 
     def __init__(

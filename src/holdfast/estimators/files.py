@@ -53,6 +53,7 @@ def fit_table(
     *,
     task: TableTask = "auto",
     chunk_rows: int = CHUNK_ROWS,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> FittedTable:
     """Fit the table of one or several files, which are read two to four times.
@@ -67,6 +68,7 @@ def fit_table(
         options: how the files are read, and what happens to missing values.
         task: "auto" is classification for text and for a target of two values, regression for other numbers.
         chunk_rows: rows in a chunk.
+        progress: called with (rows used, rows in all) once the columns are known.
         settings: of `HeteroRegressor` or `HeteroClassifier`.
 
     Example, the causes x0, x1 and x2 of y are found:
@@ -83,7 +85,7 @@ def fit_table(
     found = _understood(data, target, environment, options, chunk_rows)
     kind = _task(task, found)
     model = _estimator(kind, found, settings)
-    used = _Rows(found)
+    used = _Rows(found, progress)
     if isinstance(model, HeteroRegressor):
         model.fit_chunks(used)
     else:
@@ -168,12 +170,14 @@ def _understood(
 class _Rows:
     """The complete rows of a table, counted as they pass; ValueError if there is none."""
 
-    def __init__(self, found: Survey):
-        self.found, self.count = found, 0
+    def __init__(self, found: Survey, progress: Progress | None = None):
+        self.found, self.progress, self.count = found, progress, 0
 
     def __iter__(self) -> Iterator[tuple]:
         for chunk in self.found.complete():
             self.count += len(chunk[0])
+            if self.progress is not None:
+                self.progress(self.count, self.found.rows)
             yield chunk
         about_dropped(self.found, self.count)
 

@@ -87,7 +87,8 @@ def execute(arguments: FitArguments) -> int:
         "rotation": arguments.rotation,
         "random_state": arguments.seed,
     }
-    model, estimator = fit_table(*table, **settings)
+    with terminal.progress("reading") as progress:
+        model, estimator = fit_table(*table, progress=progress, **settings)
     if printed:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":

@@ -216,3 +216,21 @@ def test_one_environment_is_said():
         model = HeteroClassifier(invariance="class_means", rotation=rotation).fit(x, y)
         assert "There is one environment only" in model.advice_[0]
         assert not any("Not identified" in sentence for sentence in model.advice_)
+
+
+def test_groups_are_compared_by_effects():
+    x, y, codes, _ = _normal_classes(600, 2)
+    groups = ["a", "a", "b", "b", "c"]
+    model = HeteroClassifier(groups=groups).fit(x, y, environments=codes)
+    assert model.invariance_ == "effects"
+    assert model.invariant_[0] == model.invariant_[1]
+    with pytest.raises(ValueError, match="groups must be None"):
+        HeteroClassifier(invariance="class_means", groups=groups).fit(x, y, environments=codes)
+
+
+def test_a_class_that_an_environment_lacks_leaves_the_others_their_range():
+    x, y, codes, _ = _normal_classes(3000, 3)
+    rows = ~((codes == 0) & (y == "red"))
+    model = HeteroClassifier(invariance="class_means").fit(x[rows], y[rows], environments=codes[rows])
+    assert model.stability_[["lowest_effect", "highest_effect"]].notna().to_numpy().all()
+    assert model.effects_.loc[0].isna().all()

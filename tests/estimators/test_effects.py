@@ -150,3 +150,14 @@ def test_separated_classes_identify_nothing():
     apart, alike, overlapping = (x[0] > 0).astype(float), np.zeros(40), (np.arange(40) % 3 == 0).astype(float)
     own = logistic_effects([LogisticRows(x, y, np.ones(40)) for y in (apart, alike, overlapping)], np.array([True]))
     assert np.isnan(own.estimates[:, 0]).tolist() == [True, True, False]
+
+
+def test_a_feature_that_is_constant_within_environments_has_no_effect_there():
+    random = np.random.default_rng(0)
+    codes = np.repeat(np.arange(40), 50)
+    x = np.column_stack([random.standard_normal(2000), np.sin(codes)])
+    y = x @ [1.0, 0.5] + random.standard_normal(2000)
+    known = standardized(collect_moments(x, y, group_rows(codes, 2000)))
+    own = squared_effects(known, np.array([True, False]))
+    assert np.isnan(own.estimates[:, 1]).all()
+    assert np.isfinite(own.estimates[:, 0]).all()

@@ -97,7 +97,9 @@ def test_names_and_labels_stay():
     assert model.effects_.index.tolist() == ["north", "south", "west"]
     assert model.invariant_.tolist() == [True, False]
     assert "Selected: cause." in model.advice_[0]
-    assert "Washed out, because the effect varies: follower." in model.advice_[1]
+    assert "The effect varies: follower." in model.advice_[1]
+    strict = HeteroRegressor(pooling=0).fit(x, y, environments=labels)
+    assert "Washed out, because the effect varies: x1." in strict.advice_[1]
     assert "washing strength" in model.choice_
 
 

@@ -98,3 +98,14 @@ def test_settings_are_checked():
         HeteroSelector(task="ranking").fit(x, y, environments=environments)
     with pytest.raises(ValueError, match="interactions must be 'auto', True or False, got 'some'"):
         HeteroSelector(interactions="some").fit(x, y, environments=environments)
+
+
+def test_classes_whose_shares_shift_are_compared_by_effects():
+    """Class means would hold here, and say nothing about curves and products."""
+    random = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], 1000)
+    y = (random.random(3000) < np.array([0.2, 0.5, 0.8])[codes]).astype(int)
+    x = random.standard_normal((3000, 3))
+    x[:, 0] += 2 * y
+    x[:, 1] += y * np.array([3.0, 0.2, 1.0])[codes]
+    assert not HeteroSelector().fit(x, y, environments=codes).invariant_[1]

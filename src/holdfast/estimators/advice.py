@@ -36,6 +36,7 @@ class TableFindings(NamedTuple):
         explained, explained_by_all: share of the response that the selected features and that all features explain.
         constant: names of constant features.
         without_features: what is predicted if no feature is selected, in words.
+        about_levels: what can be done about levels that differ, in words; empty if nothing.
     """
 
     stability: pd.DataFrame
@@ -49,6 +50,7 @@ class TableFindings(NamedTuple):
     explained_by_all: float
     constant: Sequence[str]
     without_features: str
+    about_levels: str = ""
 
     @property
     def selected(self) -> np.ndarray:
@@ -92,14 +94,15 @@ def advise_matrix(
 def _verdict(f: TableFindings) -> Iterator[str]:
     if len(f.counts) == 1:
         yield (
-            "There is one environment only, so nothing can be said about what is invariant: the coefficients are those "
-            "of the pooled fit of all features, and nothing is known about how they hold elsewhere."
+            "There is one environment only, so nothing can be said about what is invariant"
+            + (": the coefficients are those of the pooled fit of all features" if f.pooling.weight == 1 else "")
+            + ", and nothing is known about how they hold elsewhere."
         )
     elif f.selection.pooled_test.significance >= SIGNIFICANT and not f.selection.varies.any():
         yield (
             f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
-            f"error and what is tolerated (p = {f.selection.pooled_test.significance:.2g}): nothing was washed out, "
-            "and these environments cannot tell what is invariant from what is not."
+            f"error and what is tolerated (p = {f.selection.pooled_test.significance:.2g}, not below {SIGNIFICANT:g}): "
+            "nothing was washed out, and these environments cannot tell what is invariant from what is not."
         )
     if not f.selected.any():
         # effects that cancel in the mean explain nothing together, and still vary
@@ -110,9 +113,14 @@ def _verdict(f: TableFindings) -> Iterator[str]:
             )
         elif len(f.counts) > 1:
             yield (
-                "No feature has an effect that holds in all environments: everything was washed out, and the "
-                f"prediction is {f.without_features}. All features together explain {f.explained_by_all:.0%} of the "
-                "response in this table, by effects that change from one environment to the next."
+                "No feature has an effect that holds in all environments"
+                + (
+                    f": everything was washed out, and the prediction is {f.without_features}"
+                    if f.pooling.weight == 0
+                    else ""
+                )
+                + f". All features together explain {f.explained_by_all:.0%} of the response in this table, by effects "
+                "that change from one environment to the next."
             )
 
 
@@ -126,7 +134,8 @@ def _features(f: TableFindings) -> Iterator[str]:
     washed = ~f.selected & varies
     if washed.any():
         lowest, highest = f.stability["lowest_effect"].to_numpy(), f.stability["highest_effect"].to_numpy()
-        sentence = f"Washed out, because the effect varies: {listed(names, washed)}."
+        verdict = "Washed out, because the effect varies" if f.pooling.weight == 0 else "The effect varies"
+        sentence = f"{verdict}: {listed(names, washed)}."
         known = washed & np.isfinite(highest - lowest)  # a curve has no lowest and highest effect
         if known.any():
             widest = int(np.argmax(np.where(known, highest - lowest, -np.inf)))
@@ -160,7 +169,7 @@ def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
     if not chosen:
         yield f"pooling={a:g} was asked for: coefficients are {1 - a:.0%} strict and {a:.0%} pooled."
         return
-    if share >= 1:
+    if a == 0 and share >= 1:
         yield (
             "In environments that were held out, the invariant features predict at least as well as all features: they "
             "predict alone (pooling 0)."
@@ -199,7 +208,7 @@ def _cautions(f: TableFindings) -> Iterator[str]:
         yield (
             f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
             f"standard deviations apart from {low} to {high}. No feature explains that, and a new environment will "
-            'have a level of its own. In a regression, level="environment" sets levels aside and compares effects.'
+            f"have a level of its own.{f.about_levels}"
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:

@@ -1,12 +1,12 @@
 """Invariance of features given the class: the linear discriminant of what is equal, its tables and its advice."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
-from holdfast.estimators.advice import pooling_sentences
+from holdfast.estimators.advice import listed, pooling_sentences
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.effect_form import blend
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
@@ -21,7 +21,6 @@ from holdfast.estimators.search.discriminant import (
     needed_features,
 )
 
-NAMED = 8  # features named in a sentence; more are counted
 # Shares of classes that differ by less, or at a larger probability, are not worth a sentence.
 SMALL_SHIFT, SIGNIFICANT = 0.05, 0.001
 
@@ -113,7 +112,7 @@ def fit_class_means(
     coefficients = scores.coefficients if plain else np.full((len(moments.classes), features), np.nan)
     tables = describe_effects(
         _alone(turned),
-        _largest(coefficients),
+        _log_odds(coefficients, _widest(turned)),
         np.full(features, np.nan),
         selected=selected,
         varies=varies,
@@ -131,19 +130,15 @@ def _alone(statistics: ClassStatistics) -> OwnEffects:
     Of more than two classes, those of the class for which they have the widest range.
     """
     seen = statistics.counts[..., None] > 1
-    means = np.where(seen, statistics.means, np.nan)
-    spread = np.diag(statistics.within)
     variances = np.einsum("ecff->ecf", statistics.covariances) / np.where(seen, statistics.counts[..., None], np.nan)
+    means, spread = _centred(statistics), np.diag(statistics.within)
     if means.shape[1] == 2:
         estimates, squares = means[:, 1] - means[:, 0], variances.sum(1)
     else:
-        centred = means - means.mean(1, keepdims=True)
-        low, high = (np.where(np.isnan(centred), edge, centred) for edge in (np.inf, -np.inf))
-        widest = np.argmax(high.max(0) - low.min(0), axis=0)
-        estimates = np.take_along_axis(centred, widest[None, None], 1)[:, 0]
-        squares = np.take_along_axis(variances, widest[None, None], 1)[:, 0]
+        widest = _widest(statistics)[None, None]
+        estimates, squares = (np.take_along_axis(part, widest, 1)[:, 0] for part in (means, variances))
     degrees = np.broadcast_to((statistics.counts.sum(1) - statistics.counts.shape[1])[:, None], estimates.shape)
-    errors = np.sqrt(squares) / spread
+    errors = np.where(np.isnan(estimates), np.nan, np.sqrt(squares) / spread)
     return OwnEffects(estimates / spread, errors, np.where(np.isnan(errors), np.nan, np.maximum(degrees, 1.0)))
 
 
@@ -158,12 +153,25 @@ def _turned(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatist
     )
 
 
-def _largest(coefficients: np.ndarray) -> np.ndarray:
-    """(features,): of two classes the coefficients of the log-odds; of more, the largest of each feature."""
+def _centred(statistics: ClassStatistics) -> np.ndarray:
+    """(environments, classes, coordinates): means of the classes about their mean; NaN with fewer than two rows."""
+    means = np.where(statistics.counts[..., None] > 1, statistics.means, np.nan)
+    return means - means.mean(1, keepdims=True)
+
+
+def _widest(statistics: ClassStatistics) -> np.ndarray:
+    """(coordinates,): the class whose mean ranges widest over environments."""
+    means = _centred(statistics)
+    low, high = (np.where(np.isnan(means), edge, means) for edge in (np.inf, -np.inf))
+    return np.argmax(high.max(0) - low.min(0), axis=0)
+
+
+def _log_odds(coefficients: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """(features,): of two classes the coefficients of the log-odds; of more, those of one class for each feature."""
     if len(coefficients) == 2:
         return coefficients[1] - coefficients[0]
     centred = coefficients - coefficients.mean(0)
-    return np.take_along_axis(centred, np.abs(centred).argmax(0)[None], 0)[0]
+    return np.take_along_axis(centred, classes[None], 0)[0]
 
 
 def _sentences(
@@ -183,6 +191,11 @@ def _sentences(
             "Some classes never occur together in an environment, so what differs between classes cannot be told "
             "from what differs between environments."
         )
+    elif ((form.statistics.counts > 0).sum(1) > 1).sum() < 2:
+        yield (
+            "Only one environment holds more than one class, so no difference between classes can be compared, and "
+            "nothing is known about how it holds elsewhere."
+        )
     elif not varies.any():
         yield (
             f"The differences between the classes do not vary between the {environments} environments beyond sampling "
@@ -199,9 +212,13 @@ def _sentences(
     share, everything = (explained_by(form.statistics, scores) for scores in (form.strict_scores, form.pooled_scores))
     if not form.selected.any():
         yield (
-            "No feature separates the classes in the same way in all environments: the prediction is the share of each "
-            f"class, whatever the features are. All features together explain {everything:.0%} of the response in this "
-            "table."
+            "No feature separates the classes in the same way in all environments"
+            + (
+                ": the prediction is the share of each class, whatever the features are"
+                if form.pooling.weight == 0
+                else ""
+            )
+            + f". All features together explain {everything:.0%} of the response in this table."
         )
     elif rotated:
         yield (
@@ -210,19 +227,19 @@ def _sentences(
         )
     else:
         yield (
-            f"Selected: {_listed(names, form.selected)}. This explains {share:.0%} of the response, all features "
+            f"Selected: {listed(names, form.selected)}. This explains {share:.0%} of the response, all features "
             f"together {everything:.0%}."
         )
     if varies.any() and not rotated:
         ranges = (stability["highest_effect"] - stability["lowest_effect"]).fillna(0.0).to_numpy()
         row = stability.iloc[int(np.argmax(np.where(varies, ranges, -np.inf)))]
         yield (
-            f"Washed out, because the difference between the classes varies: {_listed(names, varies)}. Alone, "
+            f"Washed out, because the difference between the classes varies: {listed(names, varies)}. Alone, "
             f"{row.name} would have log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."
         )
     left = ~form.selected & ~varies
     if left.any() and not left.all():
-        yield f"Left out, because they add nothing to the selected ones: {_listed(names, left)}."
+        yield f"Left out, because they add nothing to the selected ones: {listed(names, left)}."
     if environments > 1 and not form.selected.all():
         yield from pooling_sentences(form.pooling, chosen)
     shares = form.statistics.counts / np.maximum(form.statistics.counts.sum(1, keepdims=True), 1e-300)
@@ -257,9 +274,3 @@ def explained_by(statistics: ClassStatistics, scores: ClassScores) -> float:
 
 def _log_shares(statistics: ClassStatistics) -> np.ndarray:
     return np.log(np.maximum(statistics.counts.sum(0) / statistics.counts.sum(), 1e-300))
-
-
-def _listed(names: Sequence[Any], chosen: np.ndarray) -> str:
-    listed = [str(name) for name, one in zip(names, chosen, strict=True) if one]
-    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-    return ", ".join(listed[:NAMED]) + more

@@ -128,18 +128,6 @@ class ClassStatistics(NamedTuple):
     scale: np.ndarray
     constant: np.ndarray
 
-    def of(self, columns: np.ndarray) -> "ClassStatistics":
-        """Those of some features."""
-        return self._replace(
-            means=self.means[..., columns],
-            covariances=self.covariances[..., columns[:, None], columns],
-            total=self.total[columns[:, None], columns],
-            within=self.within[columns[:, None], columns],
-            location=self.location[columns],
-            scale=self.scale[columns],
-            constant=self.constant[columns],
-        )
-
 
 def class_statistics(moments: ClassMoments) -> ClassStatistics:
     """Counts, means and covariances, of features in units of their pooled standard deviations.

@@ -60,10 +60,10 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
 
     Args:
         pooling: a: "auto", chosen from the data; 0, only what is invariant; 1, all features; or anything between.
-        search: for equal effects: "exponents", or "dynamics" to start from the features that runs of SGD leave alive.
+        search: as in `HeteroRegressor`. This, amplification, step_size and orders matter when effects are compared.
         invariance: "auto", "effects" or "class_means".
-        groups: one label for each feature; features of one label are selected and tested together when effects are
-            compared. None: one by one.
+        groups: one label for each feature; features of one label are selected and tested together. Only effects can be
+            compared in groups, so "auto" compares effects if there are any. None: one by one.
         significance: level of the tests whether an effect or a difference varies. Smaller values select more features.
         tolerance: standard deviation of an effect, or of a difference between class means, over environments, as a
             share of it, that is too small to matter. With 0, the default, any variation beyond sampling error counts.
@@ -155,7 +155,12 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             response,
         )
         means = effects = None
-        if self.invariance != "effects":
+        grouped = self.groups is not None and len(set(self.groups)) < len(list(self.groups))
+        if grouped and self.invariance == "class_means":
+            raise ValueError(
+                'groups must be None for invariance="class_means", which compares features one by one, got labels'
+            )
+        if self.invariance != "effects" and not grouped:
             moments = collect_class_moments(x, codes, grouping, weights)
             means = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())))
         if self.invariance != "class_means":
@@ -170,7 +175,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             self._describe_effects(effects, scaling.location)
         scores = x @ self.coef_.T + self.intercept_
         predicted = scores.argmax(1) if len(self.classes_) > 2 else scores[:, 0] > 0
-        separated = [_SEPARATED] if np.array_equal(predicted, codes) else []
+        separated = [_SEPARATED[self.invariance_]] if np.array_equal(predicted, codes) else []
         self.advice_: list[str] = [*reason, *self.advice_, *separated]
         return self
 
@@ -247,10 +252,12 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         )
 
 
-_SEPARATED = (
-    "The scores classify every row of this table correctly: the classes can be separated, so the size of the "
-    "coefficients is a matter of the regularization, and probabilities near 0 and 1 mean little."
-)
+_SEPARATED = {
+    "effects": "The scores classify every row of this table correctly: the classes can be separated, so the size of "
+    "the coefficients is a matter of the regularization, and probabilities near 0 and 1 mean little.",
+    "class_means": "The scores classify every row of this table correctly: the classes can be separated, and how near "
+    "probabilities come to 0 and 1 rests on the normal law of the discriminant, not on errors that were seen.",
+}
 
 
 def _choose(rows: ClassRows, means: ClassMeanForm, effects: EffectForm) -> tuple[Invariance, list[str]]:
@@ -265,11 +272,11 @@ def _choose(rows: ClassRows, means: ClassMeanForm, effects: EffectForm) -> tuple
     }
     # of two classes one says it all
     numbers = range(1, 2) if len(rows.classes) == 2 else range(len(rows.classes))
-    loss = {}
+    loss, weights = {}, rows.counts / rows.counts.sum()
     for name, directions in used.items():
         columns = np.arange(directions.shape[1])
         loss[name] = sum(
-            float(held_out_logistic_losses(rows.one_against_all(number, directions), columns).mean())
+            float(weights @ held_out_logistic_losses(rows.one_against_all(number, directions), columns))
             for number in numbers
         )
     share = {name: max(0.0, 1 - value / max(loss["constant"], 1e-300)) for name, value in loss.items()}

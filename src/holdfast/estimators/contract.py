@@ -160,7 +160,7 @@ def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(float(value)))
 
 
 # argument -> (what is allowed, whether a value is)

@@ -203,14 +203,14 @@ def _together(
     )
     rows_of = [tables[number].stability.loc[[name]] for name, number in zip(features, widest, strict=True)]
     plain = found[0]["coordinates_"] == "features"
-    largest = np.take_along_axis(blended.coefficients, np.abs(blended.coefficients).argmax(0)[None], 0)[0]
-    stability = pd.concat(rows_of).assign(
-        coefficient=largest if plain else np.nan, standard_error=np.nan, varies=varies, selected=selected
-    )
+    centred = blended.coefficients - blended.coefficients.mean(0)
+    own = np.take_along_axis(centred, widest[None], 0)[0] if plain else np.nan
+    stability = pd.concat(rows_of).assign(coefficient=own, standard_error=np.nan, varies=varies, selected=selected)
     effect_tables = EffectTables(effects, errors, degrees, stability)
     names = np.asarray(features)
     advice = [
-        f"Selected for all {len(rows.classes)} classes together: {', '.join(map(str, names[selected])) or 'none'}."
+        "Tables have the effects and the coefficient of a feature on the class for which its effects range widest.",
+        f"Selected for all {len(rows.classes)} classes together: {', '.join(map(str, names[selected])) or 'none'}.",
     ]
     if varies.any():
         advice.append(f"Washed out, because the effect on some class varies: {', '.join(map(str, names[varies]))}.")
@@ -224,7 +224,6 @@ def _together(
         explained=float(np.mean([each.explained for each in summaries])),
         explained_by_all=float(np.mean([each.explained_by_all for each in summaries])),
         pooling=pooling.weight,
-        strict=None,
     )
     return dict(found[0]) | {
         "effect_tables_": effect_tables,

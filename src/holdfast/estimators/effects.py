@@ -73,11 +73,13 @@ def squared_effects(moments: StandardizedMoments, selected: np.ndarray) -> OwnEf
     """
     second, cross, square, counts = moments.second, moments.cross, moments.square, moments.counts
     smallest = SMALLEST_ERROR * float(moments.weights @ square)  # the residuals of a perfect fit are rounding
+    # what is left within environments of a feature that is constant in each is rounding, by its variance over all rows
+    typical = np.tensordot(moments.weights, second, 1).diagonal()
     if not moments.within:
         x, y = moments.means[:, :-1], moments.means[:, -1]
         second = second - x[:, :, None] * x[:, None, :]
         cross, square = cross - x * y[:, None], square - y**2
-    company = _company(second, np.tensordot(moments.weights, second, 1).diagonal(), selected)
+    company = _company(second, typical, selected)
     own = np.einsum("eij,ej->ei", company.inverse, cross[:, selected])
     error = np.maximum(square - np.einsum("ei,ei->e", own, cross[:, selected]), 0.0)
     left = cross - np.einsum("eij,ei->ej", second[:, selected], own)  # the covariance of x_j with the residuals
@@ -267,17 +269,19 @@ def describe_effects(
         [2.0, 1.0, 3.0]
     """
     found = random_effects(*own)
+    # one environment says nothing about differences
+    several = np.where(found.measured > 1, 1.0, np.nan)
     low, high = _range(own)
     columns = (
         coefficients * units,
         standard_errors * units,
         found.mean * units,
         found.error * units,
-        found.between * units,
-        found.i_squared,
+        found.between * several * units,
+        found.i_squared * several,
         low * units,
         high * units,
-        found.significance,
+        found.significance * several,
         np.asarray(varies, bool),
         np.asarray(selected, bool),
     )

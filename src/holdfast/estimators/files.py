@@ -1,6 +1,5 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -149,12 +148,12 @@ def held_out_table(
         settings: of `HeteroRegressor` or `HeteroClassifier`.
 
     Returns:
-        environments x (invariant, pooled): mean squared errors, or shares of wrong classes.
+        environments x (hetero, pooled): mean squared errors, or shares of wrong classes.
     """
     found = _understood(data, target, environment, options, CHUNK_ROWS)
     kind = _task(task, found)
     features, response, labels = _together(_Rows(found), kind)
-    compared = {"invariant": _estimator(kind, found, settings), "pooled": _pooled(kind, response)}
+    compared = {"hetero": _estimator(kind, found, settings), "pooled": _pooled(kind, response)}
     return held_out_errors(compared, features, response, labels, progress)
 
 
@@ -185,7 +184,7 @@ class _Rows:
 def _estimator(task: TableTask, found: Survey, settings: Mapping[str, Any]) -> HeteroRegressor | HeteroClassifier:
     known = dict(settings)
     if not known.get("rotation", False):
-        known["groups"] = found.groups
+        known.setdefault("groups", found.groups)
     if task == "regression":
         return HeteroRegressor(**known)
     if known.pop("level", "common") != "common":
@@ -204,7 +203,9 @@ def _pooled(task: TableTask, response: pd.Series) -> Any:
 def _together(rows: _Rows, task: TableTask) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
     """Features, target and environments of all rows at once."""
     features, parts, labels = zip(*rows, strict=True)
-    response = class_labels(pd.concat(parts))
+    response = pd.concat(parts)
+    if task == "classification":
+        response = class_labels(response)
     if task == "classification" and response.nunique() > MOST_CLASSES:
         raise ValueError(
             f"target must hold at most {MOST_CLASSES} classes, got {rows.found.target!r} with {response.nunique()} "
@@ -229,7 +230,7 @@ def _task(task: TableTask, found: Survey) -> Literal["regression", "classificati
 def _records(frame: pd.DataFrame) -> list[dict]:
     table = frame.reset_index()
     table[table.columns[0]] = table[table.columns[0]].astype(str)
-    return json.loads(table.to_json(orient="records", double_precision=15))
+    return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
 def _effects(frame: pd.DataFrame) -> Iterator[EnvironmentEffects]:

@@ -139,7 +139,6 @@ def fit_linear(
         explained_share(evidence, blended),
         explained_by_all,
         pooling.weight,
-        strict.coefficients * (table.response_scale / table.scale if plain else table.response_scale),
         "environment" if table.own_levels else "common",
         table.response,
     )
@@ -156,6 +155,9 @@ def fit_linear(
         explained_by_all,
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
+        ' level="environment" sets levels aside and compares effects.'
+        if table.task == "regression" and not table.own_levels
+        else "",
     )
     estimator.advice_ = advise(estimator.findings_)
     estimator.invariant_ = selection.selected

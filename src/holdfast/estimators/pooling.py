@@ -11,8 +11,9 @@ was disturbed, a few effects change; if nearly all of them vary, the environment
 for c = nothing (0), the invariant features (S) and all features (A). With s the share of what can be explained that the
 invariant features explain, and v the share of features (or groups of them) whose effects vary,
 
-    s = (L_0 - L_S) / (L_0 - L_A),    t = s (1 - v),    a = 0 if L_A >= L_S, else clip((0.4 - t) / 0.35, 0, 1)
+    s = (L_0 - L_S) / (L_0 - L_A),    t = s (1 - v),    a = clip((0.4 - t) / 0.35, 0, 1)
 
+or a = 0 if all features predict no better than S (L_A >= L_S) or than nothing (L_0 - L_A < 0.001),
 and the coefficients are (1 - a) w_S + a w_A. The two constants were chosen on tables and simulated models of which half
 had been put aside; `docs/tabular.md` has the results on both halves.
 """
@@ -77,5 +78,6 @@ def pooling_weight(nothing: float, strict: float, pooled: float, varying: float)
     possible = nothing - pooled
     explained = (nothing - strict) / possible if possible >= NOTHING else 1.0
     trust = explained * (1 - varying)
-    weight = float(np.clip((TRUSTED - trust) / (TRUSTED - NOT_TRUSTED), 0.0, 1.0)) if pooled < strict else 0.0
+    gains = pooled < strict and possible >= NOTHING
+    weight = float(np.clip((TRUSTED - trust) / (TRUSTED - NOT_TRUSTED), 0.0, 1.0)) if gains else 0.0
     return Pooling(weight, explained, varying)

@@ -151,7 +151,9 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         """
         seed = check_settings(self)
         total: MomentSums | None = None
+        response = "y"
         for X, y, *rest in chunks:
+            response = response_name(y)
             X, y = validate_data(
                 self, X, y, y_numeric=True, dtype=[np.float64, np.float32], reset=total is None, ensure_min_samples=1
             )
@@ -159,7 +161,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             total = moments if total is None else add_moments(total, moments)
         if total is None:
             raise ValueError("chunks must hold at least one chunk, got none")
-        return self._fit_moments(total, seed)
+        return self._fit_moments(total, seed, response)
 
     def _fit_moments(self, moments: MomentSums, seed: int, response: str = "y") -> "HeteroRegressor":
         known = standardized(moments, within=self.level == "environment")

@@ -16,6 +16,8 @@ from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
 from holdfast.losses.logistic import LogisticRows
 
+INTERVAL_COLUMNS = ("coefficient", "standard_error", "low", "high")
+
 
 def split_intervals(
     estimator: BaseEstimator,
@@ -44,7 +46,8 @@ def split_intervals(
 
     Returns:
         Selected features x (coefficient, standard_error, low, high): of the pooled fit of these features to the second
-        half. For a classifier the coefficients are log-odds.
+        half; without rows if nothing is selected. They belong to the invariant features alone, `strict_coef_`, whatever
+        the pooling weight. For a classifier the coefficients are log-odds.
 
     Reference: D. R. Cox, Biometrika 62 (1975); A. Rinaldo, L. Wasserman and M. G'Sell, Annals of Statistics 47 (2019).
 
@@ -68,6 +71,8 @@ def split_intervals(
     chosen = clone(estimator).fit(x[first], response[first], environments=grouping.codes[first])
     columns = np.flatnonzero(np.ravel(chosen.invariant_))
     own_levels = settings.get("level", "common") == "environment"
+    if len(columns) == 0:
+        return pd.DataFrame(columns=list(INTERVAL_COLUMNS), index=pd.Index([], name="feature"), dtype=float)
     half = _logistic_half if is_classifier(estimator) else _squared_half
     coefficients, covariance = half(
         x[~first], response[~first], grouping.where(~first), columns, own_levels=own_levels, clustered=clustered
@@ -77,12 +82,7 @@ def split_intervals(
     errors = standard_errors(covariance, rows, parameters)
     width = t.isf((1 - confidence) / 2, count - 1 if clustered else max(rows - parameters, 1)) * errors
     return pd.DataFrame(
-        {
-            "coefficient": coefficients,
-            "standard_error": errors,
-            "low": coefficients - width,
-            "high": coefficients + width,
-        },
+        dict(zip(INTERVAL_COLUMNS, (coefficients, errors, coefficients - width, coefficients + width), strict=True)),
         index=pd.Index([names[column] for column in columns], name="feature"),
     )
 

@@ -59,7 +59,10 @@ def fit_expanded(
         significance=settings.significance,
     )
     shared = {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
-    model = HeteroClassifier(**shared) if classes else HeteroRegressor(**shared, level=settings.level)
+    # effects are what curves and products are about
+    model = (
+        HeteroClassifier(**shared, invariance="effects") if classes else HeteroRegressor(**shared, level=settings.level)
+    )
     rows = group_rows(environments, len(x)).rows()
     expansion.fit_errors(x, logistic_errors(x, two_classes(y)[1], rows) if classes else squared_errors(x, y, rows))
     model.fit(x, y, environments=environments)
@@ -73,7 +76,8 @@ def fit_expanded(
     stability = model.stability_.iloc[starts].set_axis(pd.Index(names, name="feature"))
     invariant = model.invariant_[starts]
     # a curve has no single effect that could be low or high
-    stability.loc[expansion.curved_, ["coefficient", "lowest_effect", "highest_effect", "range", "spread"]] = np.nan
+    numbers = stability.columns.difference(["varies", "selected"])
+    stability.loc[expansion.curved_, numbers] = np.nan
     findings = model.findings_
     selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
     constant = [name for name, flat in zip(names, np.ptp(x, axis=0) == 0, strict=True) if flat]

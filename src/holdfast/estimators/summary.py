@@ -72,7 +72,7 @@ def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> p
     return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableSummary:
     """A fit to a table, as text in a fixed width (`str` or `print`) and as a data frame (`table`).
 
@@ -82,7 +82,6 @@ class TableSummary:
         rows, environments: their numbers.
         explained, explained_by_all: the share of the response that the fit and that all features explain.
         pooling: a, from 0 (the selected features alone) to 1 (all features).
-        strict: (features,), the coefficients of the selected features alone; None: those of the fit.
         level: "common": one intercept; "environment": one for each environment.
         response: the name of what is predicted.
         alone: whether an effect is that of a feature by itself, as differences between class means give it.
@@ -105,7 +104,6 @@ class TableSummary:
     explained: float
     explained_by_all: float
     pooling: float = 0.0
-    strict: np.ndarray | None = None
     level: Literal["common", "environment"] = "common"
     response: str = "y"
     alone: bool = False
@@ -136,6 +134,8 @@ class TableSummary:
         for number, note in enumerate(self.notes, 1):
             lines += textwrap.wrap(f"[{number}] {note}", len(rule), subsequent_indent="    ")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -176,7 +176,7 @@ class TableSummary:
             "Intervals are for other rows of the same environments, whose errors have a variance each; a new "
             "environment differs by `between` on top. They take the selected features as given, although the same rows "
             "selected them: coefficients near zero look larger than they are. `split_intervals` selects on one half of "
-            "the rows and has intervals from the other."
+            "the rows and has intervals from the other, for the features with the same effect alone."
         )
         if 0 < self.pooling < 1:
             yield (
@@ -187,37 +187,34 @@ class TableSummary:
     def _outside(self) -> Iterator[str]:
         if self.alone:
             return
-        frame = self.stability
-        strict = frame["coefficient"] if self.strict is None else pd.Series(np.ravel(self.strict), frame.index)
+        frame, used = self.stability, self.stability["coefficient"]
         margin = CLEARLY_OUTSIDE * np.hypot(frame["standard_error"], frame["effect_error"])
-        outside = frame["selected"] & (
-            (strict < frame["lowest_effect"] - margin) | (strict > frame["highest_effect"] + margin)
-        )
+        outside = (used != 0) & ((used < frame["lowest_effect"] - margin) | (used > frame["highest_effect"] + margin))
         if not outside.any():
             return
-        listed = [
+        columns = (frame.index, used, frame["lowest_effect"], frame["highest_effect"])
+        named = [
             f"{name} ({value:.3g}; effects from {low:.3g} to {high:.3g})"
-            for name, value, low, high in zip(
-                frame.index[outside],
-                strict[outside],
-                frame.loc[outside, "lowest_effect"],
-                frame.loc[outside, "highest_effect"],
-                strict=True,
-            )
+            for name, value, low, high in zip(*(column[outside] for column in columns), strict=True)
         ]
-        if self.level == "environment":
+        if self.pooling > 0:
+            reason = (
+                "the effects are those next to the features with the same effect, and part of each coefficient is that "
+                "next to all features"
+            )
+        elif self.level == "environment":
             reason = (
                 "features are correlated differently in different environments, and a fit of several features to all "
                 "rows need not lie between those to the environments"
             )
         else:
             reason = (
-                "the means of the environments differ, and the fit to all rows mixes the relation between environments "
-                "with the one within them (Simpson's paradox)"
+                "the fit to all rows mixes the relation between environments, whose means may differ, with the one "
+                "within them (Simpson's paradox)"
             )
             if self.task == "regression":
                 reason += '. With level="environment" it would not'
-        yield f"Pooled coefficients outside of the range of their environments: {_listed(listed)}. Why: {reason}."
+        yield f"Coefficients outside of the range of their environments: {_listed(named)}. Why: {reason}."
 
     def _disagreements(self) -> Iterator[str]:
         """Where the verdict and the test of the single effect say different things, and why."""

@@ -69,12 +69,16 @@ class TablePredictions:
                 raise ValueError(
                     f"columns must hold one value in each row, got {name!r} of {self._table.name}, which holds {what}"
                 )
+        self._start()
+
+    def _start(self) -> None:
         self.rows = self.empty = 0
         self.missing: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
+        self._start()
         text = {column.name for column in self._needed if column.kind == "category"}
         wanted = {column.name for column in self._needed}
         if self._id is not None:

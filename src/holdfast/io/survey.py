@@ -294,12 +294,13 @@ def _without_environment(columns: Collection[Column]) -> str:
 
 
 def class_labels(values: pd.Series) -> Any:
-    """Classes as labels: whole numbers as integers, so that 0 and 1 are not called 0.0 and 1.0.
+    """Classes as labels: whole numbers as integers, so that 0 and 1 are not called 0.0 and 1.0, others as text.
 
     Example:
         >>> class_labels(pd.Series([0.0, 1.0])).tolist(), class_labels(pd.Series(["no", "yes"])).tolist()
         ([0, 1], ['no', 'yes'])
     """
-    if pd.api.types.is_float_dtype(values) and (values == values.round()).all() and (values.abs() < 2**53).all():
-        return values.astype(int)
-    return values
+    if not pd.api.types.is_float_dtype(values):
+        return values
+    whole = (values == values.round()).all() and (values.abs() < 2**53).all()
+    return values.astype(int) if whole else values.map(repr)

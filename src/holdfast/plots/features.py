@@ -81,7 +81,7 @@ def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Fig
         >>> [text.get_text() for text in draw_held_out(errors).axes[0].get_yticklabels()]
         ['north', 'south']
     """
-    ordered = errors.loc[errors.mean(axis=1).sort_values().index][:MOST_FEATURES]
+    ordered = errors.loc[errors.mean(axis=1).sort_values().index][-MOST_FEATURES:]
     figure = Figure(figsize=(7.2, 1.4 + 0.3 * len(ordered)))
     axes = figure.subplots()
     for marker, (number, method) in zip(MARKERS, enumerate(ordered.columns), strict=False):
@@ -89,7 +89,8 @@ def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Fig
     axes.set_yticks(range(len(ordered)), [str(label) for label in ordered.index])
     axes.set_ylim(len(ordered) - 0.4, -0.6)
     axes.set(xlabel=f"{what} in the environment that was left out")
-    axes.set_title("Error where it was not fitted")
+    some = f", the {len(ordered)} worst of {len(errors)} environments" if len(ordered) < len(errors) else ""
+    axes.set_title(f"Error where it was not fitted{some}")
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return figure
 
@@ -102,7 +103,9 @@ def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = Non
     """
     folder.mkdir(parents=True, exist_ok=True)
     with style():
-        figures = {"effects": estimator.plot_effects()}
+        figures = {}
+        if estimator.effects_.notna().to_numpy().any():
+            figures["effects"] = estimator.plot_effects()
         if estimator.has_runs_:
             figures["survival"] = draw_survival(estimator)
         if errors is not None:

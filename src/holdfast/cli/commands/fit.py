@@ -50,7 +50,7 @@ class FitArguments:
     """Leave out one environment after the other, and print the error on it next to that of a pooled fit; needs the
     table in memory."""
     plots: Path | None = None
-    """Folder for figures of effects and survival, and with --held-out of the errors."""
+    """Folder for figures: effects, survival in runs of SGD if effects are compared, and with --held-out errors."""
     format: Literal["table", "json"] = "table"
     """What to print: a table for people, or JSON."""
 

@@ -1,5 +1,6 @@
 """Models of tables in the terminal."""
 
+import os
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Characters of the name of a feature that are always printed, and those of the edges of a table.
 NAME_WIDTH, EDGES = 12, 3
+FILE_WIDTH = 160
 # heading -> key of a record, or what an interval adds to it
 _COLUMNS = {
     "coef": "coefficient",
@@ -34,6 +36,8 @@ _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 def show_model(model: "TableModel") -> None:
     """Print the features with their coefficients and stability, and the advice."""
     console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = FILE_WIDTH  # a file has room for whole names
     console.print(_table(model, console.width))
     show_advice([*model.notes, *model.advice], console)
 

@@ -45,11 +45,6 @@ class JointSlopes(NamedTuple):
     curvature: np.ndarray
     covariance: np.ndarray
 
-    def at(self, positions: np.ndarray) -> "JointSlopes":
-        """Those of some of the features, by their positions among these."""
-        grid = (slice(None), positions[:, None], positions)
-        return JointSlopes(self.gradient[:, positions], self.curvature[grid], self.covariance[grid])
-
 
 class Evidence(NamedTuple):
     """A loss on a table with environments, as functions.

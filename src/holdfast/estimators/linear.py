@@ -15,7 +15,7 @@ from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.dynamics import Program
 from holdfast.estimators.search.evidence import Evidence, LinearModel, explained_share, tolerant_slopes
 from holdfast.estimators.search.feature_sets import Groups
-from holdfast.estimators.search.selection import select
+from holdfast.estimators.search.selection import Selection, select
 from holdfast.estimators.search.washout import RunSettings, washing_of
 from holdfast.estimators.summary import TableSummary
 from holdfast.losses.slopes import Slopes
@@ -109,24 +109,44 @@ def fit_linear(
         found = select(candidate.evidence, groups, settings.significance, starts, eliminate=eliminate)
         tried.append((system, candidate, washing, found))
     system, chosen, washing, selection = min(tried, key=lambda entry: entry[-1].criterion)
-    evidence, strict, pooled = chosen.evidence, selection.fitted, selection.pooled
     pooling = choose_pooling(
-        estimator.pooling, evidence.held_out, evidence.weights, selection.selected, selection.varying
+        estimator.pooling, chosen.evidence.held_out, chosen.evidence.weights, selection.selected, selection.varying
     )
-    blended = _blend(strict, pooled, pooling)
-    plain = system.name == "features"
-    names = list(table.names) if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)]
-    rows = int(evidence.counts.sum())
-    intercepts = len(evidence.counts) if table.own_levels else 1
-    covariance = chosen.covariance(strict, selection.selected, pooled, pooling.weight)
-    fitted_features = selection.selected.sum() if pooling.weight == 0 else evidence.dimension
+    blended = _blend(selection.fitted, selection.pooled, pooling)
+    estimator.coordinates_, estimator.directions_ = system
+    _describe(estimator, table, chosen, selection, pooling, blended)
+    tolerated = Slopes(*map(np.asarray, tolerant_slopes(chosen.evidence, selection.fitted)))
+    estimator._runs = RunsOnDemand(washing, selection, tolerated, list(estimator.effect_tables_.stability.index))
+
+    def in_units(model: LinearModel) -> LinearModel:
+        coefficients = system.directions @ model.coefficients * table.response_scale / table.scale
+        return LinearModel(coefficients, model.intercept)
+
+    return Predictors(in_units(blended), in_units(selection.fitted), in_units(selection.pooled))
+
+
+def _describe(
+    estimator: Any,
+    table: TableDescription,
+    problem: TableProblem,
+    selection: Selection,
+    pooling: Pooling,
+    blended: LinearModel,
+) -> None:
+    """Set the attributes that describe a fit: effects, summary, findings and advice."""
+    evidence, strict, pooled = problem.evidence, selection.fitted, selection.pooled
+    plain = estimator.coordinates_ == "features"
+    numbers = range(1, evidence.dimension + 1)
+    rows, environments = int(evidence.counts.sum()), len(evidence.counts)
+    parameters = int(selection.selected.sum()) if pooling.weight == 0 else evidence.dimension
+    covariance = problem.covariance(strict, selection.selected, pooled, pooling.weight)
     estimator.effect_tables_ = describe_effects(
-        chosen.own_effects(selection.selected),
+        problem.own_effects(selection.selected),
         blended.coefficients,
-        standard_errors(covariance, rows, int(fitted_features) + intercepts),
+        standard_errors(covariance, rows, parameters + (environments if table.own_levels else 1)),
         selected=selection.selected,
         varies=selection.varies,
-        names=names,
+        names=list(table.names) if plain else [f"{estimator.coordinates_} {number}" for number in numbers],
         labels=table.labels,
         units=table.response_scale / table.scale if plain else np.full(evidence.dimension, table.response_scale),
     )
@@ -135,14 +155,14 @@ def fit_linear(
         estimator.effect_tables_.stability,
         table.task,
         rows,
-        len(evidence.counts),
+        environments,
         explained_share(evidence, blended),
         explained_by_all,
         pooling.weight,
         "environment" if table.own_levels else "common",
         table.response,
     )
-    slopes = evidence.slopes(strict)
+    set_aside = table.task == "regression" and not table.own_levels
     estimator.findings_ = TableFindings(
         estimator.effect_tables_.stability,
         selection,
@@ -150,30 +170,17 @@ def fit_linear(
         estimator.pooling == "auto",
         table.labels,
         evidence.counts,
-        np.asarray(slopes.intercept) / table.loss_scale,
+        np.asarray(evidence.slopes(strict).intercept) / table.loss_scale,
         explained_share(evidence, strict),
         explained_by_all,
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
-        ' level="environment" sets levels aside and compares effects.'
-        if table.task == "regression" and not table.own_levels
-        else "",
+        ' level="environment" sets levels aside and compares effects.' if set_aside else "",
     )
     estimator.advice_ = advise(estimator.findings_)
-    estimator.invariant_ = selection.selected
-    estimator.pooling_ = pooling.weight
+    estimator.invariant_, estimator.pooling_ = selection.selected, pooling.weight
     estimator.environments_ = list(table.labels)
-    estimator.coordinates_, estimator.directions_ = system
     estimator.scale_, estimator.response_scale_ = table.scale, table.response_scale
-    estimator._runs = RunsOnDemand(
-        washing, selection, Slopes(*map(np.asarray, tolerant_slopes(evidence, strict))), names
-    )
-
-    def in_units(model: LinearModel) -> LinearModel:
-        coefficients = system.directions @ model.coefficients * table.response_scale / table.scale
-        return LinearModel(coefficients, model.intercept)
-
-    return Predictors(in_units(blended), in_units(strict), in_units(pooled))
 
 
 def _blend(strict: LinearModel, pooled: LinearModel, pooling: Pooling) -> LinearModel:

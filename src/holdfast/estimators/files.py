@@ -206,11 +206,12 @@ def _together(rows: _Rows, task: TableTask) -> tuple[pd.DataFrame, pd.Series, pd
     response = pd.concat(parts)
     if task == "classification":
         response = class_labels(response)
-    if task == "classification" and response.nunique() > MOST_CLASSES:
-        raise ValueError(
-            f"target must hold at most {MOST_CLASSES} classes, got {rows.found.target!r} with {response.nunique()} "
-            "different values"
-        )
+        count = response.nunique()
+        if count > MOST_CLASSES or 2 < count > len(response) / 2:
+            raise ValueError(
+                f"target must hold at most {MOST_CLASSES} classes, of two rows or more on average, got "
+                f"{rows.found.target!r} with {count} different values in {len(response)} rows"
+            )
     return pd.concat(features), response, None if labels[0] is None else pd.concat(labels)
 
 

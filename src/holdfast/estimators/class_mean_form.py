@@ -8,13 +8,13 @@ from scipy.stats import chi2
 
 from holdfast.estimators.advice import listed, pooling_sentences
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
-from holdfast.estimators.effect_form import blend
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
 from holdfast.estimators.pooling import Pooling, choose_pooling
 from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.discriminant import (
     ClassScores,
+    blend,
     expected_log_loss,
     held_out_discriminant_losses,
     linear_discriminant,

@@ -17,7 +17,7 @@ from holdfast.estimators.linear import Predictors, TableDescription, TableProble
 from holdfast.estimators.pooling import Pooling, choose_pooling
 from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
-from holdfast.estimators.search.discriminant import ClassScores
+from holdfast.estimators.search.discriminant import ClassScores, blend
 from holdfast.estimators.search.dynamics import logistic_program
 from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
@@ -124,20 +124,6 @@ def fit_effects(rows: ClassRows, settings: Mapping[str, Any], seed: int) -> Effe
     blended = blend(strict, pooled, pooling.weight)
     return EffectForm(
         blended, strict, pooled, _together(rows, parts, selected, varies, blended, pooling, settings["pooling"])
-    )
-
-
-def blend(strict: ClassScores, pooled: ClassScores, weight: float) -> ClassScores:
-    """(1 - a) strict + a pooled.
-
-    Example:
-        >>> zero, one = (ClassScores(np.full((1, 1), value), np.full(1, value)) for value in (0.0, 1.0))
-        >>> blend(zero, one, 0.25).intercepts.tolist()
-        [0.25]
-    """
-    return ClassScores(
-        (1 - weight) * strict.coefficients + weight * pooled.coefficients,
-        (1 - weight) * strict.intercepts + weight * pooled.intercepts,
     )
 
 

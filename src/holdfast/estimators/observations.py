@@ -1,6 +1,6 @@
 """Observed entries of a table of rows and columns: labels to codes, offsets, folds; the common part of completion."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -164,6 +164,20 @@ def read(estimator: Any, X: Any, y: Any) -> Observations:
     order = np.lexsort((values, codes[1], codes[0]))
     shape = (len(estimator.row_labels_), len(estimator.column_labels_))
     return Observations(codes[0][order], codes[1][order], values[order], shape)
+
+
+def best_centring(
+    centres: Sequence[Centred], held_out: Callable[[Centred], pd.DataFrame]
+) -> tuple[Centred, pd.DataFrame]:
+    """The way to take offsets off whose path has the lowest error on held-out entries, and that path.
+
+    Args:
+        centres: of `centrings`.
+        held_out: centre -> a table with a column "error", a row for each setting of the method.
+    """
+    paths = [held_out(centre) for centre in centres]
+    chosen = int(np.argmin([path["error"].min() for path in paths]))
+    return centres[chosen], paths[chosen]
 
 
 def centrings(observations: Observations, center: bool, folds: int, seed: int) -> list[Centred]:

@@ -47,10 +47,12 @@ def draw_survival(estimator: Any) -> Figure:
         if verdicts[name] != "not needed":
             ends[name] = middle[-1]
     axes.set_yscale("log")
+    axes.set_ylim(bottom=NOTHING / 30)  # room for names below the lowest line
     _label_ends(axes, estimator.paths_.sweeps[-1], ends)
     axes.set(xlabel="sweeps over the environments", ylabel="size of the coefficient, standardised")
-    axes.set_title(f"Who survives amplification {estimator.amplification_:,.0f}")
-    handles = [Line2D([], [], color=colour, label=word) for word, colour in VERDICTS.items()]
+    axes.set_title(f"Coefficients in runs of SGD, differences amplified by {estimator.amplification_:,.0f}")
+    present = [word for word in VERDICTS if word in verdicts.values()]
+    handles = [Line2D([], [], color=VERDICTS[word], label=word) for word in present]
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.12, 0.5))
     return figure
 

@@ -8,7 +8,15 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from holdfast.core.validation import COUNT, POSITIVE
-from holdfast.estimators.observations import Centred, CompletionRegressor, Observations, centrings, finish, read
+from holdfast.estimators.observations import (
+    Centred,
+    CompletionRegressor,
+    Observations,
+    best_centring,
+    centrings,
+    finish,
+    read,
+)
 
 # Penalties on the factors of standardised values: next to none, and two with which weak factors shrink.
 PENALTIES = (0.01, 0.3, 3.0)
@@ -57,10 +65,9 @@ class AlternatingLeastSquares(CompletionRegressor):
             rule.check(name, getattr(self, name))
         observations = read(self, X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))
-        centres = centrings(observations, self.center, self.folds, seed)
-        paths = [self._held_out_errors(centre) for centre in centres]
-        chosen = int(np.argmin([path["error"].min() for path in paths]))
-        centre, self.path_ = centres[chosen], paths[chosen]
+        centre, self.path_ = best_centring(
+            centrings(observations, self.center, self.folds, seed), self._held_out_errors
+        )
         best = self.path_.iloc[int(self.path_["error"].argmin())]
         self.penalty_ = float(best["penalty"])
         left, right = self._factors(centre.observations, int(best["rank"]), self.penalty_)

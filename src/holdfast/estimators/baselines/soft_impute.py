@@ -7,7 +7,15 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from holdfast.core.validation import COUNT, POSITIVE
-from holdfast.estimators.observations import Centred, CompletionRegressor, Observations, centrings, finish, read
+from holdfast.estimators.observations import (
+    Centred,
+    CompletionRegressor,
+    Observations,
+    best_centring,
+    centrings,
+    finish,
+    read,
+)
 
 # The path goes from the smallest penalty that gives 0 down to this share of it.
 SMALLEST_SHARE = 0.01
@@ -60,10 +68,9 @@ class SoftImpute(CompletionRegressor):
             rule.check(name, getattr(self, name))
         observations = read(self, X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))
-        centres = centrings(observations, self.center, self.folds, seed)
-        paths = [self._held_out_errors(centre) for centre in centres]
-        chosen = int(np.argmin([path["error"].min() for path in paths]))
-        centre, self.path_ = centres[chosen], paths[chosen]
+        centre, self.path_ = best_centring(
+            centrings(observations, self.center, self.folds, seed), self._held_out_errors
+        )
         penalties = self.path_["penalty"].to_numpy()[: self.path_["error"].argmin() + 1]
         self.penalty_ = float(penalties[-1])
         u, values, v = np.linalg.svd(self._path(centre.observations, penalties)[-1], full_matrices=False)

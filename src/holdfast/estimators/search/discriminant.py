@@ -26,6 +26,20 @@ class ClassScores(NamedTuple):
     intercepts: np.ndarray
 
 
+def blend(strict: ClassScores, pooled: ClassScores, weight: float) -> ClassScores:
+    """(1 - a) strict + a pooled.
+
+    Example:
+        >>> zero, one = (ClassScores(np.full((1, 1), value), np.full(1, value)) for value in (0.0, 1.0))
+        >>> blend(zero, one, 0.25).intercepts.tolist()
+        [0.25]
+    """
+    return ClassScores(
+        (1 - weight) * strict.coefficients + weight * pooled.coefficients,
+        (1 - weight) * strict.intercepts + weight * pooled.intercepts,
+    )
+
+
 def linear_discriminant(statistics: ClassStatistics, directions: np.ndarray | None = None) -> ClassScores:
     """Fisher's discriminant with the shares of the classes over all rows.
 

@@ -23,7 +23,7 @@ def check_outputs(experiment, data):
         claim.asdict()
 
 
-@pytest.mark.parametrize("name", ["jumps", "absorbing", "collapse", "jump_recovery", "jump_rates"])
+@pytest.mark.parametrize("name", ["jumps", "absorbing", "entering", "collapse", "jump_recovery", "jump_rates"])
 def test_a_quick_look_contradicts_nothing(name, tmp_path):
     experiment = load(name)
     reports = []

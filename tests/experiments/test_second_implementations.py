@@ -6,6 +6,7 @@ import pytest
 from holdfast.completion.training import starts, train
 from holdfast.experiments import absorbing, proposition_1, sequences
 from holdfast.problems import two_by_two
+from holdfast.theory.absorbing import successor
 
 
 def test_overlaps_are_those_of_qr_factors():
@@ -40,6 +41,6 @@ def test_successors_are_the_steps_of_the_algorithm():
     after = tuple(layer[:, 1:].reshape(-1, *layer.shape[2:]) for layer in paths.layers)
     gaps = []
     for row, column, value in zip(problem.rows, problem.columns, problem.values, strict=True):
-        reached = absorbing.successor(before, int(row), int(column), float(value))
+        reached = successor(before, int(row), int(column), float(value), **options)
         gaps.append(np.max([np.abs(a - b).max((-2, -1)) for a, b in zip(reached, after, strict=True)], axis=0))
     assert np.min(gaps, axis=0).max() < 1e-5

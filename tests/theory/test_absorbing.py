@@ -7,11 +7,13 @@ from holdfast.theory.absorbing import (
     COUNTS,
     Constants,
     closedness,
+    contains,
     grid,
     holding_size,
     imbalance,
     layer_ranks,
     margins,
+    most_interior,
     product_rank,
     search_constants,
 )
@@ -105,3 +107,30 @@ def test_two_layers_hold_all_sizes_or_none():
     assert holding_size(0.2, 0.5, 2) == 0
     assert holding_size(0.2, 0.0, 3) == np.inf
     assert holding_size(0.2, 0.5, 1) == 0
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_membership_by_traces_is_that_of_the_margins(rank):
+    """Layers around the boundary of all three conditions, so that every branch of the bounds decides some of them."""
+    random = np.random.default_rng(7)
+    sizes = np.exp(random.uniform(-3, 0.7, (400, 1, 4))) * np.array([1.0, 0.7, 0.5, 0.3])
+    frames = np.linalg.qr(random.standard_normal((4, 400, 4, 4)))[0]
+    layers = tuple((after * sizes) @ before.swapaxes(-1, -2) for before, after in pairwise(frames))
+    layers = tuple(layer + 0.02 * random.standard_normal(layer.shape) for layer in layers)
+    shares = []
+    for constants in grid((0.05, 0.3), (0.2, 0.8), (0.05, 0.3), (1.0, 3.0)):
+        expected = margins(layers, rank, constants).inside
+        np.testing.assert_array_equal(contains(layers, rank, constants), expected)
+        shares.append(expected.mean())
+    assert min(shares) < 0.2
+    assert max(shares) > 0.4
+
+
+def test_the_most_interior_constants_have_the_most_closed_neighbours():
+    closed = np.zeros((5, 5), bool)
+    closed[1:5, 2:5] = True  # the interior is (2, 3) and (3, 3)
+    entered = np.ones((5, 5))
+    entered[2, 3] = 0.6
+    assert most_interior(closed, entered) == (3, 3)
+    with pytest.raises(ValueError, match="closed must be true for some constants"):
+        most_interior(np.zeros(3, bool), np.ones(3))

@@ -11,12 +11,12 @@ from holdfast.completion.jumps import ranks
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.experiments.jumps import EPSILON, jump_rate, network_starts, waited_and_left, waiting_times
+from holdfast.experiments.jumps import EPSILON, jump_rate, network_starts, our_choice, waited_and_left, waiting_times
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_kaplan_meier
 from holdfast.problems.matrix_completion import two_by_two
-from holdfast.reproduction.claims import OUR_SETTINGS, Claim
+from holdfast.reproduction.claims import Claim
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
 LEFT_OPEN = (
@@ -37,7 +37,7 @@ SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, T=200,000 (ours)"
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Long runs of SGD and of gradient descent from the same starts."""
     problem, numbers = two_by_two(EPSILON), np.arange(effort.seeds)
-    layers = network_starts(effort.seeds)
+    layers = network_starts(range(effort.seeds))
     parts = []
     for (name, algorithm), report in zip(ALGORITHMS.items(), stages(progress, [1000, 1000]), strict=True):
         paths = train(
@@ -79,17 +79,17 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
-    claim = partial(Claim, settings=SUMMARY, conditions=OUR_SETTINGS)
+    claim = partial(Claim, settings=SUMMARY, conditions=our_choice(eta=STEP_SIZE, T=STEPS, **{"lambda": RIDGE}))
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
     rate = jump_rate(sgd)
     wait = f"mean waiting time {1 / rate.value:,.0f} steps" if rate.value else "none did"
-    source = "Wang and Jacot, theorem with r = 0"
     return [
-        claim("collapse-sgd", source, "At constant step size and ridge SGD collapses to rank 0.",
+        claim("collapse-sgd", "jumps: theorem",
+              "At constant step size and ridge SGD collapses to rank 0: the theorem with r = 0.",
               measured=proportion(int(sgd["jumped"].sum()), seeds), allowed=(0.75, 1),
               why=f"share of the runs that sat at rank 1 and then fell to 0; {wait}; {rose} of {seeds} rose again"),
-        claim("collapse-gradient-descent", source, "Gradient descent does not.",
+        claim("collapse-gradient-descent", "Holdfast", "Gradient descent does not.",
               measured=proportion(int(descent["jumped"].sum()), seeds), allowed=(0, 0.1),
               why="share of the runs that fell from rank 1 to 0"),
     ]  # fmt: skip

@@ -25,9 +25,10 @@ TITLES: dict[str, str] = {
     "phase": "phase diagram over step size and heterogeneity, with the analytic curves",
     "jumps": "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts",
     "jump_rates": "the rate of jumps against step size, ridge, depth and width",
-    "absorbing": "absorbing sets: constants for which B_1 is closed, for SGD and for its continuous approximation",
+    "absorbing": "absorbing sets: constants of B_1 chosen on some runs and tested on others, and the SDE",
+    "entering": "entering B_r: its probability from several starts, and B_2 before B_1 on a 3 x 3 matrix",
     "collapse": "the collapse to rank 0 at constant step size and ridge",
-    "jump_recovery": "20 x 20, rank 3, 40 % observed: what annealed SGD completes and gradient descent does not",
+    "jump_recovery": "20 x 20, rank 3, 40 % observed: annealed SGD, gradient descent, and gradient descent tuned",
 }
 """Name of the module -> title. Nothing else is imported to list them."""
 

@@ -118,6 +118,59 @@ def margins(layers: Layers, rank: float, constants: Constants) -> Margins:
     return Margins(constants.balance - imbalance(wide), rank + constants.slack - counts, constants.bound - largest)
 
 
+def contains(layers: Layers, rank: float, constants: Constants) -> np.ndarray:
+    """Whether states lie in B_r: `margins(...).inside`, fast enough for every step of many runs.
+
+    Singular values are computed only where traces do not decide. With x_i = s_i^2, t = sum x_i, q = sum x_i^2 and n
+    values, the largest lies between q / t and sqrt(q), and f is concave and 0 at 0, so
+
+        f(q / t) + f(t - sqrt(q)) <= sum_i f(x_i) <= 1 + (n - 1) f((t - q / t) / (n - 1)).
+
+    Example, the second singular value counts f(0.01 / 0.5) = 0.04:
+        >>> layer = np.diag([1.0, 0.1])
+        >>> bool(contains((layer, layer), 1, Constants(balance=0.1, slack=0.05, level=0.5, bound=4.0)))
+        True
+    """
+    wide = tuple(np.asarray(layer, float) for layer in layers)
+    limit, level, count = rank + constants.slack, constants.level, constants.count
+    inside = imbalance(wide) <= constants.balance
+    for layer in wide:
+        gram = layer.swapaxes(-1, -2) @ layer if layer.shape[-2] > layer.shape[-1] else layer @ layer.swapaxes(-1, -2)
+        total, squares = np.trace(gram, axis1=-2, axis2=-1), np.square(gram).sum((-2, -1))
+        largest = squares / np.maximum(total, np.finfo(float).tiny)
+        others = max(gram.shape[-1] - 1, 1)
+        least = count(largest / level) + count(np.maximum(total - np.sqrt(squares), 0) / level)
+        most = 1 + others * count(np.maximum(total - largest, 0) / level / others)
+        inside = np.array(inside & (total <= constants.bound) & (least <= limit))  # not a scalar, for one state
+        open_states = inside & (most > limit)
+        values = np.maximum(np.linalg.eigvalsh(gram[open_states]), 0)
+        inside[open_states] = count(values / level).sum(-1) <= limit
+    return inside
+
+
+def most_interior(closed: np.ndarray, entered: np.ndarray) -> tuple[int, ...]:
+    """The constants furthest from those for which the set is not closed, by their position in a grid.
+
+    Those with the most neighbours, one step along one axis, for which the set is closed as well; of equals the one
+    that most runs enter. A choice at the edge would be one that happened to hold on the runs it was chosen on.
+
+    Args:
+        closed: whether no run left the set, on a grid of constants.
+        entered: share of the runs that enter it, on the same grid.
+
+    Example:
+        >>> most_interior(np.array([False, True, True, True]), np.array([1.0, 0.9, 0.8, 0.7]))
+        (2,)
+    """
+    if not closed.any():
+        raise ValueError("closed must be true for some constants, got none: search a wider grid")
+    padded = np.pad(closed.astype(int), 1)
+    neighbours = sum(np.roll(padded, way, axis) for axis in range(closed.ndim) for way in (-1, 1))
+    inner = np.asarray(neighbours)[(slice(1, -1),) * closed.ndim]
+    score = np.where(closed, inner + np.clip(entered, 0, 1) / 2, -1.0)
+    return tuple(int(each) for each in np.unravel_index(int(np.argmax(score)), closed.shape))
+
+
 def holding_size(ridge: float, residual: float, depth: int) -> float:
     """The singular value of balanced layers below which the ridge wins over any single entry, to first order.
 
@@ -140,6 +193,38 @@ def holding_size(ridge: float, residual: float, depth: int) -> float:
     if depth > 2:
         return float(ratio ** (1 / (depth - 2)))
     return np.inf if depth == 2 and ratio > 1 else 0.0
+
+
+def successor(
+    layers: Layers, row: int, column: int, value: float, step_size: float, ridge: float
+) -> tuple[np.ndarray, ...]:
+    """The state after a step of SGD on one entry, for any number of states: what can follow, without any draw.
+
+        W_l <- (1 - 2 eta lambda) W_l - eta (A_ij - A*_ij) (W_L ... W_{l+1})^T e_i e_j^T (W_{l-1} ... W_1)^T
+
+    Args:
+        layers: W_1, ..., W_L, with any leading axes.
+        row: i.
+        column: j.
+        value: A*_ij.
+        step_size: eta.
+        ridge: lambda.
+
+    Example, one layer moves the entry alone:
+        >>> successor((np.zeros((2, 2)),), 0, 1, value=3.0, step_size=0.5, ridge=0.0)[0].tolist()
+        [[0.0, 1.5], [0.0, 0.0]]
+    """
+    prefixes = [np.eye(layers[0].shape[-1])]
+    for layer in layers:
+        prefixes.append(layer @ prefixes[-1])
+    residual = prefixes[-1][..., row, column] - value
+    suffix = np.eye(layers[-1].shape[-2])
+    after: list[np.ndarray] = []
+    for layer, prefix in zip(reversed(layers), reversed(prefixes[:-1]), strict=True):
+        gradient = residual[..., None, None] * suffix[..., row, :, None] * prefix[..., None, :, column]
+        after.insert(0, (1 - 2 * step_size * ridge) * layer - step_size * gradient)
+        suffix = suffix @ layer
+    return tuple(after)
 
 
 class Closedness(NamedTuple):

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from holdfast.completion import jumps as jumping
 from holdfast.execution.store import DATASETS, Key, Store
-from holdfast.experiments import jump_rates, jumps, load
+from holdfast.experiments import absorbing, entering, jump_rates, jumps, load
 from holdfast.plots import style
 from holdfast.reproduction.experiment import Effort
 
@@ -69,3 +70,22 @@ def test_diverged_runs_count_until_they_diverge(name, short):
         assert data["rank"].where(diverged & (data["step"] >= data["diverged_at"])).isnull().all()
         assert data["rank"].where(data["step"] < data["diverged_at"]).notnull().any()
     check_outputs(experiment, data)
+
+
+@pytest.mark.slow
+def test_entering_uses_the_constants_that_absorbing_arrives_at():
+    runs = absorbing._runs(range(absorbing.SELECTION_RUNS), absorbing.STEPS, absorbing.SEARCHED, "sgd", None)
+    assert absorbing.constants_of(absorbing._search(runs)) == entering.CONSTANTS
+
+
+def test_one_entry_drawn_in_a_row_leads_to_rank_one():
+    """From the rotations: what the ridge leaves of the other directions after T steps is (1 - 2 eta lambda)^T of them.
+
+    B_1 needs sum f <= 0.3 over at most 5 other values of at most that size squared; f(x) <= 2 x / alpha, so T is at
+    most log(10 / (0.3 alpha)) / (4 eta lambda), rounded up, if the first condition and the third hold.
+    """
+    start = entering.chosen_starts()[entering.ROTATIONS]
+    eta, ridge, constants = jumps.STEP_SIZE, jumps.RIDGE, entering.CONSTANTS
+    longest = np.ceil(np.log(10 / (constants.slack * constants.level)) / (-2 * np.log(1 - 2 * eta * ridge)))
+    assert 50 < entering.path_length(start, [(0, 0, 1.0)], 1) <= longest
+    assert entering.path_length(start, [(0, 0, 1.0)], 0) != entering.path_length(start, [(0, 0, 1.0)], 1)

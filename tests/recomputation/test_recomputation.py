@@ -327,7 +327,7 @@ def test_advice_keeps_its_promise_without_sampling_error(spread):
 )
 @pytest.mark.parametrize("spread", [8.0, 12.0])
 def test_advice_keeps_its_promise_with_real_batches(spread):
-    """The same at d = 20, m = 4,000, by the law of gradients as derived in `plain.by_law`."""
-    advised, runs = hf.advise(two_point(1.0, spread), dimension=20, batch_size=4_000), 600
-    seen = failures(spread, advised, 20, 4_000, plain.by_law, runs)
+    """The same at d = 20, m = 16,000, by the law of gradients as derived in `plain.by_law`."""
+    advised, runs = hf.advise(two_point(1.0, spread), dimension=20, batch_size=16_000), 600
+    seen = failures(spread, advised, 20, 16_000, plain.by_law, runs)
     assert seen < advised.failure + STANDARD_ERRORS * np.sqrt(advised.failure * (1 - advised.failure) / runs)

@@ -82,7 +82,9 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     return xr.merge(parts, join="exact")
 
 
-def _runs(seeds: Sequence[int], steps: int, every: int, algorithm: AlgorithmName, progress: Progress) -> LayerPaths:
+def _runs(
+    seeds: Sequence[int], steps: int, every: int, algorithm: AlgorithmName, progress: Progress | None
+) -> LayerPaths:
     # Substeps are those of the equation; left out of SGD, its program is that of the other experiments.
     build = CompletionBuilder(algorithm, substeps=SUBSTEPS) if algorithm == "sde" else CompletionBuilder(algorithm)
     return train(

@@ -199,6 +199,10 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "'auto', 'effects' or 'class_means'",
         lambda value: isinstance(value, str) and value in ("auto", "effects", "class_means"),
     ),
+    "verbose": (
+        "0, 1 or a function of (done, total)",
+        lambda value: callable(value) or (_number(value) and value >= 0),
+    ),
     "rotation": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
 }
 

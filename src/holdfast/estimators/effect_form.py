@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax
 
+from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import pooling_sentences
 from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance
-from holdfast.estimators.linear import Predictors, TableDescription, TableProblem, fit_linear
+from holdfast.estimators.linear import STAGE, Predictors, TableDescription, TableProblem, fit_linear
 from holdfast.estimators.pooling import Pooling, choose_pooling
 from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
@@ -76,7 +77,9 @@ class EffectForm(NamedTuple):
     attributes: dict[str, Any]
 
 
-def fit_effects(rows: ClassRows, settings: Mapping[str, Any], seed: int) -> EffectForm:
+def fit_effects(
+    rows: ClassRows, settings: Mapping[str, Any], seed: int, progress: Progress | None = None
+) -> EffectForm:
     """Compare effects, of the second of two classes, or of each of more classes against all others.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
@@ -86,20 +89,23 @@ def fit_effects(rows: ClassRows, settings: Mapping[str, Any], seed: int) -> Effe
         rows: the table.
         settings: the arguments of the estimator.
         seed: of the random orders of the environments.
+        progress: called with (done, total).
     """
     second = np.stack([
         (rows.z[own] * rows.weights[own, None]).T @ rows.z[own] / rows.weights[own].sum() for own in rows.parts
     ])  # fmt: skip
     systems = coordinate_systems(second, rows.counts, settings["rotation"])
     if len(rows.classes) == 2:
-        attributes, found = _search(rows, 1, systems, settings, seed)
+        attributes, found = _search(rows, 1, systems, settings, seed, progress)
         blended, strict, pooled = (
             ClassScores(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found
         )
         return EffectForm(blended, strict, pooled, attributes)
-    tried = []
-    for system in systems:
-        parts = [_search(rows, number, [system], settings, seed)[0] for number in range(len(rows.classes))]
+    tried, classes = [], len(rows.classes)
+    reports = stages(progress, [STAGE] * (len(systems) * classes))
+    for number, system in enumerate(systems):
+        own = reports[number * classes :]
+        parts = [_search(rows, one, [system], settings, seed, own[one])[0] for one in range(classes)]
         varies = np.any([each["effect_tables_"].stability["varies"] for each in parts], axis=0)
         selected = np.any([each["invariant_"] for each in parts], axis=0) & ~varies
         strict = _softmax(rows, system.directions[:, selected])
@@ -134,7 +140,12 @@ def _softmax(rows: ClassRows, directions: np.ndarray) -> ClassScores:
 
 
 def _search(
-    rows: ClassRows, number: int, systems: Sequence[Coordinates], settings: Mapping[str, Any], seed: int
+    rows: ClassRows,
+    number: int,
+    systems: Sequence[Coordinates],
+    settings: Mapping[str, Any],
+    seed: int,
+    progress: Progress | None,
 ) -> tuple[dict[str, Any], Predictors]:
     """The search for one class against all others: its attributes and its coefficients."""
     share = float(np.average(rows.codes == number, weights=rows.weights))
@@ -162,7 +173,7 @@ def _search(
         )
 
     found = SimpleNamespace(**settings)
-    predictors = fit_linear(found, table, systems, problem, seed)
+    predictors = fit_linear(found, table, systems, problem, seed, progress)
     return {name: value for name, value in vars(found).items() if name not in settings}, predictors
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from holdfast.core.progress import watched
 from holdfast.estimators.contract import LinearRegressor, check_settings, response_name, weighted_rows
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
@@ -62,6 +63,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         step_size: eta of the runs; None: chosen from the data.
         orders: random orders of the environments in the runs.
         random_state: of the orders.
+        verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
         coef_: (features,).
@@ -110,6 +112,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         step_size=None,
         orders=8,
         random_state=0,
+        verbose=0,
     ):
         self.pooling = pooling
         self.search = search
@@ -122,6 +125,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         self.step_size = step_size
         self.orders = orders
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
         """Fit to a table.
@@ -182,7 +186,8 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             )
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
-        found = fit_linear(self, table, systems, problem, seed)
+        with watched(self.verbose, "fitting") as progress:
+            found = fit_linear(self, table, systems, problem, seed, progress)
         self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found)
         self.intercept_ = float(known.location[-1] - known.location[:-1] @ self.coef_)
         return self

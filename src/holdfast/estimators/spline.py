@@ -8,6 +8,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_settings, two_classes
@@ -15,6 +16,9 @@ from holdfast.estimators.expansion import EffectExpansion
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
+
+# Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
+STAGES = (30, 30, 40)
 
 
 class ExpandedFit(NamedTuple):
@@ -40,7 +44,14 @@ class ExpandedFit(NamedTuple):
 
 
 def fit_expanded(
-    settings: Any, x: np.ndarray, y: np.ndarray, environments: Any, names: Sequence[str], *, classes: bool = False
+    settings: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    environments: Any,
+    names: Sequence[str],
+    *,
+    classes: bool = False,
+    progress: Progress | None = None,
 ) -> ExpandedFit:
     """Fit a linear model to the curves and products that a table needs.
 
@@ -51,6 +62,7 @@ def fit_expanded(
         environments: one label for each row; None: one environment.
         names: of the columns.
         classes: whether y holds classes.
+        progress: called with (done, total).
     """
     expansion = EffectExpansion(
         effects=settings.effects,
@@ -63,12 +75,16 @@ def fit_expanded(
     model = (
         HeteroClassifier(**shared, invariance="effects") if classes else HeteroRegressor(**shared, level=settings.level)
     )
+    screening, straight, expanded = stages(progress, STAGES)
     rows = group_rows(environments, len(x)).rows()
     expansion.fit_errors(x, logistic_errors(x, two_classes(y)[1], rows) if classes else squared_errors(x, y, rows))
-    model.fit(x, y, environments=environments)
+    screening(1, 1)
+    model.set_params(verbose=straight).fit(x, y, environments=environments)
     varied_as_lines = model.stability_["varies"].to_numpy() & ~model.invariant_
     if expansion.curved_.any() or expansion.interacting_:
-        model.set_params(groups=expansion.groups_).fit(expansion.transform(x), y, environments=environments)
+        model.set_params(groups=expansion.groups_, verbose=expanded)
+        model.fit(expansion.transform(x), y, environments=environments)
+    model.set_params(verbose=0)
     owners = [group if isinstance(group, tuple) else (group, group) for group in expansion.groups_]
     first = np.array([pair[0] for pair in owners])
     main = first == np.array([pair[1] for pair in owners])
@@ -130,7 +146,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
         knots: of each curve, or "auto".
         pooling, significance, tolerance, level: as in `HeteroRegressor`.
-        search: as in `HeteroRegressor`.
+        search, verbose: as in `HeteroRegressor`.
 
     Attributes:
         invariant_: (columns,), whose relation to the response holds in all environments.
@@ -164,6 +180,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         significance=0.001,
         tolerance=0.0,
         level="common",
+        verbose=0,
     ):
         self.effects = effects
         self.interactions = interactions
@@ -173,6 +190,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         self.significance = significance
         self.tolerance = tolerance
         self.level = level
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSplineRegressor":
         """Fit to a table.
@@ -185,7 +203,8 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         check_settings(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
-        found = fit_expanded(self, X, y, environments, names)
+        with watched(self.verbose, "fitting") as progress:
+            found = fit_expanded(self, X, y, environments, names, progress=progress)
         self.expansion_, self.regressor_, self.stability_, self.advice_ = found
         self.invariant_ = found.invariant
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_

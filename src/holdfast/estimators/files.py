@@ -239,9 +239,13 @@ class _ImputedFit(BaseEstimator):
 
 def _estimator(task: TableTask, found: Survey, settings: Mapping[str, Any]) -> HeteroRegressor | HeteroClassifier:
     known = dict(settings)
-    if not known.get("rotation", False):
+    invariance = known.get("invariance", "auto")
+    # class means are compared feature by feature
+    if not known.get("rotation", False) and (task == "regression" or invariance != "class_means"):
         known.setdefault("groups", found.groups)
     if task == "regression":
+        if known.pop("invariance", "auto") != "auto":
+            raise ValueError(f"invariance must be left out for a regression, got {invariance!r}")
         return HeteroRegressor(**known)
     if known.pop("level", "common") != "common":
         raise ValueError("level must be common for a classification, got 'environment'")

@@ -15,7 +15,7 @@ from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
-from holdfast.estimators.screening import diagnose_curvature
+from holdfast.estimators.screening import RowSample, diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
@@ -140,12 +140,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         moments = collect_moments(x, y, grouping, None if sample_weight is None else weights)
-        self._fit_moments(moments, seed, response)
-        washed = self.stability_["varies"].to_numpy() & ~self.invariant_
-        if washed.any() and self.coordinates_ == "features":
-            bent = diagnose_curvature(x, y, grouping.codes, columns=np.flatnonzero(washed).tolist())
-            self.advice_ += bent.advice(self.stability_.index.tolist())
-        return self
+        return self._fit_moments(moments, seed, response)._hint_at_curves(x, y, grouping.codes)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.
@@ -155,17 +150,27 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         """
         seed = check_settings(self)
         total: MomentSums | None = None
-        response = "y"
+        response, sample = "y", RowSample()
         for X, y, *rest in chunks:
             response = response_name(y)
             X, y = validate_data(
                 self, X, y, y_numeric=True, dtype=[np.float64, np.float32], reset=total is None, ensure_min_samples=1
             )
-            moments = collect_moments(X, y, group_rows(rest[0] if rest else None, len(X)))
+            grouping = group_rows(rest[0] if rest else None, len(X))
+            moments = collect_moments(X, y, grouping)
+            sample.add(X, y, grouping)
             total = moments if total is None else add_moments(total, moments)
         if total is None:
             raise ValueError("chunks must hold at least one chunk, got none")
-        return self._fit_moments(total, seed, response)
+        return self._fit_moments(total, seed, response)._hint_at_curves(*sample.rows())
+
+    def _hint_at_curves(self, x: np.ndarray, y: np.ndarray, environments: np.ndarray) -> "HeteroRegressor":
+        """Say so if straight lines may be the reason why effects vary."""
+        washed = self.stability_["varies"].to_numpy() & ~self.invariant_
+        if washed.any() and self.coordinates_ == "features":
+            bent = diagnose_curvature(x, y, environments, columns=np.flatnonzero(washed).tolist())
+            self.advice_ += bent.advice(self.stability_.index.tolist())
+        return self
 
     def _fit_moments(self, moments: MomentSums, seed: int, response: str = "y") -> "HeteroRegressor":
         known = standardized(moments, within=self.level == "environment")

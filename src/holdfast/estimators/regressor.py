@@ -11,7 +11,7 @@ from holdfast.core.progress import watched
 from holdfast.estimators.contract import LinearRegressor, check_settings, response_name, weighted_rows
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
-from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.grouping import group_rows, label_order
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
@@ -162,6 +162,8 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             total = moments if total is None else add_moments(total, moments)
         if total is None:
             raise ValueError("chunks must hold at least one chunk, got none")
+        order = label_order(total.labels)
+        total = total._replace(labels=tuple(total.labels[number] for number in order), sums=total.sums[order])
         return self._fit_moments(total, seed, response)._hint_at_curves(*sample.rows())
 
     def _hint_at_curves(self, x: np.ndarray, y: np.ndarray, environments: np.ndarray) -> "HeteroRegressor":

@@ -31,18 +31,30 @@ _COLUMNS = {
     "I²": ("i_squared", 6),
     "lowest": ("lowest_effect", 10),
     "highest": ("highest_effect", 10),
-    "verdict": ("verdict", 12),
 }
 
 
-def verdict(selected: bool, varies: bool) -> str:
-    """What is said about a feature in one word or two.
+# From what matters most; features are listed in this order.
+VERDICTS = ("same", "one environment only", "varies", "not needed")
+
+
+def verdicts(stability: pd.DataFrame) -> list[str]:
+    """What is said about each feature in a few words.
+
+    A selected feature whose effect a single environment measures is not known to have the same effect in another.
+
+    Args:
+        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
 
     Example:
-        >>> verdict(True, False), verdict(False, True), verdict(False, False)
-        ('same', 'varies', 'not needed')
+        >>> measured = {"effect": 1.0, "between": [0.1, float("nan"), 2.0, 0.0], "varies": [False, False, True, False]}
+        >>> verdicts(pd.DataFrame(measured | {"selected": [True, True, False, False]}))
+        ['same', 'one environment only', 'varies', 'not needed']
     """
-    return "same" if selected else "varies" if varies else "not needed"
+    once = stability["between"].isna() & stability["effect"].notna()
+    chosen = np.where(once, "one environment only", "same")
+    words = np.where(stability["selected"], chosen, np.where(stability["varies"], "varies", "not needed"))
+    return words.tolist()
 
 
 def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> pd.DataFrame:
@@ -67,8 +79,8 @@ def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> p
     frame.insert(3, "high", frame["coefficient"] + half)
     # a coefficient that is left out is exactly zero, not zero with an error of zero
     frame.loc[frame["coefficient"] == 0, ["standard_error", "low", "high"]] = np.nan
-    frame["verdict"] = [verdict(*row) for row in zip(frame["selected"], frame["varies"], strict=True)]
-    order = frame["verdict"].map({"same": 0, "varies": 1, "not needed": 2})
+    frame["verdict"] = verdicts(frame)
+    order = frame["verdict"].map(VERDICTS.index)
     return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
 
 
@@ -122,13 +134,15 @@ class TableSummary:
 
     def __str__(self) -> str:
         table = self.table
-        name_width = min(max([len(str(name)) for name in table.index] + [7]), WIDTH - _widths())
-        rule = "=" * (name_width + _widths())
+        columns = dict(_COLUMNS) | {"verdict": ("verdict", 2 + max(map(len, [*table["verdict"], "not needed"])))}
+        widths = sum(width for _, width in columns.values())
+        name_width = min(max([len(str(name)) for name in table.index] + [7]), WIDTH - widths)
+        rule = "=" * (name_width + widths)
         lines = [f"{self.task.capitalize()} of {self.response}", rule, *self._header(len(rule)), "-" * len(rule)]
-        lines.append(" " * name_width + "".join(f"{head:>{width}}" for head, (_, width) in _COLUMNS.items()))
+        lines.append(" " * name_width + "".join(f"{head:>{width}}" for head, (_, width) in columns.items()))
         lines.append("-" * len(rule))
         for name, row in table.iterrows():
-            cells = (_cell(column, row[column]).rjust(width) for column, width in _COLUMNS.values())
+            cells = (_cell(column, row[column]).rjust(width) for column, width in columns.values())
             lines.append(_cut(str(name), name_width).ljust(name_width) + "".join(cells))
         lines.append(rule)
         for number, note in enumerate(self.notes, 1):
@@ -235,10 +249,6 @@ class TableSummary:
         nowhere = frame["effect"].isna()
         if nowhere.any():
             yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."
-
-
-def _widths() -> int:
-    return sum(width for _, width in _COLUMNS.values())
 
 
 def _cell(column: str, value: Any) -> str:

@@ -86,7 +86,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         pooling_: a.
         strict_coef_, pooled_coef_: as `coef_`, of the invariant features alone, and of all features.
         effects_: environments x features, in log-odds; by `class_means`, those that a feature alone would have. Of more
-            than two classes, on the one for which they have the widest range.
+            than two classes, on the one for which they have the widest range; `summary()` says which.
         invariant_, stability_, effect_tables_, advice_, environments_, directions_, coordinates_, scale_,
             response_scale_: as in `HeteroRegressor`.
         paths_, amplification_, step_size_, washout_, choice_: as in `HeteroRegressor`, if effects are compared
@@ -254,6 +254,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             form.pooling.weight,
             response=response,
             alone=True,
+            of_class=form.of_class,
         )
 
 

@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import pooling_sentences
+from holdfast.estimators.class_inference import softmax_errors
 from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance
 from holdfast.estimators.linear import STAGE, Predictors, TableDescription, TableProblem, fit_linear
@@ -125,12 +126,14 @@ def fit_effects(
     weights = rows.counts / rows.counts.sum()
     pooling = choose_pooling(settings["pooling"], held_out, weights, selected, float(varies.mean()))
     pooled = _softmax(rows, system.directions)
-    in_units = (ClassScores(each.coefficients / rows.scaling.scale, each.intercepts) for each in (strict, pooled))
-    strict, pooled = in_units
+    standard = (strict, pooled)
+    strict, pooled = (ClassScores(each.coefficients / rows.scaling.scale, each.intercepts) for each in standard)
     blended = blend(strict, pooled, pooling.weight)
-    return EffectForm(
-        blended, strict, pooled, _together(rows, parts, selected, varies, blended, pooling, settings["pooling"])
-    )
+    a = pooling.weight
+    fits = [(1 - a, system.directions[:, selected], standard[0]), (a, system.directions, standard[1])]
+    errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits) / rows.scaling.scale
+    attributes = _together(rows, parts, selected, varies, blended, errors, pooling, settings["pooling"])
+    return EffectForm(blended, strict, pooled, attributes)
 
 
 def _softmax(rows: ClassRows, directions: np.ndarray) -> ClassScores:
@@ -183,12 +186,14 @@ def _together(
     selected: np.ndarray,
     varies: np.ndarray,
     blended: ClassScores,
+    coefficient_errors: np.ndarray,
     pooling: Pooling,
     asked: Any,
 ) -> dict[str, Any]:
     """The attributes of the searches for the single classes, as those of one search.
 
     Tables have the effects of each feature on the class for which they have the widest range.
+    Coefficients and their errors are those of that class, measured from the mean over all classes.
     """
     tables = [each["effect_tables_"] for each in found]
     ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
@@ -202,7 +207,8 @@ def _together(
     plain = found[0]["coordinates_"] == "features"
     centred = blended.coefficients - blended.coefficients.mean(0)
     own = np.take_along_axis(centred, widest[None], 0)[0] if plain else np.nan
-    stability = pd.concat(rows_of).assign(coefficient=own, standard_error=np.nan, varies=varies, selected=selected)
+    own_error = np.take_along_axis(coefficient_errors, widest[None], 0)[0] if plain else np.nan
+    stability = pd.concat(rows_of).assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
     effect_tables = EffectTables(effects, errors, degrees, stability)
     names = np.asarray(features)
     advice = [
@@ -221,6 +227,7 @@ def _together(
         explained=float(np.mean([each.explained for each in summaries])),
         explained_by_all=float(np.mean([each.explained_by_all for each in summaries])),
         pooling=pooling.weight,
+        of_class=tuple(rows.classes[number] for number in widest),
     )
     return dict(found[0]) | {
         "effect_tables_": effect_tables,

@@ -97,6 +97,7 @@ class TableSummary:
         level: "common": one intercept; "environment": one for each environment.
         response: the name of what is predicted.
         alone: whether an effect is that of a feature by itself, as differences between class means give it.
+        of_class: of more than two classes, the class that the row of each feature is about.
 
     Example:
         >>> from holdfast.estimators.effects import STABILITY_COLUMNS
@@ -119,6 +120,7 @@ class TableSummary:
     level: Literal["common", "environment"] = "common"
     response: str = "y"
     alone: bool = False
+    of_class: tuple = ()
 
     @property
     def table(self) -> pd.DataFrame:
@@ -130,7 +132,8 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is one environment only: nothing is known about how effects differ elsewhere."]
-        return [*self._about_effects(), *self._about_intervals(), *self._outside(), *self._disagreements()]
+        about = (self._about_effects(), self._about_classes(), self._about_intervals())
+        return [sentence for part in (*about, self._outside(), self._disagreements()) for sentence in part]
 
     def __str__(self) -> str:
         table = self.table
@@ -183,7 +186,24 @@ class TableSummary:
             "that this is, and the lowest and highest over the environments that measure it well."
         )
 
+    def _about_classes(self) -> Iterator[str]:
+        if self.of_class:
+            names = pd.Series(self.stability.index, dtype=object)
+            by_class = names.groupby(pd.Series(self.of_class).map(str)).agg(list)
+            about = "; ".join(f"{label} for {_listed(found)}" for label, found in by_class.items())
+            yield (
+                f"Of more than two classes, a row is about the one on which the effects range widest: {about}. "
+                "Coefficients of a class are measured from their mean over all classes."
+            )
+
     def _about_intervals(self) -> Iterator[str]:
+        if self.alone and (self.stability["coefficient"] != 0).any():
+            yield (
+                "Intervals are for other rows of the same environments, whose features have a normal law with one "
+                "covariance within classes. They take the selected features as given, although the same rows selected "
+                "them."
+            )
+            return
         if not (self.stability["coefficient"] != 0).any():
             return
         yield (

@@ -1,7 +1,8 @@
 """Invariant regression with smooth effects and interactions."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,15 @@ from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_settings, two_classes
+from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.expansion import EffectExpansion
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
+from holdfast.estimators.summary import TableSummary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
 STAGES = (30, 30, 40)
@@ -30,12 +36,14 @@ class ExpandedFit(NamedTuple):
         stability: table of columns: whether each is a line or a curve, its coefficient if it is a line, whether its
             relation to the response varies, and whether it is invariant.
         advice: sentences.
+        summary: of the columns.
     """
 
     expansion: EffectExpansion
     model: HeteroRegressor | HeteroClassifier
     stability: pd.DataFrame
     advice: list[str]
+    summary: TableSummary
 
     @property
     def invariant(self) -> np.ndarray:
@@ -98,6 +106,8 @@ def fit_expanded(
     selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
     constant = [name for name, flat in zip(names, np.ptp(x, axis=0) == 0, strict=True) if flat]
     advice = advise(findings._replace(stability=stability, selection=selection, constant=constant))
+    curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
+    summary = replace(model.summary(), stability=stability, curves=curved)
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
     stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
     return ExpandedFit(
@@ -105,6 +115,7 @@ def fit_expanded(
         model,
         stability,
         [*_shapes(expansion, names), *_straight_lines(varied_as_lines, invariant, names), *advice],
+        summary,
     )
 
 
@@ -156,6 +167,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         environments_: labels.
         expansion_: the fitted `EffectExpansion`.
         regressor_: the `HeteroRegressor` of the expanded columns.
+        curves_: column -> its effect along the column, in the fit and in each environment (`EffectCurves`).
 
     Example, the best straight line through a parabola falls in one environment and rises in the other:
         >>> random = np.random.default_rng(0)
@@ -205,10 +217,31 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
         with watched(self.verbose, "fitting") as progress:
             found = fit_expanded(self, X, y, environments, names, progress=progress)
-        self.expansion_, self.regressor_, self.stability_, self.advice_ = found
+        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found
         self.invariant_ = found.invariant
+        rows = group_rows(environments, len(X)).rows()
+        curves = effect_curves(self.expansion_, X, y, rows, self.regressor_.coef_, self.regressor_.invariant_)
+        self.curves_ = dict(zip(map(str, names), curves, strict=True))
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
         return self
+
+    def summary(self) -> TableSummary:
+        """The fit as a printed table of the columns: `print(model.summary())`."""
+        check_is_fitted(self)
+        return self._summary
+
+    def plot_effects(self, columns: Sequence[str] | None = None) -> "Figure":
+        """The effect of each column, in each environment with a band of 95 %, and in the fit.
+
+        Args:
+            columns: their names; None: the first twelve, invariant ones first.
+        """
+        from holdfast.plots.curves import draw_curves
+
+        check_is_fitted(self)
+        verdicts = self._summary.table["verdict"].rename(index=str).to_dict()
+        ordered = {name: self.curves_[name] for name in verdicts}
+        return draw_curves(ordered, self.environments_, verdicts, columns, self._summary.response)
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the predicted responses."""

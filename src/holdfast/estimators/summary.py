@@ -98,6 +98,7 @@ class TableSummary:
         response: the name of what is predicted.
         alone: whether an effect is that of a feature by itself, as differences between class means give it.
         of_class: of more than two classes, the class that the row of each feature is about.
+        curves: columns whose effect is a curve, which has no single coefficient.
 
     Example:
         >>> from holdfast.estimators.effects import STABILITY_COLUMNS
@@ -121,6 +122,7 @@ class TableSummary:
     response: str = "y"
     alone: bool = False
     of_class: tuple = ()
+    curves: tuple[str, ...] = ()
 
     @property
     def table(self) -> pd.DataFrame:
@@ -132,7 +134,7 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is one environment only: nothing is known about how effects differ elsewhere."]
-        about = (self._about_effects(), self._about_classes(), self._about_intervals())
+        about = (self._about_effects(), self._about_curves(), self._about_classes(), self._about_intervals())
         return [sentence for part in (*about, self._outside(), self._disagreements()) for sentence in part]
 
     def __str__(self) -> str:
@@ -185,6 +187,13 @@ class TableSummary:
             "the standard deviation between them that sampling error does not explain, the share I² of the variation "
             "that this is, and the lowest and highest over the environments that measure it well."
         )
+
+    def _about_curves(self) -> Iterator[str]:
+        if self.curves:
+            yield (
+                f"The effect of {_listed(list(self.curves))} is a curve, which has no single coefficient: "
+                "`plot_effects` draws it."
+            )
 
     def _about_classes(self) -> Iterator[str]:
         if self.of_class:
@@ -266,7 +275,7 @@ class TableSummary:
                 f"alone differs by more than sampling error (p < {SURELY_DIFFERENT:g}): "
                 f"{_listed(frame.index[doubtful])}."
             )
-        nowhere = frame["effect"].isna()
+        nowhere = frame["effect"].isna() & ~frame.index.isin(self.curves)
         if nowhere.any():
             yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."
 

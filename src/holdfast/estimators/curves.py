@@ -77,7 +77,8 @@ def effect_curves(
     groups = [np.flatnonzero(owners == number) for number in range(x.shape[1])]
     grids, bases = [], []
     for number, own in enumerate(groups):
-        grid = np.linspace(*np.quantile(x[:, number], OUTER), POINTS)
+        low, high = np.quantile(x[:, number], OUTER)
+        grid = np.linspace(low, high, POINTS)
         point = np.tile(x.mean(0), (POINTS, 1))
         point[:, number] = grid
         grids.append(grid)

@@ -113,8 +113,8 @@ def _softmax_half(
     freedom = environments.count - 1 if clustered else max(len(z) - len(columns) - 1, 1)
     width = t.isf((1 - confidence) / 2, freedom) * errors
     found = (coefficients, errors, coefficients - width, coefficients + width)
-    labels = [[names[column] for column in columns], classes]
-    index = pd.MultiIndex.from_product(labels, names=["feature", "class"])
+    labels: Any = ([names[column] for column in columns], classes)
+    index: pd.MultiIndex = pd.MultiIndex.from_product(labels, names=["feature", "class"])
     return pd.DataFrame(dict(zip(INTERVAL_COLUMNS, (part.T.ravel() for part in found), strict=True)), index=index)
 
 

@@ -62,7 +62,7 @@ def sampled_rows(count: int, most: int) -> np.ndarray:
         >>> sampled_rows(3, 5).tolist(), len(sampled_rows(100, 5))
         ([0, 1, 2], 5)
     """
-    return np.sort(np.argsort(np.random.default_rng(0).random(count), kind="stable")[:most])
+    return _smallest(np.random.default_rng(0).random(count), most)
 
 
 class RowSample:
@@ -89,17 +89,25 @@ class RowSample:
         labels[:] = list(grouping.labels)
         self._parts.append((self._random.random(len(y)), x, y, labels[grouping.codes]))
         if sum(len(part[0]) for part in self._parts) > 2 * self._most:
-            self._parts = [self._smallest()]
+            self._parts = [self._chosen()]
 
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and the labels of the sample."""
-        return self._smallest()[1:]
+        _, x, y, labels = self._chosen()
+        return x, y, labels
 
-    def _smallest(self) -> tuple[np.ndarray, ...]:
+    def _chosen(self) -> tuple[np.ndarray, ...]:
         """The rows with the smallest random numbers, in the order of the table."""
-        keys, *columns = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        chosen = np.sort(np.argsort(keys, kind="stable")[: self._most])
-        return keys[chosen], *(column[chosen] for column in columns)
+        parts = [np.concatenate(part) for part in zip(*self._parts, strict=True)]
+        chosen = _smallest(parts[0], self._most)
+        return tuple(part[chosen] for part in parts)
+
+
+def _smallest(numbers: np.ndarray, most: int) -> np.ndarray:
+    """The positions of so many of the smallest numbers, in increasing order."""
+    if len(numbers) <= most:
+        return np.arange(len(numbers))
+    return np.sort(np.argpartition(numbers, most)[:most])
 
 
 def squared_errors(x: np.ndarray, y: np.ndarray, rows: Sequence[np.ndarray]) -> LineErrors:

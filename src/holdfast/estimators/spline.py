@@ -239,7 +239,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         from holdfast.plots.curves import draw_curves
 
         check_is_fitted(self)
-        verdicts = self._summary.table["verdict"].rename(index=str).to_dict()
+        verdicts = {str(name): str(word) for name, word in self._summary.table["verdict"].items()}
         ordered = {name: self.curves_[name] for name in verdicts}
         return draw_curves(ordered, self.environments_, verdicts, columns, self._summary.response)
 

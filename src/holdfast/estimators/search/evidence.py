@@ -259,9 +259,9 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
             step[inside] = -np.linalg.lstsq(mean[own], mean[gone] @ step[~inside], rcond=NEGLIGIBLE)[0]
             w = fitted.coefficients.copy()
             w[columns] += step
-            within = (slice(None), *own)
             moved = (gradient + curvature @ step)[:, inside]
-            return LinearModel(w, fitted.intercept), JointSlopes(moved, curvature[within], covariance[within])
+            smaller = (part[:, inside][:, :, inside] for part in (curvature, covariance))
+            return LinearModel(w, fitted.intercept), JointSlopes(moved, *smaller)
 
         return alone
 

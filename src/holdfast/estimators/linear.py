@@ -101,7 +101,7 @@ def fit_linear(
         seed: of the runs.
         progress: called with (done, total).
     """
-    settings = RunSettings(estimator.significance, estimator.orders, seed, estimator.step_size, estimator.amplification)
+    settings = RunSettings(estimator.significance, estimator.n_runs, seed, estimator.step_size, estimator.amplification)
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         candidate = problem(system)

@@ -61,8 +61,8 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             first.
         amplification: k of the runs; None: chosen from the data.
         step_size: eta of the runs; None: chosen from the data.
-        orders: random orders of the environments in the runs.
-        random_state: of the orders.
+        n_runs: runs of the dynamics, each with its own random order of the environments.
+        random_state: of the runs.
         verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
@@ -110,7 +110,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         rotation=False,
         amplification=None,
         step_size=None,
-        orders=8,
+        n_runs=8,
         random_state=0,
         verbose=0,
     ):
@@ -123,7 +123,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         self.rotation = rotation
         self.amplification = amplification
         self.step_size = step_size
-        self.orders = orders
+        self.n_runs = n_runs
         self.random_state = random_state
         self.verbose = verbose
 

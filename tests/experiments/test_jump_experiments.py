@@ -74,7 +74,7 @@ def test_diverged_runs_count_until_they_diverge(name, short):
 
 @pytest.mark.slow
 def test_entering_uses_the_constants_that_absorbing_arrives_at():
-    runs = absorbing._runs(range(absorbing.SELECTION_RUNS), absorbing.STEPS, absorbing.SEARCHED, "sgd", None)
+    runs = absorbing._runs(range(absorbing.SELECTION_RUNS), absorbing.SEARCHED, "sgd", None)
     assert absorbing.constants_of(absorbing._search(runs)) == entering.CONSTANTS
 
 

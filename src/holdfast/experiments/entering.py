@@ -79,8 +79,8 @@ def chosen_starts() -> dict[str, tuple[np.ndarray, ...]]:
     """The parameters from which entering is tried, by name; no leading axis."""
     first = tuple(layer[0] for layer in network_starts([0]))
     settled = train(
-        two_by_two(EPSILON), network_starts([0]), [0], step_size=STEP_SIZE, ridge=RIDGE, steps=STEPS, every=STEPS,
-        build=CompletionBuilder("gradient-descent"),
+        two_by_two(EPSILON), network_starts([0]), np.arange(1), step_size=STEP_SIZE, ridge=RIDGE, steps=STEPS,
+        every=STEPS, build=CompletionBuilder("gradient-descent"),
     )  # fmt: skip
     return {
         ROTATIONS: first,

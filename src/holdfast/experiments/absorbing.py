@@ -131,7 +131,8 @@ def _followed(
     paths: LayerPaths, constants: Constants, problem: MatrixCompletion, algorithm: AlgorithmName, seeds: Sequence[int]
 ) -> xr.Dataset:
     """What becomes of runs in B_1 at every step; for SGD also whether any step that it might take leads out."""
-    inside = contains(paths.layers, 1, constants)
+    # Run by run: the states of one stay in the cache.
+    inside = np.stack([contains(layers, 1, constants) for layers in zip(*paths.layers, strict=True)])
     found = closedness(inside)
     per_seed = {
         "entered": found.entered,

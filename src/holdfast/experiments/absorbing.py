@@ -1,7 +1,7 @@
 """The absorbing sets of SGD (Wang and Jacot, ICLR 2024): constants chosen on some runs, and tested on others."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -141,7 +141,9 @@ def _followed(
         "diverged": paths.diverged_at >= 0,
     }
     if algorithm == "sgd":
-        ends = product_rank(paths.fitted[:, -1], DEPTH, constants.level, constants.count)
+        ends = product_rank(
+            reduce(lambda below, layer: layer @ below, paths.final), DEPTH, constants.level, constants.count
+        )
         states = tuple(layer[:, ::SEARCHED].astype(float) for layer in paths.layers)
         leaves = [
             (~contains(successor(states, *entry, STEP_SIZE, RIDGE), 1, constants) & inside[:, ::SEARCHED]).sum(1)

@@ -17,7 +17,7 @@ Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
 Sampled = TypeVar("Sampled")
 Seen = TypeVar("Seen")
 # The key of the start: a run has fewer steps than this, and step number t has the key number t.
-START = np.uint32(2**32 - 1)
+START = 2**32 - 1
 
 
 class Factors(NamedTuple):
@@ -104,7 +104,7 @@ def random_start(seed: ArrayLike, dimension: int, width: ArrayLike, dtype: DType
         >>> start.any(axis=0).tolist()
         [True, True, False, False]
     """
-    key = fold_in(jax.random.key(seed, impl="threefry2x32"), START)
+    key = fold_in(jax.random.key(seed, impl="threefry2x32"), jnp.uint32(START))
     normals = standard_normals(key, (dimension, dimension), jnp.dtype(dtype or jnp.float32))
     return jnp.where(np.arange(dimension) < width, normals / jnp.sqrt(width), 0).astype(normals.dtype)
 

@@ -25,6 +25,8 @@ LEFT_OPEN = (
     "Assumptions 1 and 2 bound overlap and off-diagonal strengths with constants that are not printed; all settings "
     "are ours.",
     "An overlap makes the spurious share a bad measure: A* itself has the share eps^2. The error ||P - A*|| is used.",
+    "We first compared the sign of the exponent with a median share below 0.05: with independent signs the two agreed "
+    "in 73 % of 49 cells, because a signal with a small positive exponent lives in bursts. Now growth is compared.",
     "Settings were chosen on seeds 0 to 255; the claims are measured on seeds from 1,000 on.",
 )
 SEEDS, QUICK_SEEDS = 64, 8
@@ -135,7 +137,7 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, middle, right) = new_figure(3, title)
     names = {0: f"error below {LEVELS[0]}", **{i: f"from {level}" for i, level in enumerate(LEVELS, 1)}}
     errors = data["overlap_error"]
-    draw_plane(left, errors.copy(data=np.digitize(errors, LEVELS)), "||P - A*||, overlap", names)
+    draw_plane(left, errors.copy(data=np.digitize(errors, LEVELS)), "||P - A*||, overlap (lines: theory)", names)
     overlap = np.linspace(*OVERLAP_RANGE, 200)
     # The invariant signal weakens the strengths that act on the rest (theory.strengths.after_invariant).
     left.plot(overlap, two_point_threshold(STEP_SIZE * (1 - overlap**2), BIAS), "k-")
@@ -147,7 +149,7 @@ def draw(data: xr.Dataset) -> Figure:
     for axes, name in ((middle, "shared"), (right, "independent")):
         size = data[f"{name}_size"]
         grown = size.copy(data=np.digitize(size, (SMALL_START, np.sqrt(WASHED_OUT))))
-        draw_plane(axes, grown, f"spurious signal, off-diagonals with {name} signs", shares)
+        draw_plane(axes, grown, f"spurious signal, {name} off-diagonal signs", shares)
         axes.set(xlim=OFF_DIAGONALS, xlabel="size of the off-diagonal strengths")
     others = np.linspace(*OFF_DIAGONALS, 100)
     for sign in (-1, 1):

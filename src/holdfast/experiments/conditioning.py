@@ -220,7 +220,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             f"kappa at which half of the runs learn A* first, over the predicted {even:.2f}")  # fmt: skip
     at_end = data.isel(narrow_step=-1)
     for width, low, high, statement in (
-        (2, -np.inf, LEARNED, "At exact width the spurious signal takes the column of a smaller eigenvalue, for good."),
+        (2, -np.inf, LEARNED, "At exact width the spurious signal takes the column of a smaller eigenvalue."),
         (FEW.dimension, 0.9, 1.1, "With columns to spare the smaller eigenvalue is learned all the same."),
     ):
         add(f"width-{width}", statement,

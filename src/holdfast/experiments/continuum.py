@@ -1,34 +1,29 @@
 """Question 5: a continuum of environments, the shape of its law, and environments that drift along time."""
 
-from dataclasses import dataclass
 from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
 from jax.typing import ArrayLike
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.special import stdtrit
 
-from holdfast.algorithms.factored import Factors, factored
-from holdfast.batching import Batch
-from holdfast.core.algorithm import Algorithm
-from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress, stages
-from holdfast.core.randomness import standard_normals
-from holdfast.core.run import Records, Run, run
 from holdfast.core.statistics import Estimate, mean_interval, median, proportion
-from holdfast.deviations import NORMAL, UNIFORM, Deviation
-from holdfast.ensembles import symmetric_gaussian
-from holdfast.environments import Environments, continuum, table, two_point
 from holdfast.experiments.names import TITLES
-from holdfast.oracles.law import law
-from holdfast.oracles.population import population
+from holdfast.experiments.strength_laws import (
+    BIAS,
+    DEVIATION,
+    INIT_SCALE,
+    LAWS,
+    STEP_SIZE,
+    TWO_POINT,
+    columns_of,
+    growth,
+    run_strengths,
+)
 from holdfast.plots import draw_plane, legend_below, new_figure
-from holdfast.problems.matrix_sensing import matrix_sensing
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.drifting import drifting_share
@@ -36,12 +31,8 @@ from holdfast.theory.lyapunov import exponents
 from holdfast.theory.regions import WASHED_OUT
 
 SEEDS, QUICK_SEEDS = 64, 8
-BIAS, INIT_SCALE, STEPS = 1.0, 1e-3, 200
-# The law: at this step size and standard deviation of the strengths the shape of the law decides.
-STEP_SIZE, DEVIATION = 0.1, 5.0
+STEPS = 200
 LARGE, SMALL = (100, 8000), (30, 2400)
-# Skewed laws of two strengths: the probability of the larger one.
-RARE, FREQUENT = 0.1, 0.9
 SHAPES = tuple(np.linspace(0.04, 0.96, 12).round(3).tolist())
 DEVIATIONS = tuple(np.linspace(1.0, 10.0, 10).tolist())
 MAP_SEEDS = 8
@@ -61,158 +52,8 @@ LEFT_OPEN = (
 )
 
 
-def draw_heavy(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Student's t with 3 degrees of freedom over sqrt(3), which has variance one."""
-    normals = standard_normals(key, (4, *shape), jnp.float32)
-    return normals[0] / jnp.sqrt(jnp.sum(jnp.square(normals[1:]), 0))
-
-
-def heavy_quantile(probability: np.ndarray) -> np.ndarray:
-    """Its quantiles."""
-    found = stdtrit(3.0, probability) / np.sqrt(3)
-    return np.where(np.asarray(probability) == 0, -np.inf, found)
-
-
-HEAVY = Deviation(draw_heavy, heavy_quantile)
-
-
-def skewed(bias: float, deviation: float, probability: float) -> Environments:
-    """Two strengths with a mean and a standard deviation, the larger one with a probability."""
-    up, down = np.sqrt((1 - probability) / probability), -np.sqrt(probability / (1 - probability))
-    return table([bias + deviation * up, bias + deviation * down], [probability, 1 - probability])
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A law of strengths of variance one, as the program and as the theory know it.
-
-    Attributes:
-        choice: number in the program.
-        probability: of the larger strength, for two of them.
-    """
-
-    choice: int
-    probability: float = 0.5
-
-    def environments(self, deviation: float) -> Environments:
-        """The law with a standard deviation."""
-        if self.choice == TWO_POINT:
-            return skewed(BIAS, deviation, self.probability)
-        known = {DRIFTING_NORMAL: (NORMAL, 1.0), FLAT: (UNIFORM, np.sqrt(3.0)), TAILS: (HEAVY, 1.0)}
-        law_of_one, scale = known[self.choice]
-        return continuum(law_of_one, BIAS, scale * deviation)
-
-
 # These grow slowly or in rare bursts, so that T steps do not decide.
 SLOWLY = ("Student t3", "rare strong")
-DRIFTING_NORMAL, TWO_POINT, FLAT, TAILS = range(4)
-LAWS: dict[str, Shape] = {
-    "two-point": Shape(TWO_POINT),
-    "uniform": Shape(FLAT),
-    "normal": Shape(DRIFTING_NORMAL),
-    "Student t3": Shape(TAILS),
-    "rare strong": Shape(TWO_POINT, RARE),
-    "rare negative": Shape(TWO_POINT, FREQUENT),
-}
-
-
-@dataclass(frozen=True)
-class StrengthsBuilder:
-    """Makes a run whose strengths follow any of the laws, or drift: one program for the whole experiment.
-
-    Attributes:
-        dimension: d.
-        infinite: without sampling error, along the axes.
-    """
-
-    dimension: int
-    infinite: bool = False
-
-    def __call__(self, frame: jax.Array, parameters: dict[str, jax.Array]) -> Run:
-        """The algorithm, whose state has the last normal number next to the factors, and the signals."""
-        problem = matrix_sensing(frame, 1, two_point(BIAS, 0.0))
-        oracle = population(problem) if self.infinite else law(problem, symmetric_gaussian)
-        size = jnp.ones(1) if self.infinite else parameters["batch_size"][None]
-        dtype = frame.dtype
-
-        def gradient(strength: jax.Array):
-            batch = Batch(strength[None, None, None].astype(dtype), size.astype(dtype))
-            return lambda key, fitted, step: oracle(key, fitted, batch)
-
-        def descent(strength: jax.Array) -> Algorithm:
-            numbers = (parameters[name].astype(dtype) for name in ("step_size", "init_scale"))
-            return factored(gradient(strength), self.dimension, *numbers, dtype=dtype)
-
-        def step(key: jax.Array, state: tuple[Factors, jax.Array], number: ArrayLike) -> tuple[Factors, jax.Array]:
-            strength_key, oracle_key = jax.random.split(key)
-            factors, before = state
-            normal, deviation = _deviation(strength_key, before, number, parameters)
-            strength = BIAS + parameters["deviation"] * deviation
-            return descent(strength).step(oracle_key, factors, number), normal
-
-        def init() -> tuple[Factors, jax.Array]:
-            return descent(jnp.zeros(())).init(), jnp.zeros((), jnp.float32)
-
-        def observe(factors: Factors) -> dict[str, jax.Array]:
-            square = lambda basis: jnp.sum(jnp.square(factors.positive.T @ basis))  # noqa: E731
-            return {
-                "invariant": square(problem.invariant_basis),
-                "spurious": square(problem.spurious_basis),
-                "size": jnp.max(jnp.abs(factors.positive.T @ problem.spurious_basis)),  # whose square may underflow
-            }
-
-        return Run(Algorithm(init, step, lambda state: state[0]), observe)
-
-
-def _deviation(
-    key: jax.Array, before: jax.Array, number: ArrayLike, parameters: dict[str, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    """The next normal number, correlated with the one before, and the deviation of the law that is chosen."""
-    normal_key, two_key, flat_key, tails_key = jax.random.split(key, 4)
-    fresh = standard_normals(normal_key, (), jnp.float32)
-    rho = jnp.where(number == 0, 0.0, parameters["correlation"])
-    normal = (rho * before + jnp.sqrt(1 - rho**2) * fresh).astype(jnp.float32)
-    p = parameters["probability"]
-    larger = jax.random.uniform(two_key, dtype=jnp.float32) < p
-    two = jnp.where(larger, jnp.sqrt((1 - p) / p), -jnp.sqrt(p / (1 - p)))
-    flat = np.sqrt(3.0) * UNIFORM.draw(flat_key, ())
-    drawn = [normal, two, flat, draw_heavy(tails_key, ())]
-    return normal, jnp.select([parameters["choice"] == k for k in range(len(drawn))], drawn)
-
-
-def _run(
-    size: tuple[int, int] | None, seeds: int, steps: int, *, every: int | None = None, report: Progress | None = None,
-    **given: ArrayLike,
-) -> Records:  # fmt: skip
-    """Runs of the settings given by equally long arrays, (settings, seeds) flattened; no size: the population."""
-    dimension, batch_size = size or (2, 1)
-    defaults: dict[str, ArrayLike] = {
-        "choice": DRIFTING_NORMAL, "probability": 0.5, "correlation": 0.0, "deviation": DEVIATION,
-        "step_size": STEP_SIZE, "init_scale": INIT_SCALE, "batch_size": float(batch_size),
-    }  # fmt: skip
-    names = defaults | given
-    columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in names.values()))
-    parameters = {n: np.repeat(c, seeds).astype(float) for n, c in zip(names, columns, strict=True)}
-    double = size is None
-    with jax.enable_x64(double):
-        frame = np.eye(2) if double else np.asarray(orthonormal_frame(dimension, 2, 0), np.float32)
-        if not double:
-            parameters = {name: column.astype(np.float32) for name, column in parameters.items()}
-        return run(
-            StrengthsBuilder(dimension, double), jnp.asarray(frame), parameters,
-            np.tile(np.arange(seeds), len(columns[0])), steps=steps, every=every or steps,
-            slab=64 if double else 8, double=double, progress=report,
-        )  # fmt: skip
-
-
-def _shapes(laws: list[Shape]) -> dict[str, list[float]]:
-    return {"choice": [law.choice for law in laws], "probability": [law.probability for law in laws]}
-
-
-def _growth(records: Records, seeds: int) -> np.ndarray:
-    """Growth of log|q| per step, (settings, seeds)."""
-    logarithms = np.log(records.values["size"])
-    return ((logarithms[:, -1] - logarithms[:, 0]) / records.steps[-1]).reshape(-1, seeds)
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -222,25 +63,25 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     size = SMALL if effort.quick else LARGE  # a quick look compiles one program
     shapes, deviations = SHAPES[:: 3 if effort.quick else 1], DEVIATIONS[:: 3 if effort.quick else 1]
     laws, grid = list(LAWS.values()), np.meshgrid(shapes, deviations, indexing="ij")
-    many = _shapes([shape for shape in laws for _ in RATE_DEVIATIONS])
-    rates = _run(None, seeds, GROWTH_STEPS, report=rates_done, **many, init_scale=TINY,
+    many = columns_of([shape for shape in laws for _ in RATE_DEVIATIONS])
+    rates = run_strengths(None, seeds, GROWTH_STEPS, report=rates_done, **many, init_scale=TINY,
                  deviation=np.tile(RATE_DEVIATIONS, len(laws)))  # fmt: skip
-    compared = _run(size, seeds, STEPS, report=laws_done, **_shapes(laws))
-    mapped = _run(SMALL, MAP_SEEDS, STEPS, report=map_done, choice=TWO_POINT, probability=grid[0].ravel(),
+    compared = run_strengths(size, seeds, STEPS, report=laws_done, **columns_of(laws))
+    mapped = run_strengths(SMALL, MAP_SEEDS, STEPS, report=map_done, choice=TWO_POINT, probability=grid[0].ravel(),
                   deviation=grid[1].ravel())  # fmt: skip
     times, strengths = np.meshgrid(TIMES, DRIFTING, indexing="ij")
-    drifted = _run(SMALL, seeds, STEPS, report=drift_done, correlation=correlation(times.ravel()),
+    drifted = run_strengths(SMALL, seeds, STEPS, report=drift_done, correlation=correlation(times.ravel()),
                    deviation=strengths.ravel(), step_size=DRIFT_STEP_SIZE)  # fmt: skip
-    slow = _run(None, LONG_RUNS * seeds, LONG, correlation=correlation(MODERATE), deviation=STRONG,
+    slow = run_strengths(None, LONG_RUNS * seeds, LONG, correlation=correlation(MODERATE), deviation=STRONG,
                 step_size=DRIFT_STEP_SIZE, init_scale=TINIER)  # fmt: skip
-    judged = _run(size, seeds, STEPS, correlation=correlation(np.array([0.0, SLOW])), deviation=STRONG,
+    judged = run_strengths(size, seeds, STEPS, correlation=correlation(np.array([0.0, SLOW])), deviation=STRONG,
                   step_size=DRIFT_STEP_SIZE)  # fmt: skip
     final = {name: values[:, -1].reshape(len(laws), seeds) for name, values in compared.values.items()}
     lost = mapped.diverged_at.reshape(len(shapes), len(deviations), -1) >= 0
     at_end = mapped.values["spurious"][:, -1].reshape(lost.shape)
     return xr.Dataset(
         {
-            "rate": (("law", "rate_deviation", "seed"), _growth(rates, seeds).reshape(len(laws), -1, seeds)),
+            "rate": (("law", "rate_deviation", "seed"), growth(rates, seeds).reshape(len(laws), -1, seeds)),
             "invariant": (("law", "seed"), final["invariant"]),
             "spurious": (("law", "seed"), final["spurious"]),
             "diverged": (("law", "seed"), compared.diverged_at.reshape(len(laws), seeds) >= 0),
@@ -253,7 +94,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
                 ("correlation_time", "heterogeneity", "seed"),
                 drifted.diverged_at.reshape(len(TIMES), len(DRIFTING), seeds) >= 0,
             ),
-            "drift_rate": ("long_run", _growth(slow, LONG_RUNS * seeds)[0]),
+            "drift_rate": ("long_run", growth(slow, LONG_RUNS * seeds)[0]),
             "judged": (("judged_time", "seed"), judged.values["spurious"][:, -1].reshape(2, seeds)),
         },
         {
@@ -289,7 +130,7 @@ ZERO = "#c8553d"  # seen on every colour of the map
 
 
 def draw(data: xr.Dataset) -> Figure:
-    """Exponents of the laws, the map over shape and deviation, and the share of runs that drift lets keep the signal."""
+    """Exponents of the laws, the map over shape and deviation, and how many runs keep the signal under drift."""
     seeds = data.attrs["seeds"]
     figure, (left, middle, right) = new_figure(3, f"Question 5: a continuum of environments, {seeds} seeds")
     _draw_exponents(left, data)
@@ -392,7 +233,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     expected = expected_share_above(STRONG, SLOW)
     rate = mean_interval(data["drift_rate"].values)
     drifting = f"normal strengths, eta={DRIFT_STEP_SIZE}, M={STRONG:g}"
-    return found + [
+    return [
+        *found,
         claim("continuum-normal-bounded",
               statement="Normal strengths, which have no bound, let at most one run in ten diverge by T.", settings=one,
               measured=proportion(int(normal.sum()), normal.size), allowed=(0.0, 0.1),
@@ -407,7 +249,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               settings=f"{size}, {drifting}", measured=at_once, allowed=(0.0, 0.1),
               why=f"share of runs above {WASHED_OUT}; theory {expected_share_above(STRONG, 0.0):.3f}"),
         claim("continuum-drift-slow",
-              statement="A drift over many steps leaves it in as many runs as its longer walk predicts, within a factor "
+              statement="A drift over many steps leaves it in as many runs as its longer walk predicts, up to a factor "
               "of two.", settings=f"{size}, {drifting}, correlation time {SLOW:g}", measured=slow,
               allowed=(expected / 2, min(2 * expected, 1.0)),
               why=f"share of runs above {WASHED_OUT}; theory {expected:.3f}"),
@@ -429,7 +271,7 @@ def answer(data: xr.Dataset) -> str:
     shares = ", ".join(f"{name} {_median_of_survivors(data.sel(law=name)).value:.2g}" for name in LAWS)
     above = {t: float((data["judged"].sel(judged_time=t) > WASHED_OUT).mean()) for t in (0.0, SLOW)}
     return (
-        "A continuum behaves like any other law: the mean of log|1 + eta xi| decides, and with it the shape of the law, "
+        "A continuum behaves like any other law: the mean of log|1 + eta xi| decides, and with it the law's shape, "
         f"not only its variance. With one mean and variance, the median spurious share at T={STEPS} is {shares}. "
         f"Drifting environments have the same exponent but a longer walk: with a correlation time of {SLOW:g} steps "
         f"{above[SLOW]:.0%} of the runs keep the signal, against {above[0.0]:.0%} with independent draws."

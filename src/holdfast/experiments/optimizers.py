@@ -3,32 +3,21 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax  # type: ignore[import-untyped]
 import pandas as pd
 import xarray as xr
-from jax.typing import ArrayLike, DTypeLike
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
-from holdfast.algorithms.factored import Gradient, sampled
-from holdfast.algorithms.optimized import optimized
-from holdfast.batching import hetero
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.progress import Progress, stages
-from holdfast.core.run import Records, Run, run
 from holdfast.core.statistics import bootstrap, mean_interval, median, proportion
 from holdfast.environments import two_point
 from holdfast.experiments.names import TITLES
+from holdfast.experiments.optimizer_runs import BIAS, DECAY, MOMENTUM, NAMES, any_optimizer, growth, in_plane
 from holdfast.experiments.phase import medians
-from holdfast.oracles.population import population
 from holdfast.plots import draw_plane
-from holdfast.problems.matrix_sensing import matrix_sensing
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
@@ -38,8 +27,7 @@ from holdfast.theory.momentum import momentum_exponent
 from holdfast.theory.regions import WASHED_OUT, Region
 
 SEEDS, QUICK_SEEDS = 64, 8
-BIAS, STEPS, INIT_SCALE = 1.0, 200, 1e-3
-MOMENTUM, DECAY = 0.9, 0.05
+STEPS, INIT_SCALE = 200, 1e-3
 # The map has d = 30 with the m / d of the confirmation, which keeps the sampling error of the invariant signal.
 SMALL = Settings(dimension=30, batch_size=2400, bias=BIAS, steps=STEPS, init_scale=INIT_SCALE, every=STEPS)
 LARGE = replace(SMALL, dimension=100, batch_size=8000)
@@ -56,7 +44,7 @@ UNRELIABLE = 0.25
 
 # Growth rates in the plane: random problems of momentum and Nesterov, counted from BEGIN on, when the direction of
 # (q, v) has settled. No signal comes to order one.
-PROBLEMS, LONG, BEGIN, TINY = 20, 500, 100, 1e-30
+PROBLEMS, LONG, BEGIN = 20, 500, 100
 WIDE = 3.02  # standard errors: 20 intervals cover together with a confidence of 95 % (Bonferroni)
 # Around the threshold of momentum 0.9, at the effective step size eta / (1 - beta) at which it is lowest.
 EFFECTIVE, AROUND, LONGEST, ROOM = 0.018, np.linspace(0.94, 1.06, 5), 8000, 1e-80
@@ -69,111 +57,19 @@ MEDIAN_SQUARE = 0.4549
 
 LEFT_OPEN = (
     f"All settings. Momentum {MOMENTUM} and weight decay {DECAY}; the other constants are the defaults of optax.",
-    "The step size of each optimiser: a relative step size c times 1 (SGD, weight decay, normalised SGD), 1 - momentum, "
-    "or 1 / d where each entry is rescaled (RMSprop, Adam, sign SGD), so that c is comparable. By rule: of all c at "
+    "The step size of each optimiser: a relative step size c times 1 (SGD, weight decay, normalised SGD), 1 - beta, or "
+    "1 / d where each entry is rescaled (RMSprop, Adam, sign SGD), so that c is comparable. By rule: of all c at "
     f"which the median invariant share is at least {RECOVERED}, the one with the least spurious share, on seeds put "
     "aside.",
 )
 
 
-class Optimizer(NamedTuple):
-    """An optimiser, with what makes step sizes comparable.
-
-    Attributes:
-        make: (step size, momentum) -> optimiser of optax.
-        unit: (dimension, momentum) -> step size of a relative step size of one.
-    """
-
-    make: Callable[[ArrayLike, ArrayLike], optax.GradientTransformation]
-    unit: Callable[[int, ArrayLike], ArrayLike] = lambda dimension, momentum: 1.0
-
-
-def _lasting(dimension: int, momentum: ArrayLike) -> ArrayLike:
-    """A gradient acts 1 / (1 - momentum) times."""
-    return 1 - momentum
-
-
-def _entries(dimension: int, momentum: ArrayLike) -> ArrayLike:
-    """A step that moves each of d^2 entries by eta has the norm eta d."""
-    return 1 / dimension
-
-
-OPTIMIZERS: dict[str, Optimizer] = {
-    "SGD": Optimizer(lambda eta, beta: optax.sgd(eta)),
-    "weight decay": Optimizer(lambda eta, beta: optax.chain(optax.add_decayed_weights(DECAY), optax.sgd(eta))),
-    "momentum": Optimizer(lambda eta, beta: optax.sgd(eta, momentum=beta), _lasting),
-    "Nesterov": Optimizer(lambda eta, beta: optax.sgd(eta, momentum=beta, nesterov=True), _lasting),
-    "normalised SGD": Optimizer(
-        lambda eta, beta: optax.chain(optax.normalize_by_update_norm(), optax.scale_by_learning_rate(eta))
-    ),
-    "sign SGD": Optimizer(lambda eta, beta: optax.sign_sgd(eta), _entries),
-    "RMSprop": Optimizer(lambda eta, beta: optax.rmsprop(eta), _entries),
-    "Adam": Optimizer(lambda eta, beta: optax.adam(eta), _entries),
-}
-NAMES = tuple(OPTIMIZERS)
 SCALE_FREE = ("normalised SGD", "sign SGD")
 # Those that average environments over 1 / (1 - momentum) steps, which pools them in part.
 AVERAGING = ("momentum", "Nesterov")
 # Those that keep the spurious signal, by the derivation in the docs: each environment counts by its strength relative
 # to the remembered size of the gradient, so that the mean strength acts on a small signal as on a large one.
 REMEMBERING = ("RMSprop", "Adam")
-
-
-def any_optimizer(
-    gradient: Gradient,
-    dimension: int,
-    step_size: ArrayLike,
-    init_scale: ArrayLike,
-    *,
-    dtype: DTypeLike | None = None,
-    choice: ArrayLike = 0,
-    momentum: ArrayLike = MOMENTUM,
-) -> Algorithm:
-    """All optimisers as one program: `choice` is the number of the one that moves the factors.
-
-    The updates of the others are computed and left out, which costs less than to compile a program for each.
-    """
-
-    def make(relative: ArrayLike) -> optax.GradientTransformation:
-        sizes = [jnp.multiply(relative, each.unit(dimension, momentum)) for each in OPTIMIZERS.values()]
-        return _one_of(choice, [o.make(size, momentum) for o, size in zip(OPTIMIZERS.values(), sizes, strict=True)])
-
-    return optimized(gradient, dimension, step_size, init_scale, optimizer=make, dtype=dtype)
-
-
-def _one_of(choice: ArrayLike, optimizers: list[optax.GradientTransformation]) -> optax.GradientTransformation:
-    def update(gradient: Any, states: tuple, parameters: Any = None) -> tuple[Any, tuple]:
-        found = [each.update(gradient, state, parameters) for each, state in zip(optimizers, states, strict=True)]
-        selected = [choice == number for number in range(len(optimizers))]
-        updates = jax.tree.map(lambda *leaves: jnp.select(selected, leaves), *[updates for updates, _ in found])
-        return updates, tuple(state for _, state in found)
-
-    return optax.GradientTransformation(lambda parameters: tuple(o.init(parameters) for o in optimizers), update)
-
-
-def _plane(shared: None, parameters: dict[str, jax.Array]) -> Run:
-    """One invariant and one spurious direction along the axes, without sampling error."""
-    law = two_point(BIAS, parameters["heterogeneity"])
-    problem = matrix_sensing(jnp.eye(2, dtype="float64"), 1, law)
-    numbers = (parameters[name] for name in ("step_size", "init_scale"))
-    options = {name: parameters[name] for name in ("choice", "momentum")}
-    algorithm = any_optimizer(sampled(hetero(law, None), population(problem)), 2, *numbers, dtype="float64", **options)
-    return Run(algorithm, lambda state: {"signals": jnp.abs(jnp.diagonal(state.positive))})
-
-
-def _in_plane(seeds: int, steps: int, every: int, **parameters: ArrayLike) -> Records:
-    """Runs of the problems given by equally long parameters, (problems, seeds) flattened."""
-    defaults: dict[str, ArrayLike] = {"momentum": MOMENTUM, "init_scale": TINY}
-    columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in (defaults | parameters).values()))
-    named = {
-        name: np.repeat(column, seeds).astype(float)
-        for name, column in zip(defaults | parameters, columns, strict=True)
-    }
-    count = len(columns[0])
-    with jax.enable_x64(True):
-        return run(
-            _plane, None, named, np.tile(np.arange(seeds), count), steps=steps, every=every, slab=128, double=True
-        )
 
 
 def random_problems() -> dict[str, np.ndarray]:
@@ -255,21 +151,21 @@ def chosen_step_sizes(table: xr.Dataset) -> dict[str, float]:
 
 def _rates(effort: Effort, best: dict[str, float], report: Progress) -> xr.Dataset:
     seeds, longest = effort.seeds, effort.steps(LONGEST, part=8)
-    problems = _growth(_in_plane(seeds, LONG, BEGIN, **random_problems()), seeds)
+    problems = growth(in_plane(seeds, LONG, BEGIN, **random_problems()), seeds)
     report(1, 5)
     chosen = {"choice": [NAMES.index(n) for n in WITH_EXPONENT], "step_size": [best[n] for n in WITH_EXPONENT]}
-    at_best = _growth(_in_plane(seeds, LONG, BEGIN, **chosen, heterogeneity=STRONG), seeds)
+    at_best = growth(in_plane(seeds, LONG, BEGIN, **chosen, heterogeneity=STRONG), seeds)
     report(2, 5)
     around = {"choice": NAMES.index("momentum"), "step_size": EFFECTIVE, "heterogeneity": AROUND * threshold()}
     many = THRESHOLD_RUNS * seeds
-    crossing = _growth(_in_plane(many, longest, BEGIN, **around, init_scale=ROOM), many)
+    crossing = growth(in_plane(many, longest, BEGIN, **around, init_scale=ROOM), many)
     report(3, 5)
     # Steps of the plane are in units of 1 / d; a start that is no multiple of the step never lands on zero.
     walk = {"choice": NAMES.index("sign SGD"), "step_size": 2 * SIGN_STEP, "init_scale": 0.37 * SIGN_STEP}
-    walked = _in_plane(PLANE_RUNS * seeds, 2 * STEPS, 2 * STEPS, **walk, heterogeneity=STRONG).values["signals"]
+    walked = in_plane(PLANE_RUNS * seeds, 2 * STEPS, 2 * STEPS, **walk, heterogeneity=STRONG).values["signals"]
     report(4, 5)
     adam = {"choice": NAMES.index("Adam"), "step_size": 2 * ADAM_STEP, "init_scale": INIT_SCALE}
-    grown = _in_plane(many, ADAM_STEPS, ADAM_STEPS, **adam, heterogeneity=ADAM_HETEROGENEITY).values["signals"]
+    grown = in_plane(many, ADAM_STEPS, ADAM_STEPS, **adam, heterogeneity=ADAM_HETEROGENEITY).values["signals"]
     report(5, 5)
     ratio = grown[:, -1, 1] / grown[:, -1, 0]
     return xr.Dataset(
@@ -286,12 +182,6 @@ def _rates(effort: Effort, best: dict[str, float], report: Progress) -> xr.Datas
             "adam_heterogeneity": list(ADAM_HETEROGENEITY),
         },
     )
-
-
-def _growth(records: Records, seeds: int) -> np.ndarray:
-    """Growth of log|q| per step from the second record on, (problems, seeds)."""
-    size = np.log(records.values["signals"][:, :, 1])
-    return ((size[:, -1] - size[:, 1]) / (records.steps[-1] - records.steps[1])).reshape(-1, seeds)
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -333,8 +223,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     return table.assign(**{"relative step size": data["best"].to_series(), "diverged": diverged}).reset_index()
 
 
-def _crossing(growth: np.ndarray) -> float:
-    slope, offset = np.polyfit(AROUND, growth.mean(0), 1)
+def _crossing(rates: np.ndarray) -> float:
+    slope, offset = np.polyfit(AROUND, rates.mean(0), 1)
     return float(-offset / slope)
 
 
@@ -384,32 +274,33 @@ def _claims_of_exponents(data: xr.Dataset, claim: Callable[..., Claim]) -> list[
     ]  # fmt: skip
     error = data["rate"].std("seed", ddof=1) / np.sqrt(data.sizes["seed"])
     inside = np.abs(data["rate"].mean("seed") - np.array(predicted)) <= WIDE * error
-    growth = {name: data["best_rate"].sel(with_exponent=name).values for name in WITH_EXPONENT}
+    rates = {name: data["best_rate"].sel(with_exponent=name).values for name in WITH_EXPONENT}
     at_best = {name: exponent(name, float(data["best"].sel(optimizer=name)), STRONG) for name in WITH_EXPONENT}
     walk = data["walk"].values / (MEDIAN_SQUARE * SIGN_STEP**2 * 2 * STEPS)
     plane = "two directions, population"
     return [
         claim("optimizers-momentum-exponent",
-              statement="With momentum or Nesterov a small spurious direction grows at the exponent of a random product "
-              "of 2 x 2 matrices.", settings=f"{PROBLEMS} random problems, {plane}, T={LONG}",
+              statement="With momentum or Nesterov a small spurious direction grows at the exponent of a product of "
+              "random 2 x 2 matrices.", settings=f"{PROBLEMS} random problems, {plane}, T={LONG}",
               measured=proportion(int(inside.sum()), PROBLEMS), allowed=(0.8, 1.0),
               why="share of problems whose interval (95 % for all together) holds the exponent"),
         claim("optimizers-momentum-threshold",
               statement="With momentum 0.9 the spurious signal turns from growing to dying at the heterogeneity at "
               "which this exponent is zero.",
               settings=f"{plane}, eta/(1-beta)={EFFECTIVE}, T={LONGEST} ({LONGEST // 8} in a quick look)",
-              measured=bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing), allowed=(0.97, 1.03),
+              measured=bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing),
+              allowed=(0.97, 1.03),
               why=f"measured threshold over {threshold():.2f}, the lowest of all step sizes; that of SGD at its chosen "
               f"one is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}"),
         claim("optimizers-momentum-grows",
-              statement="In the long run momentum 0.9 does not wash out: the signal grows at the chosen step size.",
-              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(growth["momentum"]),
+              statement="In the long run momentum 0.9 does not wash out: at the chosen step size the signal grows.",
+              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["momentum"]),
               allowed=(1e-3, np.inf), why=f"growth of log q per step; exponent {at_best['momentum']:.4f}"),
         claim("optimizers-sgd-dies", statement="SGD does: the signal dies at its chosen step size.",
-              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(growth["SGD"]),
+              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["SGD"]),
               allowed=(-np.inf, -1e-3), why=f"growth of log q per step; exponent {at_best['SGD']:.4f}"),
         claim("optimizers-sign-walk",
-              statement="Under sign SGD a spurious direction with strengths of both signs walks at random: its share "
+              statement="Under sign SGD a spurious direction with strengths of both signs walks at random; its share "
               "is eta^2 T times the square of a normal number.",
               settings=f"{plane}, eta={SIGN_STEP}, M={STRONG}, T={2 * STEPS}, {walk.size} runs",
               measured=median(walk), allowed=(0.8, 1.25), why="median over 0.455 eta^2 T"),
@@ -433,7 +324,7 @@ def answer(data: xr.Dataset) -> str:
         for name in NAMES
     )
     return (
-        f"Median spurious share at the step size chosen for each (runs above {WASHED_OUT}), M={STRONG}, T={STEPS}: {said}. "
+        f"Median spurious share at the chosen step size (runs above {WASHED_OUT}), M={STRONG}, T={STEPS}: {said}. "
         f"SGD washes out because products of random factors shrink; momentum {MOMENTUM} averages environments, so that "
         f"its exponent is negative only from M={threshold():.1f} on; Adam and RMSprop delay the spurious signal and do "
         "not remove it. Normalised and sign SGD see the signs of the strengths alone: with balanced signs the signal "

@@ -20,6 +20,10 @@ class DriftingShare(NamedTuple):
     Attributes:
         mean: 2 (log alpha + T lambda), whatever the correlation.
         deviation: standard deviation, which the correlation increases.
+
+    Example, a share of 5 % is two standard deviations above this mean:
+        >>> round(DriftingShare(mean=float(np.log(0.05)) - 2.0, deviation=1.0).above(0.05), 3)
+        0.023
     """
 
     mean: float

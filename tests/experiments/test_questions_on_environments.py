@@ -27,7 +27,8 @@ def test_heavy_tails_are_drawn_as_their_quantiles_say():
 def test_strengths_of_the_program_are_those_of_the_laws():
     """One step from a small start multiplies the spurious direction by 1 + eta xi, so that it shows the strength."""
     runs = 1000
-    records = run_strengths(None, runs, 1, **columns_of(list(LAWS.values())), deviation=2.0, init_scale=1e-9)
+    given = {**columns_of(list(LAWS.values())), "deviation": 2.0, "init_scale": 1e-9}
+    records = run_strengths(None, runs, 1, given)
     factors = (records.values["size"][:, -1] / 1e-9).reshape(len(LAWS), runs)
     strengths = (factors - 1) / 0.1  # 1 + eta xi is positive up to rare strengths of Student's t
     for name, drawn in zip(LAWS, strengths, strict=True):

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jax.typing import ArrayLike
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, mean_interval, median, proportion
@@ -23,7 +23,7 @@ from holdfast.experiments.strength_laws import (
     growth,
     run_strengths,
 )
-from holdfast.plots import draw_plane, legend_below, new_figure
+from holdfast.plots import BAND, draw_plane, legend_below, new_figure
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.drifting import drifting_share
@@ -64,18 +64,16 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     shapes, deviations = SHAPES[:: 3 if effort.quick else 1], DEVIATIONS[:: 3 if effort.quick else 1]
     laws, grid = list(LAWS.values()), np.meshgrid(shapes, deviations, indexing="ij")
     many = columns_of([shape for shape in laws for _ in RATE_DEVIATIONS])
-    rates = run_strengths(None, seeds, GROWTH_STEPS, report=rates_done, **many, init_scale=TINY,
-                 deviation=np.tile(RATE_DEVIATIONS, len(laws)))  # fmt: skip
-    compared = run_strengths(size, seeds, STEPS, report=laws_done, **columns_of(laws))
-    mapped = run_strengths(SMALL, MAP_SEEDS, STEPS, report=map_done, choice=TWO_POINT, probability=grid[0].ravel(),
-                  deviation=grid[1].ravel())  # fmt: skip
+    small: dict[str, ArrayLike] = {"init_scale": TINY, "deviation": np.tile(RATE_DEVIATIONS, len(laws))}
+    rates = run_strengths(None, seeds, GROWTH_STEPS, {**many, **small}, rates_done)
+    compared = run_strengths(size, seeds, STEPS, columns_of(laws), laws_done)
+    cells = {"choice": TWO_POINT, "probability": grid[0].ravel(), "deviation": grid[1].ravel()}
+    mapped = run_strengths(SMALL, MAP_SEEDS, STEPS, cells, map_done)
     times, strengths = np.meshgrid(TIMES, DRIFTING, indexing="ij")
-    drifted = run_strengths(SMALL, seeds, STEPS, report=drift_done, correlation=correlation(times.ravel()),
-                   deviation=strengths.ravel(), step_size=DRIFT_STEP_SIZE)  # fmt: skip
-    slow = run_strengths(None, LONG_RUNS * seeds, LONG, correlation=correlation(MODERATE), deviation=STRONG,
-                step_size=DRIFT_STEP_SIZE, init_scale=TINIER)  # fmt: skip
-    judged = run_strengths(size, seeds, STEPS, correlation=correlation(np.array([0.0, SLOW])), deviation=STRONG,
-                  step_size=DRIFT_STEP_SIZE)  # fmt: skip
+    drifted = run_strengths(SMALL, seeds, STEPS, _drift(times.ravel(), strengths.ravel()), drift_done)
+    moderate = {**_drift(MODERATE, STRONG), "init_scale": TINIER}
+    slow = run_strengths(None, LONG_RUNS * seeds, LONG, moderate)
+    judged = run_strengths(size, seeds, STEPS, _drift(np.array([0.0, SLOW]), STRONG))
     final = {name: values[:, -1].reshape(len(laws), seeds) for name, values in compared.values.items()}
     lost = mapped.diverged_at.reshape(len(shapes), len(deviations), -1) >= 0
     at_end = mapped.values["spurious"][:, -1].reshape(lost.shape)
@@ -104,6 +102,10 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         },
         {"seeds": seeds, "dimension": size[0], "batch_size": size[1]},
     )  # fmt: skip
+
+
+def _drift(time: ArrayLike, deviation: ArrayLike) -> dict[str, ArrayLike]:
+    return {"correlation": correlation(time), "deviation": deviation, "step_size": DRIFT_STEP_SIZE}
 
 
 def _surviving_median(values: np.ndarray, lost: np.ndarray) -> np.ndarray:
@@ -182,11 +184,12 @@ def _draw_drift(axes: Axes, data: xr.Dataset) -> None:
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Each law at one deviation: its exponent, the shares and the runs that diverged."""
     exponent = [float(exponents(shape.environments(DEVIATION), STEP_SIZE)[0]) for shape in LAWS.values()]
-    quantiles = data[["invariant", "spurious"]].where(~data["diverged"]).quantile([0.1, 0.5, 0.9], "seed")
-    found = quantiles.to_dataframe().unstack("quantile")
-    found.columns = [f"{name} {quantile:.0%}" for name, quantile in found.columns]
-    diverged = data["diverged"].mean("seed").to_series()
-    return found.loc[list(LAWS)].assign(exponent=exponent, diverged=diverged).reset_index()
+    survived = data.where(~data["diverged"])
+    found = pd.DataFrame({"law": list(LAWS), "exponent": exponent, "diverged": data["diverged"].mean("seed")})
+    for name in ("invariant", "spurious"):
+        for share in BAND:
+            found[f"{name} {share:.0%}"] = survived[name].quantile(share, "seed").values
+    return found
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

@@ -1,11 +1,12 @@
 """Runs of any optimiser of optax, all of them as one program: matrix sensing, or a plane without sampling error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike, DTypeLike
 
@@ -102,14 +103,11 @@ def _plane(shared: None, parameters: dict[str, jax.Array]) -> Run:
     return Run(algorithm, lambda state: {"signals": jnp.abs(jnp.diagonal(state.positive))})
 
 
-def in_plane(seeds: int, steps: int, every: int, **parameters: ArrayLike) -> Records:
-    """Runs of the problems given by equally long parameters, (problems, seeds) flattened."""
-    defaults: dict[str, ArrayLike] = {"momentum": MOMENTUM, "init_scale": TINY}
-    columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in (defaults | parameters).values()))
-    named = {
-        name: np.repeat(column, seeds).astype(float)
-        for name, column in zip(defaults | parameters, columns, strict=True)
-    }
+def in_plane(seeds: int, steps: int, every: int, given: Mapping[str, npt.ArrayLike]) -> Records:
+    """Runs of problems, (problems, seeds) flattened; their parameters are numbers or equally long arrays."""
+    names = {"momentum": MOMENTUM, "init_scale": TINY, **given}
+    columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in names.values()))
+    named = {name: np.repeat(column, seeds).astype(float) for name, column in zip(names, columns, strict=True)}
     count = len(columns[0])
     with jax.enable_x64(True):
         return run(

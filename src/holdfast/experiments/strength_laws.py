@@ -1,10 +1,12 @@
 """Laws of strengths with one mean and variance, and runs whose strengths follow any of them or drift along time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.typing import ArrayLike
 from scipy.special import stdtrit
 
@@ -46,7 +48,7 @@ HEAVY = Deviation(draw_heavy, heavy_quantile)
 def skewed(bias: float, deviation: float, probability: float) -> Environments:
     """Two strengths with a mean and a standard deviation, the larger one with a probability."""
     up, down = np.sqrt((1 - probability) / probability), -np.sqrt(probability / (1 - probability))
-    return table([bias + deviation * up, bias + deviation * down], [probability, 1 - probability])
+    return table(bias + deviation * np.array([up, down]), np.array([probability, 1 - probability]))
 
 
 @dataclass(frozen=True)
@@ -146,16 +148,27 @@ def _deviation(
 
 
 def run_strengths(
-    size: tuple[int, int] | None, seeds: int, steps: int, *, every: int | None = None, report: Progress | None = None,
-    **given: ArrayLike,
-) -> Records:  # fmt: skip
-    """Runs of the settings given by equally long arrays, (settings, seeds) flattened; no size: the population."""
+    size: tuple[int, int] | None,
+    seeds: int,
+    steps: int,
+    given: Mapping[str, npt.ArrayLike],
+    report: Progress | None = None,
+) -> Records:
+    """Runs of settings, (settings, seeds) flattened.
+
+    Args:
+        size: d and m; None: a plane without sampling error, in double precision.
+        seeds: of each setting.
+        steps: T.
+        given: parameters of the runs, numbers or equally long arrays; the others have the defaults of this module.
+        report: of the progress.
+    """
     dimension, batch_size = size or (2, 1)
-    defaults: dict[str, ArrayLike] = {
+    defaults: dict[str, npt.ArrayLike] = {
         "choice": DRIFTING_NORMAL, "probability": 0.5, "correlation": 0.0, "deviation": DEVIATION,
         "step_size": STEP_SIZE, "init_scale": INIT_SCALE, "batch_size": float(batch_size),
     }  # fmt: skip
-    names = defaults | given
+    names = {**defaults, **given}
     columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in names.values()))
     parameters = {n: np.repeat(c, seeds).astype(float) for n, c in zip(names, columns, strict=True)}
     double = size is None
@@ -165,12 +178,12 @@ def run_strengths(
             parameters = {name: column.astype(np.float32) for name, column in parameters.items()}
         return run(
             StrengthsBuilder(dimension, double), jnp.asarray(frame), parameters,
-            np.tile(np.arange(seeds), len(columns[0])), steps=steps, every=every or steps,
+            np.tile(np.arange(seeds), len(columns[0])), steps=steps, every=steps,
             slab=64 if double else 8, double=double, progress=report,
         )  # fmt: skip
 
 
-def columns_of(laws: list[Shape]) -> dict[str, list[float]]:
+def columns_of(laws: list[Shape]) -> dict[str, npt.ArrayLike]:
     """The parameters of runs of these laws."""
     return {"choice": [each.choice for each in laws], "probability": [each.probability for each in laws]}
 

@@ -67,9 +67,8 @@ def optimized(
         >>> by_adam = functools.partial(optimized, optimizer=optax.adam)
         >>> algorithm = by_adam(lambda key, fitted, step: fitted - jnp.eye(2), 2, step_size=0.1, init_scale=0.5)
         >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
-        >>> algorithm.parameters(state).positive.round(4)
-        Array([[0.6, 0. ],
-               [0. , 0.6]], dtype=float32)
+        >>> [round(float(entry), 4) for entry in algorithm.parameters(state).positive.ravel()]
+        [0.6, 0.0, 0.0, 0.6]
     """
     transformation = optimizer(step_size)
 

@@ -347,8 +347,8 @@ def answer(data: xr.Dataset) -> str:
         f"median distance of {far:.2g} from A* even with {MANY}. A panel's own exponent decides, so number and "
         f"diversity count together: by theory 95 % of panels wash out from about {asked} on, and below the threshold "
         "of diversity more environments make failure more certain. Directions that no environment moves stay spurious, "
-        f"and within the law itself pooled batches predict better from {_break_even()} environments on: invariance pays "
-        "when the law shifts."
+        f"and within the law itself pooled batches predict better from {_break_even()} environments on: invariance "
+        "pays when the law shifts."
     )
 
 

@@ -62,7 +62,7 @@ def drifting_share(
         >>> short = drifting_share(1.0, 5.0, 0.05, 200, 1e-3, correlation=0.0)
         >>> long = drifting_share(1.0, 5.0, 0.05, 200, 1e-3, correlation=0.9)
         >>> short.mean == long.mean, round(long.deviation / short.deviation, 1)
-        (True, 4.0)
+        (True, 4.2)
     """
     require(0 <= correlation < 1, "correlation must be a number from 0 to below 1", correlation)
     nodes, weights = hermegauss(NODES)

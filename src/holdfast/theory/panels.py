@@ -81,7 +81,7 @@ def panel_law(environments: Environments, step_size: float, *, direction: int = 
         >>> from holdfast.environments import gaussian
         >>> law = panel_law(gaussian(1.0, 8.0), 0.05)
         >>> law.negative([2, 8, 32]).round(2).tolist()
-        [0.56, 0.61, 0.71]
+        [0.55, 0.61, 0.71]
     """
     strengths, weights = strength_atoms(environments, direction)
     logarithms = np.log(np.maximum(np.abs(1 + step_size * strengths), TINY))

@@ -75,4 +75,4 @@ def drifting_share(
     memory = [steps + 2 * float(((steps - lags) * correlation ** (n * lags)).sum()) for n in range(1, DEGREES + 1)]
     variance = float(parts @ memory) + steps * max(float(total - parts.sum()), 0.0)
     exponent = float(mean_logarithm(NORMAL, 1 + step_size * bias, step_size * heterogeneity))
-    return DriftingShare(2 * (np.log(init_scale) + steps * exponent), 2 * np.sqrt(variance))
+    return DriftingShare(float(2 * (np.log(init_scale) + steps * exponent)), float(2 * np.sqrt(variance)))

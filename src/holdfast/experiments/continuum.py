@@ -138,6 +138,7 @@ def draw(data: xr.Dataset) -> Figure:
     _draw_exponents(left, data)
     surface = data["map_spurious"].transpose("deviation", "probability")
     draw_plane(middle, surface, f"two strengths: median spurious share, T={STEPS}")
+    figure.axes[-1].set_ylabel("white: most runs diverged")  # the colour bar
     shapes, deviations = np.linspace(SHAPES[0], SHAPES[-1], 60), np.linspace(DEVIATIONS[0], DEVIATIONS[-1], 60)
     middle.contour(shapes, deviations, _skewed_exponent(shapes, deviations[:, None]), [0.0], colors=ZERO, linewidths=2)
     middle.plot([], [], color=ZERO, linewidth=2, label="exponent zero")

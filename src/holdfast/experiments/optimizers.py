@@ -206,7 +206,7 @@ def draw(data: xr.Dataset) -> Figure:
         _draw_theory(axes, name, data)
         axes.plot(float(data["best"].sel(optimizer=name)), STRONG, "kx", label="chosen")
         axes.set(xscale="log", xlabel="relative step size c", ylabel="heterogeneity M")
-        axes.set_ylim(0, HETEROGENEITIES[-1] + 0.75)
+        axes.set_ylim(0, HETEROGENEITIES[-1] + 4)  # room for the legend
         axes.legend(loc="upper left", fontsize=7, frameon=True, framealpha=0.9)
     figure.legend(handles=keys, loc="outside lower center", ncols=len(regions))
     return figure

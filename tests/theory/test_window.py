@@ -148,9 +148,18 @@ def test_learning_time_is_that_of_the_recursion(step_size):
     assert steps <= learning_time(step_size, 1e-4) <= 1.1 * steps + 1
 
 
-@pytest.mark.parametrize(("argument", "value"), [("confidence", 1.0), ("tolerance", 0.0)])
-def test_bad_wishes_are_refused(argument, value):
-    with pytest.raises(ValueError, match=f"{argument} must be between 0 and 1, got {value}"):
+@pytest.mark.parametrize(
+    ("argument", "value", "allowed"),
+    [
+        ("confidence", 1.0, "above 0 and at most 0.999"),
+        ("tolerance", 0.0, "between 0 and 1"),
+        ("ensemble", "rank one", "one of symmetric, gaussian"),
+        ("batch_size", 0, "a positive number"),
+        ("noise_variance", -1.0, "a number of at least 0"),
+    ],
+)
+def test_bad_wishes_are_refused(argument, value, allowed):
+    with pytest.raises(ValueError, match=f"{argument} must be {allowed}, got {value!r}"):
         advise(two_point(1.0, 6.0), **{argument: value})
 
 

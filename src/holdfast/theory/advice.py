@@ -177,7 +177,7 @@ def sufficient_batch_size(
 
     def found(size: float | None) -> bool:
         sampling = {"noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble, "batch_size": size}
-        return _Wish(environments, 1 - confidence, tolerance, spectrum, sampling).fulfil(candidates) is not None
+        return _Wish(environments, 1 - confidence, tolerance, spectrum, sampling).likely(candidates)
 
     if diagonalised(environments) is None or not found(None):
         return None
@@ -215,6 +215,11 @@ class _Wish(NamedTuple):
         for _, step_size, first in sorted(promising):
             best = self._fewer_steps(best, step_size, first) or best
         return best
+
+    def likely(self, step_sizes: list[float]) -> bool:
+        """Whether few runs favour one of the step sizes, from a smaller start than is needed without a batch."""
+        starts = ((self._without_sampling_error(eta), eta) for eta in step_sizes)
+        return any(self._likely(eta, min(first + 1, SMALLEST_EXPONENT)) for first, eta in starts if first)
 
     def _without_sampling_error(self, step_size: float) -> float | None:
         """The first exponent of alpha that is good enough by the law of small shares, without a batch."""

@@ -22,6 +22,8 @@ LEARNED = 0.95
 SMALLEST_EXPONENT = 16.0
 # Runs that choose settings, and runs that a promise is computed from; the latter know a probability of 0.001.
 FEW_RUNS, MANY_RUNS = 2000, 10_000
+# Decades of alpha below what is small enough without sampling error: they cost steps, and soon gain nothing more.
+FURTHER = 3.0
 # Starting points that are tried after the first that few runs favour.
 TRIED = 3
 LARGEST_CONFIDENCE = 0.999
@@ -247,11 +249,11 @@ class _Wish(NamedTuple):
         choices = [
             exponent
             for exponent in self._exponents()
-            if exponent >= first
+            if first <= exponent <= first + FURTHER
             and (best is None or learning_time(step_size, _scale(exponent), self.spectrum) < best.steps)
         ]
         # What sampling error and divergence cost does not depend on the start: where the last one fails, all do.
-        if not choices or not (self._likely(step_size, first) or self._likely(step_size, choices[-1])):
+        if not choices or not self._likely(step_size, choices[-1]):
             return None
         enough = bisect_left(choices, True, key=lambda exponent: self._likely(step_size, exponent))
         tried = (self._promise(step_size, exponent) for exponent in choices[enough : enough + TRIED])

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.core.run import DIVERGENCE_LIMIT
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE
 from holdfast.environments import Environments
@@ -20,6 +19,8 @@ from holdfast.theory.strengths import sample_strengths
 
 # Runs that are advanced together: few enough for the second-level cache of a core.
 SLAB = 2000
+# A run has diverged when its squared size passes this many times 1 / eta: the next step multiplies it by about as much.
+ESCAPE = 100.0
 
 
 class SimulatedShares(NamedTuple):
@@ -153,7 +154,7 @@ class _Block(NamedTuple):
         for _ in range(steps):
             with np.errstate(over="ignore", invalid="ignore"):  # runs that diverge are set to zero below
                 rows, residual, start = self._step(random, rows, residual, start)
-                escaped = ~(np.square(rows).sum((0, 1)) + residual.sum(0) <= DIVERGENCE_LIMIT)
+                escaped = ~(np.square(rows).sum((0, 1)) + residual.sum(0) <= ESCAPE / self.step_size)
             if escaped.any():
                 diverged |= escaped
                 rows[..., escaped], residual[:, escaped], start[escaped] = 0, 0, 0

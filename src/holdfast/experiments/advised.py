@@ -29,7 +29,7 @@ RUNS = 8  # times the seeds
 FIRST_SEED = 900_000  # no other experiment has used these
 
 
-class Problem(NamedTuple):
+class AdvisedProblem(NamedTuple):
     """Environments, measurements and what is wanted of the advice."""
 
     environments: Environments
@@ -41,24 +41,24 @@ class Problem(NamedTuple):
     tolerance: float
 
 
-PROBLEMS: dict[str, Problem] = {
-    "two-point 6": Problem(two_point(1.0, 6.0), 40, 8_000, 0.0, 1, 0.9, 0.01),
-    "two-point 8": Problem(two_point(1.0, 8.0), 100, 8_000, 0.0, 1, 0.9, 0.01),
-    "two-point 10, noise": Problem(two_point(1.0, 10.0), 40, 2_000, 25.0, 1, 0.85, 0.05),
-    "normal 6": Problem(gaussian(1.0, 6.0), 40, 8_000, 0.0, 1, 0.9, 0.02),
-    "normal 8": Problem(gaussian(1.0, 8.0), 100, 40_000, 0.0, 1, 0.9, 0.01),
-    "normal 5, noise": Problem(gaussian(1.0, 5.0), 40, 2_000, 10.0, 1, 0.8, 0.05),
-    "uniform 10": Problem(uniform(1.0, 10.0), 40, 8_000, 0.0, 1, 0.9, 0.02),
-    "uniform 12, noise": Problem(uniform(1.0, 12.0), 100, 40_000, 25.0, 1, 0.95, 0.02),
-    "three unequal": Problem(table([-8.0, 2.0, 5.0], [0.3, 0.4, 0.3]), 100, 2_000, 0.0, 1, 0.85, 0.05),
-    "ranks 2 and 2": Problem(two_point(1.0, 8.0, rank=2), 40, 8_000, 0.0, 2, 0.8, 0.02),
-    "rank 2, own signs, noise": Problem(two_point(1.0, 7.0, rank=2, shared=False), 40, 40_000, 9.0, 1, 0.9, 0.02),
-    "two unequal, rank 2": Problem(table([-6.0, 8.0], [0.55, 0.45]), 100, 40_000, 0.0, 2, 0.95, 0.01),
+PROBLEMS: dict[str, AdvisedProblem] = {
+    "two-point 6": AdvisedProblem(two_point(1.0, 6.0), 40, 8_000, 0.0, 1, 0.9, 0.01),
+    "two-point 8": AdvisedProblem(two_point(1.0, 8.0), 100, 8_000, 0.0, 1, 0.9, 0.01),
+    "two-point 10, noise": AdvisedProblem(two_point(1.0, 10.0), 40, 2_000, 25.0, 1, 0.85, 0.05),
+    "normal 6": AdvisedProblem(gaussian(1.0, 6.0), 40, 8_000, 0.0, 1, 0.9, 0.02),
+    "normal 8": AdvisedProblem(gaussian(1.0, 8.0), 100, 40_000, 0.0, 1, 0.9, 0.01),
+    "normal 5, noise": AdvisedProblem(gaussian(1.0, 5.0), 40, 2_000, 10.0, 1, 0.8, 0.05),
+    "uniform 10": AdvisedProblem(uniform(1.0, 10.0), 40, 8_000, 0.0, 1, 0.9, 0.02),
+    "uniform 12, noise": AdvisedProblem(uniform(1.0, 12.0), 100, 40_000, 25.0, 1, 0.95, 0.02),
+    "three unequal": AdvisedProblem(table([-8.0, 2.0, 5.0], [0.3, 0.4, 0.3]), 100, 2_000, 0.0, 1, 0.85, 0.05),
+    "ranks 2 and 2": AdvisedProblem(two_point(1.0, 8.0, rank=2), 40, 8_000, 0.0, 2, 0.8, 0.02),
+    "rank 2, own signs": AdvisedProblem(two_point(1.0, 7.0, rank=2, shared=False), 40, 40_000, 9.0, 1, 0.9, 0.02),
+    "two unequal, rank 2": AdvisedProblem(table([-6.0, 8.0], [0.55, 0.45]), 100, 40_000, 0.0, 2, 0.95, 0.01),
 }
 """Twelve problems: four kinds of laws, two dimensions, three batch sizes, with and without noise, ranks 1 and 2."""
 
 
-def promise(problem: Problem) -> Advice | None:
+def promise(problem: AdvisedProblem) -> Advice | None:
     """What `advise` says."""
     return advise(
         problem.environments,
@@ -71,7 +71,7 @@ def promise(problem: Problem) -> Advice | None:
     )
 
 
-def failures(problem: Problem, advice: Advice, runs: int) -> int:
+def failures(problem: AdvisedProblem, advice: Advice, runs: int) -> int:
     """How many runs with the advised settings keep a share above the tolerance, or diverge."""
     settings = Settings(
         dimension=problem.dimension,
@@ -91,7 +91,7 @@ def failures(problem: Problem, advice: Advice, runs: int) -> int:
     return int((above | (records.diverged_at >= 0)).sum())
 
 
-def in_report(problem: Problem) -> bool:
+def in_report(problem: AdvisedProblem) -> bool:
     """Whether a full run of the report has time for it."""
     return problem.dimension <= 40 and problem.environments.rank == 1
 
@@ -100,10 +100,11 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Promised and seen failures of the problems that there is time for."""
     names = [name for name, problem in PROBLEMS.items() if in_report(problem)]
     names = names[:1] if effort.quick else names
-    return compare({name: PROBLEMS[name] for name in names}, RUNS * effort.seeds, progress)
+    data = compare({name: PROBLEMS[name] for name in names}, RUNS * effort.seeds, progress)
+    return data.assign_attrs(seeds=effort.seeds)
 
 
-def compare(problems: dict[str, Problem], runs: int, progress: Progress | None = None) -> xr.Dataset:
+def compare(problems: dict[str, AdvisedProblem], runs: int, progress: Progress | None = None) -> xr.Dataset:
     """For each problem the advised settings, the promised share of failures, and how many were seen."""
     columns: dict[str, list[float]] = {name: [] for name in (*Advice._fields, "seen")}
     for number, problem in enumerate(problems.values(), 1):
@@ -168,9 +169,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
 def answer(data: xr.Dataset) -> str:
     """The answer in words."""
     frame = numbers(data).dropna()
-    kept = int((frame["seen_low"] <= frame["failure"]).sum())
+    held = int((frame["seen_low"] <= frame["failure"]).sum())
     return (
-        f"The promise is kept, within sampling error, at {kept} of {len(frame)} problems: promised "
+        f"The promise is kept, within sampling error, at {held} of {len(frame)} problems: promised "
         f"{frame['failure'].min():.3f} to {frame['failure'].max():.3f}, seen {frame['seen'].min():.3f} to "
         f"{frame['seen'].max():.3f}."
     )

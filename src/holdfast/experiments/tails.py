@@ -1,6 +1,5 @@
 """The tail of the spurious share: Kesten's index, the floor of sampling error, shares and divergence after T steps."""
 
-from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -82,6 +81,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "unbounded": ("run", found[-1]),
         },
         {"bias": list(BIASES), "law": list(SHORT_LAWS)},
+        {"seeds": effort.seeds},
     )
 
 
@@ -204,10 +204,10 @@ def _over(measured: Estimate, expected: float) -> Estimate:
 def answer(data: xr.Dataset) -> str:
     """The answer in words."""
     runs, law = data["long"].sel(bias=1.0).values, _stationary(1.0)
-    values: Mapping[str, float] = {"median": float(np.median(runs)), "mean": float(runs[np.isfinite(runs)].mean())}
+    half, mean = float(np.median(runs)), float(runs[np.isfinite(runs)].mean())
     return (
-        f"Sampling error leaves half of the runs below a share of {values['median']:.1g} (theory {law.median:.1g}), "
-        f"but the mean is {values['mean']:.1g}: the share has a power tail, of index {law.index:.2f} here, and "
+        f"Sampling error leaves half of the runs below a share of {half:.1g} (theory {law.median:.1g}), "
+        f"but the mean is {mean:.1g}: the share has a power tail, of index {law.index:.2f} here, and "
         f"{100 * np.mean(runs > 1e-2):.0f} % of the runs are above 0.01 (theory {100 * law.above(1e-2):.0f} %)."
     )
 

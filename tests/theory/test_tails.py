@@ -46,7 +46,7 @@ def test_a_mean_factor_of_one_makes_cauchys_law():
     """For small steps and a far ceiling: floor (1 + s^2 / M^2) / (2 m), and the quantiles of Cauchy's law, squared."""
     law = stationary_law(two_point(1.0, 50.0), 0.001, batch_size=1e9)
     assert law.floor == pytest.approx((1 + 1 / 50**2) / 2e9)
-    assert law.index == pytest.approx(1, rel=1e-6)
+    assert law.tail_index == pytest.approx(1, rel=1e-6)
     probability = np.array([0.3, 0.5, 0.9])
     expected = law.floor * cauchy.ppf(0.5 + probability / 2) ** 2
     assert law.quantile(probability) == pytest.approx(expected, rel=1e-3)
@@ -56,7 +56,7 @@ def test_a_mean_factor_of_one_makes_cauchys_law():
 
 def test_a_signal_that_survives_has_a_gamma_law():
     law = stationary_law(two_point(1.0, 4.0), 0.05)
-    expected = gamma(-law.index / 2, scale=0.05 * 16)
+    expected = gamma(-law.tail_index / 2, scale=0.05 * 16)
     assert law.quantile([0.1, 0.5, 0.9]) == pytest.approx(expected.ppf([0.1, 0.5, 0.9]), rel=1e-2)
     assert law.mean == pytest.approx(expected.mean(), rel=1e-2)
     assert law.above(1.0) == pytest.approx(expected.sf(1.0), rel=1e-2)

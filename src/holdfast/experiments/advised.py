@@ -41,6 +41,8 @@ class AdvisedProblem(NamedTuple):
     tolerance: float
 
 
+TWO = table(np.array([-6.0, 8.0]), np.array([0.55, 0.45]))
+THREE = table(np.array([-8.0, 2.0, 5.0]), np.array([0.3, 0.4, 0.3]))
 PROBLEMS: dict[str, AdvisedProblem] = {
     "two-point 6": AdvisedProblem(two_point(1.0, 6.0), 40, 8_000, 0.0, 1, 0.9, 0.01),
     "two-point 8": AdvisedProblem(two_point(1.0, 8.0), 100, 8_000, 0.0, 1, 0.9, 0.01),
@@ -50,10 +52,10 @@ PROBLEMS: dict[str, AdvisedProblem] = {
     "normal 5, noise": AdvisedProblem(gaussian(1.0, 5.0), 40, 2_000, 10.0, 1, 0.8, 0.05),
     "uniform 10": AdvisedProblem(uniform(1.0, 10.0), 40, 8_000, 0.0, 1, 0.9, 0.02),
     "uniform 12, noise": AdvisedProblem(uniform(1.0, 12.0), 100, 40_000, 25.0, 1, 0.95, 0.02),
-    "three unequal": AdvisedProblem(table([-8.0, 2.0, 5.0], [0.3, 0.4, 0.3]), 100, 2_000, 0.0, 1, 0.85, 0.05),
+    "three unequal": AdvisedProblem(THREE, 100, 2_000, 0.0, 1, 0.85, 0.05),
     "ranks 2 and 2": AdvisedProblem(two_point(1.0, 8.0, rank=2), 40, 8_000, 0.0, 2, 0.8, 0.02),
     "rank 2, own signs": AdvisedProblem(two_point(1.0, 7.0, rank=2, shared=False), 40, 40_000, 9.0, 1, 0.9, 0.02),
-    "two unequal, rank 2": AdvisedProblem(table([-6.0, 8.0], [0.55, 0.45]), 100, 40_000, 0.0, 2, 0.95, 0.01),
+    "two unequal, rank 2": AdvisedProblem(TWO, 100, 40_000, 0.0, 2, 0.95, 0.01),
 }
 """Twelve problems: four kinds of laws, two dimensions, three batch sizes, with and without noise, ranks 1 and 2."""
 

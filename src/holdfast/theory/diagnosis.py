@@ -217,13 +217,16 @@ def _about_step_size(
     if top.low <= 0 <= top.high and top.low < top.high:
         return [f"At step size {step_size:g} the exponent is too close to zero to tell its sign."]
     if top.value > 0:
-        largest = np.nan if stationary is None else stationary.max()  # NaN if one of them is
-        share = "" if np.isnan(largest) else _long_run(environments, step_size, int(np.argmax(stationary)), largest)
+        share = "" if stationary is None else _long_run(environments, step_size, stationary)
         return [f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."]
     return [f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."]
 
 
-def _long_run(environments: Environments, step_size: float, direction: int, mean: float) -> str:
+def _long_run(environments: Environments, step_size: float, stationary: np.ndarray) -> str:
+    if np.isnan(stationary).any():  # no share of this direction restores the balance
+        return ""
+    direction = int(np.argmax(stationary))
+    mean = float(stationary[direction])
     strengths, _ = strength_atoms(environments, direction)
     if not np.ptp(strengths):
         return f", in the long run to a share of {mean:.2g}"

@@ -48,7 +48,7 @@ class SimulatedShares(NamedTuple):
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Quantiles of the share; a run that diverged counts as infinitely large."""
-        return np.quantile(self.spurious, probability, method="lower")
+        return np.quantile(self.spurious, np.asarray(probability, float), method="lower")
 
     @property
     def median(self) -> float:

@@ -78,7 +78,7 @@ class StationaryLaw(NamedTuple):
     """The law of the share Q^2 of a spurious direction in the long run.
 
     Attributes:
-        index: kappa, of the tail of |Q| between floor and ceiling; see `tail_index`.
+        tail_index: kappa, of the tail of |Q| between floor and ceiling; see the function `tail_index`.
         floor: the share at which sampling error moves Q as much as the environments do; zero without sampling error.
         ceiling: eta Var xi, the share at which what is learned holds Q back.
         values: shares, rising.
@@ -91,7 +91,7 @@ class StationaryLaw(NamedTuple):
         (15842, 16040, 0.047)
     """
 
-    index: float
+    tail_index: float
     floor: float
     ceiling: float
     values: np.ndarray

@@ -22,6 +22,8 @@ TITLES: dict[str, str] = {
     "isometry": "restricted isometry: its constant against the number of measurements, and what follows from it",
     "sequences": "envelopes of the invariant signal, the controller of the spurious one, and its supermartingale",
     "exponents": "exponents, thresholds and limits of the step size: theory against simulation",
+    "tails": "the tail of the spurious share: index, floor, shares after T steps, divergence",
+    "advised": "settings that are advised, with real batches: promised and seen failures",
     "phase": "phase diagram over step size and heterogeneity, with the analytic curves",
     "factors": "question 1: heterogeneity, stochasticity and the width of U, each with and without the others",
     "overlap": "question 2: how much the subspaces may overlap, and how strong off-diagonal strengths may be",

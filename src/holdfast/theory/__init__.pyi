@@ -1,5 +1,6 @@
 from .advice import Advice as Advice
 from .advice import advise as advise
+from .advice import sufficient_batch_size as sufficient_batch_size
 from .assumptions import check_assumptions as check_assumptions
 from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
@@ -24,6 +25,11 @@ from .panels import PanelLaw as PanelLaw
 from .panels import draw_panels as draw_panels
 from .panels import panel_law as panel_law
 from .sampling import residual_floor as residual_floor
+from .shares import SimulatedShares as SimulatedShares
+from .shares import simulate_shares as simulate_shares
+from .tails import StationaryLaw as StationaryLaw
+from .tails import stationary_law as stationary_law
+from .tails import tail_index as tail_index
 from .window import Window as Window
 from .window import paper_window as paper_window
 from .window import sharp_window as sharp_window

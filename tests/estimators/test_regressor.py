@@ -247,7 +247,7 @@ def test_the_choice_can_be_made_by_hand():
     [
         ({"level": "none"}, "level"),
         ({"tolerance": -1}, "tolerance"),
-        ({"orders": 0}, "orders"),
+        ({"n_runs": 0}, "n_runs"),
         ({"step_size": 2}, "step_size"),
     ],
 )

@@ -60,7 +60,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
 
     Args:
         pooling: a: "auto", chosen from the data; 0, only what is invariant; 1, all features; or anything between.
-        search: as in `HeteroRegressor`. This, amplification, step_size and orders matter when effects are compared.
+        search: as in `HeteroRegressor`. This, amplification, step_size and n_runs matter when effects are compared.
         invariance: "auto", "effects" or "class_means".
         groups: one label for each feature; features of one label are selected and tested together. Only effects can be
             compared in groups, so "auto" compares effects if there are any. None: one by one.
@@ -73,8 +73,8 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             first.
         amplification: k of the runs; None: chosen from the data.
         step_size: eta of the runs; None: chosen from the data.
-        orders: random orders of the environments in the runs.
-        random_state: of the orders and of the rows.
+        n_runs: runs of the dynamics, each with its own random order of the environments.
+        random_state: of the runs and of the rows.
 
     Attributes:
         classes_: the labels.
@@ -114,7 +114,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         rotation=False,
         amplification=None,
         step_size=None,
-        orders=8,
+        n_runs=8,
         random_state=0,
     ):
         self.pooling = pooling
@@ -126,7 +126,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         self.rotation = rotation
         self.amplification = amplification
         self.step_size = step_size
-        self.orders = orders
+        self.n_runs = n_runs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroClassifier":

@@ -193,7 +193,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "significance": ("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1),
     "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),
-    "orders": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),
+    "n_runs": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),
     "level": ("'common' or 'environment'", lambda value: value in ("common", "environment")),
     "invariance": (
         "'auto', 'effects' or 'class_means'",

@@ -96,7 +96,7 @@ def fit_linear(
         problem: system -> the table in its coordinates.
         seed: of the runs.
     """
-    settings = RunSettings(estimator.significance, estimator.orders, seed, estimator.step_size, estimator.amplification)
+    settings = RunSettings(estimator.significance, estimator.n_runs, seed, estimator.step_size, estimator.amplification)
     tried = []
     for system in systems:
         candidate = problem(system)

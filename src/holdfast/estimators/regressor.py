@@ -60,8 +60,8 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             first.
         amplification: k of the runs; None: chosen from the data.
         step_size: eta of the runs; None: chosen from the data.
-        orders: random orders of the environments in the runs.
-        random_state: of the orders.
+        n_runs: runs of the dynamics, each with its own random order of the environments.
+        random_state: of the runs.
 
     Attributes:
         coef_: (features,).
@@ -108,7 +108,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         rotation=False,
         amplification=None,
         step_size=None,
-        orders=8,
+        n_runs=8,
         random_state=0,
     ):
         self.pooling = pooling
@@ -120,7 +120,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         self.rotation = rotation
         self.amplification = amplification
         self.step_size = step_size
-        self.orders = orders
+        self.n_runs = n_runs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":

@@ -11,7 +11,7 @@ from jax import numpy as jnp
 
 import holdfast as hf
 from holdfast.core.statistics import median
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import AS_STATED, Claim, Position
 from holdfast.reproduction.experiment import Experiment
 from holdfast.reproduction.runner import Reporter, reproduce
 
@@ -43,7 +43,10 @@ def claims(data):
     turns, random = data["spurious"].sel(order="in turn"), data["spurious"].sel(order="random")
     never = ("peak", "ours", "In turn, a typical run never passes 0.05.", "M=7", median(turns.max("step")))
     lower = ("end", "ours", "In turn, it ends ten times lower.", "M=7", median((turns / random).isel(step=-1)))
-    return [Claim(*never, (-np.inf, 0.05), Verdict.HOLDS, ""), Claim(*lower, (-np.inf, 0.1), Verdict.DOES_NOT_HOLD, "")]
+    return [
+        Claim(*never, (-np.inf, 0.05), AS_STATED, ""),
+        Claim(*lower, (-np.inf, 0.1), AS_STATED, "", Position.OUTSIDE),
+    ]
 
 
 def test_turns_follow_the_exponent():  # log(1.05² - 0.35²) for two steps; signals below 1e-5 are linear to 1e-3

@@ -3,16 +3,19 @@ import pytest
 from markupsafe import escape
 
 from holdfast.core.statistics import Estimate
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import AS_STATED, OUR_SETTINGS, Claim, Conditions, Verdict
 from holdfast.reproduction.page import Section, page
 
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 662.4 302.4"><g id="axes_1"/></svg>'
 VERSIONS = {"holdfast": "0.1.0", "jax": "0.10.2"}
 
 
-def claim(name, value=0.95, recorded=Verdict.HOLDS, allowed=(0.9, np.inf), why="a <b> & c"):
+MISSED = Conditions(missed=("eta is too large",))
+
+
+def claim(name, value=0.95, conditions=AS_STATED, allowed=(0.9, np.inf), why="a <b> & c"):
     measured = Estimate(value, value - 0.01, value + 0.01)
-    return Claim(name, "figure 3, left", f"Statement of {name}.", "d=100", measured, allowed, recorded, why)
+    return Claim(name, "figure 3, left", f"Statement of {name}.", "d=100", measured, allowed, conditions, why)
 
 
 def section(name, *claims, left_open=("The number of seeds.",)):
@@ -21,26 +24,30 @@ def section(name, *claims, left_open=("The number of seeds.",)):
 
 SECTIONS = (
     section("figure_3", claim("recovers"), claim("breaks", 0.1), claim("unknown", np.nan)),
-    section("theorem_1", claim("outside", recorded=Verdict.OUTSIDE_CONSTANTS), claim("between", 0.9), left_open=()),
+    section("theorem_1", claim("seen", conditions=MISSED), claim("between", 0.9), left_open=()),
+    section("theorem_2", claim("ours", conditions=OUR_SETTINGS), claim("not-seen", 0.1, MISSED), left_open=()),
+    section("theorem_3", claim("not-ours", 0.1, OUR_SETTINGS), left_open=()),
 )
+NAMES = [claim.id for section in SECTIONS for claim in section.claims]
 
 
 def test_every_figure_and_claim_is_on_the_page(parse_page):
     read = parse_page(page(SECTIONS, versions=VERSIONS))
-    assert len(read.all("img")) == len(read.all("figure")) == 2
-    for name in ("recovers", "breaks", "unknown", "outside", "between"):
+    assert len(read.all("img")) == len(read.all("figure")) == len(SECTIONS)
+    for name in NAMES:
         assert f"claim-{name}" in read.ids
         assert f"Statement of {name}." in read.text
         assert {"href": f"#claim-{name}"} in read.all("a")  # from the ledger
     verdicts = [each for each in read.all("span") if "verdict" in each.get("class", "")]
-    assert len(verdicts) == 2 * 5  # with the figure and in the ledger
+    assert len(verdicts) == 2 * len(NAMES)  # with the figure and in the ledger
     words = [claim.verdict for section in SECTIONS for claim in section.claims]
-    assert set(words) == set(Verdict) - {Verdict.HOLDS_WITH_OUR_CHOICE}
+    assert set(words) == set(Verdict)
+    assert "eta is too large" in read.text
     for verdict in words:  # as a word, never as a colour alone
         assert page(SECTIONS, versions=VERSIONS).count(f">{escape(verdict)}</span>") >= 2 * words.count(verdict)
     for text in ("Figure 3: title of figure_3", "About theorem_1.", "at least 0.9", "0.94 to 0.96", "a <b> & c"):
         assert text in read.text
-    assert read.text.count("What the paper leaves open") == 1
+    assert read.text.count("What is our choice") == 1
     assert "jax 0.10.2" in read.text
 
 
@@ -52,11 +59,11 @@ def test_the_page_stands_alone_and_its_links_lead_somewhere(parse_page):
 
 def test_the_summary_counts_verdicts_and_names_what_broke():
     text = page(SECTIONS, versions=VERSIONS)
-    assert "5 claims from 2 experiments" in text
+    assert "8 claims from 4 experiments" in text
     assert '<li class="bad"><strong>1</strong> does not hold</li>' in text
-    assert '<li class="open"><strong>1</strong> undecided with so few seeds</li>' in text
+    assert '<li class="open"><strong>1</strong> undecided</li>' in text
     assert '<li class="open"><strong>1</strong> not measured</li>' in text
-    assert 'not this time: <a href="#claim-breaks">breaks</a>.' in text
+    assert 'than expected: <a href="#claim-breaks">breaks</a>, <a href="#claim-not-seen"' in text
     assert "uick look" not in text
     assert "quick look" in page(SECTIONS, versions=VERSIONS, quick=True)
 

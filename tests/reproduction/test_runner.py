@@ -15,7 +15,7 @@ from holdfast.core.statistics import median
 from holdfast.execution import store
 from holdfast.experiments import figure_3
 from holdfast.plots import new_figure
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import AS_STATED, Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.reproduction.runner import reproduce
 
@@ -45,7 +45,7 @@ def toy(name, counter, **changed):
     def claims(data):
         allowed = (data.attrs["threshold"], np.inf)
         measured = median(data["share"].sel(batching="hetero"))
-        return [Claim(f"{name}-holds", name, "It holds.", "d=1", measured, allowed, Verdict.HOLDS, "[why]")]
+        return [Claim(f"{name}-holds", name, "It holds.", "d=1", measured, allowed, AS_STATED, "[why]")]
 
     parts = {
         "title": f"title of {name}",
@@ -218,10 +218,10 @@ def test_a_broken_claim_changes_the_exit_code_but_not_in_a_quick_look(counter, t
     first = {"first": toys["first"]}
     counter.value = 0.1
     assert run(first, tmp_path) == 1
-    assert "not this time: first-holds" in capsys.readouterr().out
+    assert "otherwise than expected: first-holds" in capsys.readouterr().out
     assert written_claims(tmp_path)["quick"] is False
     assert run(first, tmp_path, quick=True) == 0
-    assert "not this time: first-holds" in capsys.readouterr().out
+    assert "otherwise than expected: first-holds" in capsys.readouterr().out
     assert written_claims(tmp_path)["quick"] is True
     assert written_claims(tmp_path)["seeds"] == {"first": 7}
     assert "quick look" in (tmp_path / "report.html").read_text()
@@ -230,7 +230,7 @@ def test_a_broken_claim_changes_the_exit_code_but_not_in_a_quick_look(counter, t
 def test_an_undecided_claim_fails_a_full_run_only(counter, tmp_path, capsys):
     def claims(data):
         values = np.linspace(-1, 1, data.sizes["seed"])
-        return [Claim("first-holds", "first", "It holds.", "d=1", median(values), (0, np.inf), Verdict.HOLDS, "why")]
+        return [Claim("first-holds", "first", "It holds.", "d=1", median(values), (0, np.inf), AS_STATED, "why")]
 
     first = {"first": toy("first", counter, claims=claims)}
     assert run(first, tmp_path) == 1

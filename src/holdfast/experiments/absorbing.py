@@ -14,7 +14,7 @@ from holdfast.experiments.jumps import DEPTH, EPSILON, network_starts
 from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.problems.matrix_completion import MatrixCompletion, two_by_two
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 from holdfast.theory.absorbing import (
     COUNTS,
@@ -172,7 +172,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     closed = (data["search_exits"] == 0) & (data["search_entered"] > 0.5)
     tried = int(np.prod(closed.sel(algorithm="SGD").shape))
     constants = f"eps1={CHOSEN.balance:g}, eps2={CHOSEN.slack:g}, alpha={CHOSEN.level:g}, C={CHOSEN.bound:g}"
-    claim = partial(Claim, settings=f"{SUMMARY}, {constants}", recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
+    claim = partial(Claim, settings=f"{SUMMARY}, {constants}", conditions=OUR_SETTINGS)
     steps, left = int(sgd["successors_tried"]), int(sgd["successors_left"])
     end = sgd.isel(step=-1)
     over = int((end["product_rank"].values[inside] > 1 + CHOSEN.slack).sum())

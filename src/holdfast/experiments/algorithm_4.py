@@ -23,7 +23,7 @@ from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table
 from holdfast.problems.matrix_sensing import MatrixSensing
 from holdfast.problems.quadratic_network import quadratic_network
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.signals import signals
 
@@ -102,7 +102,7 @@ def draw(data: xr.Dataset) -> Figure:
 def claims(data: xr.Dataset) -> list[Claim]:
     """Theorem 7 with the trace, and the three failures."""
     final = data.isel(step=-1)
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    choice = OUR_SETTINGS
 
     def claim(name: str, statement: str, variant: str, signal: str, allowed: tuple[float, float], why: str) -> Claim:
         measured = median(final[signal].sel(variant=variant))
@@ -125,7 +125,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
               (0.35, np.inf), "E s = 0.5"),
         Claim("algorithm-4-operator-norm", "Algorithm 4", "With tau the operator norm, as printed, it works.", SUMMARY,
               proportion(data.sizes["seed"] - int(failed.sum()), data.sizes["seed"]), (0.5, 1.0),
-              Verdict.DOES_NOT_HOLD, f"share of runs that learn half the invariant signal; {printed.value:.0%} do not"),
+              OUR_SETTINGS, f"share of runs that learn half the invariant signal; {printed.value:.0%} do not",
+              expected=Position.OUTSIDE),
         Claim("algorithm-4-shrinkage", "Algorithm 4", "The shrinkage is needed.", SUMMARY,
               median(abs(final["invariant"].sel(variant="no shrinkage") - 1)), (0.1, np.inf), choice,
               "median |invariant - 1| without it: the trace of the residual kicks the signal about"),

@@ -16,7 +16,7 @@ from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_kaplan_meier
 from holdfast.problems.matrix_completion import two_by_two
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
 LEFT_OPEN = (
@@ -79,7 +79,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
-    claim = partial(Claim, settings=SUMMARY, recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
+    claim = partial(Claim, settings=SUMMARY, conditions=OUR_SETTINGS)
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
     rate = jump_rate(sgd)

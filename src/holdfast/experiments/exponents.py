@@ -21,7 +21,7 @@ from holdfast.experiments.names import TITLES
 from holdfast.oracles.population import population
 from holdfast.plots import legend_below, new_figure
 from holdfast.problems.matrix_sensing import matrix_sensing
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
@@ -206,7 +206,7 @@ def quantiles_within_error(data: xr.Dataset) -> tuple[int, int]:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the theory predicts, measured."""
-    claim = partial(Claim, recorded=Verdict.HOLDS_WITH_OUR_CHOICE)
+    claim = partial(Claim, conditions=OUR_SETTINGS)
     rates = _rates(data)
     inside = (rates["rate"] - rates["exponent"]).abs() <= WIDE * rates["standard_error"]
     source = "sharp threshold of this project"

@@ -12,7 +12,7 @@ from holdfast.experiments.figure_5 import simulate_each
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 
@@ -43,7 +43,7 @@ def draw(data: xr.Dataset) -> Figure:
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the illustration shows."""
     final = data.isel(step=-1)
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    choice = OUR_SETTINGS
 
     def claim(name: str, statement: str, batching: str, signal: str, allowed: tuple[float, float], why: str) -> Claim:
         measured = median(final[signal].sel(batching=batching))

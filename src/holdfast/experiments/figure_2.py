@@ -9,7 +9,7 @@ from holdfast.core.progress import Progress
 from holdfast.core.statistics import bootstrap
 from holdfast.experiments.names import TITLES
 from holdfast.plots import COLOURS, legend_below, new_figure
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 
 LEFT_OPEN = ("The paper gives neither step size nor strengths; ours are eta=0.05, s=1, M=8.",)
@@ -62,7 +62,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     steps = np.diff(data["logarithm"].values, axis=1)
     mean = bootstrap(steps, lambda rows: np.exp(rows).mean(), samples=200)
     power = bootstrap(steps, lambda rows: np.exp(POWER * rows).mean(), samples=200)
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    choice = OUR_SETTINGS
     return [
         Claim("figure-2-mean", "figure 2, left", "The mean of an oscillating signal with positive bias grows.", SUMMARY,
               mean, (1.0, np.inf), choice, "factor of E|q| in a step: 1 + eta s, whatever the oscillation"),

@@ -14,7 +14,7 @@ from holdfast.experiments.figure_3 import LEARNED, WASHED_OUT, transition
 from holdfast.experiments.names import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.lyapunov import two_point_exponent
@@ -83,7 +83,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     shares = final["spurious"].transpose("seed", "step_size").values
     half = bootstrap(shares, partial(transition, STEP_SIZES, quantile=0.5))
     most = bootstrap(shares, partial(transition, STEP_SIZES, quantile=0.75))
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    choice = OUR_SETTINGS
     return [
         Claim("figure-4-small-step", "figure 4, left",
               "With a small step size (0.01) the spurious signal is learned too.", f"{SUMMARY}, eta=0.01",

@@ -13,7 +13,7 @@ from holdfast.core.statistics import median
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_signals, quantile_table
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
@@ -77,7 +77,7 @@ def draw(data: xr.Dataset) -> Figure:
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the paper reads off the figure."""
     final = data.isel(step=-1)
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    choice = OUR_SETTINGS
 
     def claim(name: str, panel: str, statement: str, method: str, signal: str, allowed: tuple[float, float]) -> Claim:
         measured = median(final[signal].sel(algorithm=method))

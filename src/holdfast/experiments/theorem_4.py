@@ -12,7 +12,7 @@ from holdfast.core.statistics import median
 from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table
-from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import PHASE_BOUNDARY
@@ -80,7 +80,7 @@ def _geometric_mean(growth: xr.DataArray) -> xr.DataArray:
 def claims(data: xr.Dataset) -> list[Claim]:
     """Growth in phase 1, its end, and where phase 2 settles."""
     found = []
-    choice = Verdict.HOLDS_WITH_OUR_CHOICE
+    choice = OUR_SETTINGS
     for batch_size in BATCH_SIZES:
         runs = data.sel(batch_size=batch_size)
         inside = _phase_one(runs)

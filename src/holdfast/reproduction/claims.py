@@ -8,23 +8,74 @@ from typing import Any
 from holdfast.core.statistics import Estimate
 
 
-class Verdict(StrEnum):
-    """What the measurement says of a claim.
+class Position(StrEnum):
+    """Where the measured number lies: in the allowed range with its whole interval, with none of it, or with a part.
 
     Example:
-        >>> Verdict("holds") in HOLDING
+        >>> Position("inside") in DECIDED
         True
+    """
+
+    INSIDE = "inside"
+    OUTSIDE = "outside"
+    UNDECIDED = "undecided"
+    NOT_MEASURED = "not measured"
+
+
+DECIDED = (Position.INSIDE, Position.OUTSIDE)
+
+
+class Verdict(StrEnum):
+    """What the measurement says of a claim: the position of its number, under the conditions that the settings meet.
+
+    Example:
+        >>> Verdict("holds").name
+        'HOLDS'
     """
 
     HOLDS = "holds"
     HOLDS_WITH_OUR_CHOICE = "holds with our choice"
+    SEEN = "seen, outside the theorem's constants"
     DOES_NOT_HOLD = "does not hold"
-    OUTSIDE_CONSTANTS = "outside the theorem's constants"
-    UNDECIDED = "undecided with so few seeds"
+    DOES_NOT_HOLD_WITH_OUR_CHOICE = "does not hold with our choice"
+    NOT_SEEN = "not seen, outside the theorem's constants"
+    UNDECIDED = "undecided"
     NOT_MEASURED = "not measured"
 
 
-HOLDING = (Verdict.HOLDS, Verdict.HOLDS_WITH_OUR_CHOICE)
+# For each position that decides: as stated, with values that are our choice, outside the conditions of the statement.
+DECISIONS = {
+    Position.INSIDE: (Verdict.HOLDS, Verdict.HOLDS_WITH_OUR_CHOICE, Verdict.SEEN),
+    Position.OUTSIDE: (Verdict.DOES_NOT_HOLD, Verdict.DOES_NOT_HOLD_WITH_OUR_CHOICE, Verdict.NOT_SEEN),
+}
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a statement asks of the settings and is not met, and what it leaves to us.
+
+    Attributes:
+        missed: conditions of the statement that the settings do not meet, in words with their numbers.
+        chosen: values that the source leaves open and that are ours.
+
+    Example:
+        >>> Conditions(missed=("alpha is not below d^-2",)).met
+        False
+    """
+
+    missed: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+
+    @property
+    def met(self) -> bool:
+        """Whether the settings meet all conditions of the statement."""
+        return not self.missed
+
+
+AS_STATED = Conditions()
+"""Every condition is met, and nothing was left to us."""
+OUR_SETTINGS = Conditions(chosen=("all settings",))
+"""The source names no settings."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +84,14 @@ class Claim:
 
     Attributes:
         id: short and stable.
-        source: figure, theorem or equation.
+        source: the statements that it tests, separated by "; ": "Theorem 2; eq. 10".
         statement: in our words.
         settings: under which it was tested.
         measured: the number that decides, with its interval.
         allowed: the range that the number lies in if the claim holds, from low to high; an open end is infinite.
-        recorded: the verdict its author stands by. Recorded as holding, a claim that does not hold fails a full run.
+        conditions: those of the statement that the settings miss, and what we chose.
         why: one line.
+        expected: the position its author stands by. A full run fails if another one is measured.
 
     Example, the whole interval is allowed:
         >>> claim = Claim(
@@ -49,11 +101,11 @@ class Claim:
         ...     settings="M = 6",
         ...     measured=Estimate(0.01, low=0.005, high=0.03),
         ...     allowed=(-math.inf, 0.05),
-        ...     recorded=Verdict.HOLDS,
+        ...     conditions=Conditions(chosen=("M",)),
         ...     why="the exponent is negative",
         ... )
-        >>> claim.verdict.value, claim.broken
-        ('holds', False)
+        >>> claim.position.value, claim.verdict.value, claim.broken
+        ('inside', 'holds with our choice', False)
     """
 
     id: str
@@ -62,47 +114,56 @@ class Claim:
     settings: str
     measured: Estimate
     allowed: tuple[float, float]
-    recorded: Verdict
+    conditions: Conditions
     why: str
+    expected: Position = Position.INSIDE
 
     def __post_init__(self) -> None:
         low, high = self.allowed
         if not low <= high:
             raise ValueError(f"allowed must be a range from low to high, got ({low}, {high}) in the claim {self.id!r}")
+        if math.isinf(low) and math.isinf(high):
+            raise ValueError(f"allowed must leave something out, got all numbers in the claim {self.id!r}")
+
+    @property
+    def position(self) -> Position:
+        """Where the interval of the number lies; a value that is NaN was not measured."""
+        low, high = self.allowed
+        if math.isnan(self.measured.value):
+            return Position.NOT_MEASURED
+        if low <= self.measured.low and self.measured.high <= high:
+            return Position.INSIDE
+        if self.measured.high < low or self.measured.low > high:
+            return Position.OUTSIDE
+        return Position.UNDECIDED
 
     @property
     def verdict(self) -> Verdict:
-        """Holding if the whole interval is allowed, not holding if none of it is, otherwise undecided.
-
-        A claim that holds does so in the way that was recorded; one whose constants are not met stays outside. A value
-        that is NaN was not measured.
-        """
-        low, high = self.allowed
-        if self.recorded is Verdict.OUTSIDE_CONSTANTS:
-            return self.recorded
-        if math.isnan(self.measured.value):
-            return Verdict.NOT_MEASURED
-        if low <= self.measured.low and self.measured.high <= high:
-            return self.recorded if self.recorded in HOLDING else Verdict.HOLDS
-        if self.measured.high < low or self.measured.low > high:
-            return Verdict.DOES_NOT_HOLD
-        return Verdict.UNDECIDED
+        """The position in words, under the conditions of the statement."""
+        if self.position not in DECIDED:
+            return Verdict(self.position.value)
+        as_stated, our_choice, outside = DECISIONS[self.position]
+        if not self.conditions.met:
+            return outside
+        return our_choice if self.conditions.chosen else as_stated
 
     @property
     def broken(self) -> bool:
-        """Recorded as holding, and does not."""
-        return self.recorded in HOLDING and self.verdict is Verdict.DOES_NOT_HOLD
+        """Decided, and otherwise than expected."""
+        return self.position in DECIDED and self.expected in DECIDED and self.position is not self.expected
 
     @property
     def undecided(self) -> bool:
-        """Recorded as holding, and undecided or not measured."""
-        return self.recorded in HOLDING and self.verdict in (Verdict.UNDECIDED, Verdict.NOT_MEASURED)
+        """Expected to be decided, and is not."""
+        return self.position not in DECIDED and self.expected in DECIDED
 
     def asdict(self) -> dict[str, Any]:
         """As plain values; an open end of the allowed range is null."""
         return vars(self) | {
             "measured": {name: _finite(number) for name, number in self.measured._asdict().items()},
             "allowed": [_finite(end) for end in self.allowed],
+            "conditions": vars(self.conditions) | {"met": self.conditions.met},
+            "position": self.position,
             "verdict": self.verdict,
             "broken": self.broken,
         }

@@ -60,6 +60,7 @@ class Experiment:
         draw: the figure, a matplotlib Figure, from the data.
         numbers: what the figure shows, a pandas DataFrame.
         claims: what the source says, measured on the data: a list of claims.
+        answer: the answer in a few words, with numbers from the data; the report shows it first. None: no question.
 
     Example:
         >>> from holdfast.experiments import load
@@ -78,6 +79,7 @@ class Experiment:
     draw: "Callable[[xr.Dataset], Figure]"
     numbers: "Callable[[xr.Dataset], pd.DataFrame]"
     claims: "Callable[[xr.Dataset], list[Claim]]"
+    answer: "Callable[[xr.Dataset], str] | None" = None
 
     def __post_init__(self) -> None:
         COUNT.check("seeds", self.seeds)

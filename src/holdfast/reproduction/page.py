@@ -10,13 +10,16 @@ from typing import Any
 
 from holdfast.report import render
 from holdfast.reproduction.claims import Claim, Verdict
+from holdfast.reproduction.coverage import Covered
 
 # The class that colours a verdict. The page always writes the word as well.
 TONES = {
     Verdict.HOLDS: "good",
     Verdict.HOLDS_WITH_OUR_CHOICE: "good",
+    Verdict.SEEN: "aside",
     Verdict.DOES_NOT_HOLD: "bad",
-    Verdict.OUTSIDE_CONSTANTS: "aside",
+    Verdict.DOES_NOT_HOLD_WITH_OUR_CHOICE: "bad",
+    Verdict.NOT_SEEN: "aside",
     Verdict.UNDECIDED: "open",
     Verdict.NOT_MEASURED: "open",
 }
@@ -40,6 +43,7 @@ class Section:
         figure: the figure as SVG text.
         left_open: what the paper does not say and we had to choose.
         claims: tested on it.
+        answer: to its question, in a few words.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Section:
     figure: str
     left_open: tuple[str, ...]
     claims: tuple[Claim, ...]
+    answer: str = ""
 
 
 def page(
@@ -57,6 +62,7 @@ def page(
     versions: Mapping[str, str],
     quick: bool = False,
     failures: Mapping[str, str] | None = None,
+    covered: Sequence[Covered] = (),
 ) -> str:
     """The report as HTML that needs no other file.
 
@@ -65,6 +71,7 @@ def page(
         versions: of the packages that computed it.
         quick: whether this was a quick look with few seeds; the report then says so.
         failures: the error of each experiment that stopped with one, by name.
+        covered: the statements of the papers with the claims that test them.
 
     Example:
         >>> html = page((), versions={"holdfast": "0.1"}, failures={"figure_9": "ValueError: no < yes"})
@@ -79,6 +86,8 @@ def page(
         contents["failures"] = "Experiments that failed"
     if claims:
         contents["ledger"] = "All claims"
+    if covered:
+        contents["coverage"] = "What the papers state, and what tests it"
     return render(
         "reproduction.html",
         title="Holdfast: reproduction report" + (" (quick look)" if quick else ""),
@@ -86,6 +95,7 @@ def page(
         contents=contents,
         sections=blocks,
         claims=claims,
+        covered=covered,
         broken=[claim.id for claim in claims if claim.broken],
         failures=[{"name": name, "label": label(name), "error": error} for name, error in (failures or {}).items()],
         total=f"{_count(len(claims), 'claim')} from {_count(len(sections), 'experiment')}",
@@ -168,6 +178,7 @@ def _section(section: Section) -> dict[str, Any]:
         "max_width": f"{WIDEST * width:.0f}",
         "scrolls": width > PHONE_WIDTH,
         "left_open": section.left_open,
+        "answer": section.answer,
         "claims": section.claims,
     }
 

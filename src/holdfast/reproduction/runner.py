@@ -21,6 +21,7 @@ from holdfast.core.progress import Progress
 from holdfast.core.writing import write_text
 from holdfast.execution.store import DATASETS, FOLDER, Key, Store
 from holdfast.reproduction.claims import Claim
+from holdfast.reproduction.coverage import Statement, coverage
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.reproduction.page import Section, page
 from holdfast.reproduction.results import PACKAGES, Loaded, checked_folder, load_or_compute, write_figure
@@ -29,7 +30,7 @@ from holdfast.sensing.trajectory import versions
 # Experiments that are computed at the same time: while one compiles, on one core, the next has the others.
 AT_ONCE = 2
 # What the functions of an experiment return.
-RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list}
+RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list, "answer": str}
 Bars = Callable[[str], AbstractContextManager[Progress]]
 """Name of an experiment -> its progress bar, while it is computed."""
 
@@ -86,6 +87,7 @@ def reproduce(
     *,
     quick: bool = False,
     seeds: int | None = None,
+    statements: Mapping[str, Statement] | None = None,
     reporter: Reporter = ONLY_PROBLEMS,
 ) -> int:
     """Run experiments and write their figures, numbers and claims to a folder.
@@ -98,11 +100,12 @@ def reproduce(
         out: the folder; made if it does not exist.
         quick: a quick look; the verdicts then do not change the exit code.
         seeds: of each curve, instead of the number that each experiment asks for.
+        statements: of the sources, by the names that claims give; the report then says which claims test each.
         reporter: where to report; by default warnings and errors go to stderr.
 
     Returns:
-        0, or 1 if an experiment failed or, unless `quick`, a claim that is recorded as holding does not hold or is
-        undecided. With fewer seeds than an experiment asks for its claims may be undecided.
+        0, or 1 if an experiment failed or, unless `quick`, a claim is decided otherwise than expected or undecided.
+        With fewer seeds than an experiment asks for its claims may be undecided.
 
     Example:
         >>> import tempfile
@@ -144,15 +147,16 @@ def reproduce(
         "undecided": undecided,
         "claims": [claim.asdict() for claim in claims],
     }
-    report = page(sections, versions=versions(), quick=quick, failures=failures)
+    covered = coverage(statements, claims) if statements else []
+    report = page(sections, versions=versions(), quick=quick, failures=failures, covered=covered)
     for file, text in (("claims.json", json.dumps(written, indent=1, allow_nan=False) + "\n"), ("report.html", report)):
         write_text(out / file, text)
         reporter.note(f"wrote {out / file}")
     reporter.claims(claims, quick)
     if broken:
-        reporter.note(f"recorded as holding, but not this time: {', '.join(broken)}")
+        reporter.note(f"decided otherwise than expected: {', '.join(broken)}")
     if undecided:
-        reporter.note(f"recorded as holding, but undecided this time: {', '.join(undecided)}")
+        reporter.note(f"expected to be decided, but undecided this time: {', '.join(undecided)}")
     if broken and quick:
         reporter.note("a quick look is not a test: this does not change the exit code")
     reporter.errors(errors)
@@ -218,6 +222,7 @@ def _section(name: str, experiment: Experiment, data: xr.Dataset, seeds: int, ou
         figure=figure.read_text(encoding="utf-8"),
         left_open=experiment.left_open,
         claims=tuple(_call(experiment, "claims", data)),
+        answer=_call(experiment, "answer", data) if experiment.answer else "",
     )
 
 

@@ -11,7 +11,7 @@ class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
     What was already computed with the same seeds and code is reused. Exit code 1 if an experiment fails, or if a claim
-    that is recorded as holding does not hold or, with all seeds, is undecided.
+    is decided otherwise than expected or, with all seeds, is undecided.
     """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
@@ -35,7 +35,14 @@ def execute(arguments: ReproduceArguments) -> int:
             print(f"{name:12} {title}")
         return 0
     from holdfast.cli.terminal.reproduction import REPORTER
+    from holdfast.experiments.statements import STATEMENTS
     from holdfast.reproduction.runner import reproduce
 
-    experiments = {name: load(name) for name in arguments.names or TITLES}
-    return reproduce(experiments, arguments.out, quick=arguments.quick, seeds=arguments.seeds, reporter=REPORTER)
+    return reproduce(
+        {name: load(name) for name in arguments.names or TITLES},
+        arguments.out,
+        quick=arguments.quick,
+        seeds=arguments.seeds,
+        statements=STATEMENTS,
+        reporter=REPORTER,
+    )

@@ -16,8 +16,10 @@ from holdfast.theory.regions import Region
 COLOURS = {
     Verdict.HOLDS: "green",
     Verdict.HOLDS_WITH_OUR_CHOICE: "green",
+    Verdict.SEEN: "cyan",
     Verdict.DOES_NOT_HOLD: "red",
-    Verdict.OUTSIDE_CONSTANTS: "cyan",
+    Verdict.DOES_NOT_HOLD_WITH_OUR_CHOICE: "red",
+    Verdict.NOT_SEEN: "cyan",
     Verdict.UNDECIDED: "yellow",
     Verdict.NOT_MEASURED: "yellow",
 }

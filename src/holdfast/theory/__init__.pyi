@@ -3,6 +3,11 @@ from .advice import advise as advise
 from .assumptions import check_assumptions as check_assumptions
 from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
+from .epochs import OrderEffect as OrderEffect
+from .epochs import advise_order as advise_order
+from .epochs import order_effect as order_effect
+from .epochs import order_exponents as order_exponents
+from .epochs import order_floor as order_floor
 from .estimation import Estimated as Estimated
 from .estimation import estimate as estimate
 from .findings import Findings as Findings
@@ -15,6 +20,8 @@ from .lyapunov import stationary_shares as stationary_shares
 from .lyapunov import top_exponent as top_exponent
 from .lyapunov import two_point_exponent as two_point_exponent
 from .lyapunov import two_point_threshold as two_point_threshold
+from .reduced import ReducedSignals as ReducedSignals
+from .reduced import reduced_signals as reduced_signals
 from .sampling import residual_floor as residual_floor
 from .window import Window as Window
 from .window import paper_window as paper_window

@@ -2,10 +2,10 @@
 
 Growth: `lyapunov` has exponents, `logarithm` the mean logarithms behind them, `finite_time` the law after T steps,
 `epochs` what the order of the environments changes, `reduced` a run in four numbers, `sampling` what finite batches
-add. Answers: `window` has the step sizes that wash out, `advice` settings for a wanted confidence, `regions` what a setting ends in, `diagnosis` all of it in words. Data: `estimation` finds the problem
-behind measurements, `assumptions` checks those of the paper, `findings` puts both together. Proofs: `sequences` has
-the auxiliary sequences of the paper, `isometry` the restricted isometry property, `absorbing` the
-sets that SGD on deep linear networks does not leave.
+add. Answers: `window` has the step sizes that wash out, `advice` settings for a wanted confidence, `regions` what a
+setting ends in, `diagnosis` all of it in words. Data: `estimation` finds the problem behind measurements, `assumptions`
+checks those of the paper, `findings` puts both together. Proofs: `sequences` has the auxiliary sequences of the paper,
+`isometry` the restricted isometry property, `absorbing` the sets that SGD on deep linear networks does not leave.
 """
 
 from holdfast.core.names import lazy_names

@@ -23,6 +23,7 @@ TITLES: dict[str, str] = {
     "sequences": "envelopes of the invariant signal, the controller of the spurious one, and its supermartingale",
     "exponents": "exponents, thresholds and limits of the step size: theory against simulation",
     "order": "the order of environments: drawn independently, reshuffled, or in turn",
+    "order_limits": "where an order of environments helps: panels, overlap, networks, matrices that do not commute",
     "phase": "phase diagram over step size and heterogeneity, with the analytic curves",
     "jumps": "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts",
     "jump_rates": "the rate of jumps against step size, ridge, depth and width",

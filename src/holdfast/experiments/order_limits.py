@@ -41,8 +41,8 @@ WORLDS = {
     "U U' - V V'": replace(BASE, parameterisation="signed"),
 }
 NETWORK = "quadratic network"
-# The network of the experiment on Algorithm 4, with smaller batches and fewer runs, since each sample of it is drawn, and
-# a spread of 3 below the threshold of 4, where the spurious neurons come late and independent draws spread them.
+# The network of the experiment on Algorithm 4, with smaller batches and fewer runs, since each sample is drawn, and a
+# spread of 3, below the threshold of 3.57, where the spurious neurons come late and independent draws spread them.
 NEURONS, NETWORK_BATCH, NETWORK_STEP, NETWORK_BIAS, NETWORK_SPREAD, NETWORK_STEPS = 2, 2000, 0.04, 0.5, 3.0, 160
 NETWORK_INIT, NETWORK_PART = 1e-2, 4
 # Without sampling error: log Q^2 after T steps, within a cycle. Environments -> T.
@@ -51,7 +51,7 @@ WALK = Settings(
     dimension=4, oracle="population", environments="gaussian", heterogeneity=6.0, step_size=0.05, init_scale=1e-6,
     dtype="float64", seed=20_000,
 )  # fmt: skip
-WALK_RUNS = 8  # for each seed
+WALK_RUNS = 4  # for each seed
 STEP_SIZE, PRODUCT_STEPS = 0.05, 2000
 # Strength matrices that do not commute: normal entries, also off the diagonal.
 MATRICES, PANELS = gaussian(1.0, 6.0, rank=2, off_diagonal=3.0, shared=False), (5, 50, 500)
@@ -231,11 +231,11 @@ def claims(data: xr.Dataset) -> list[Claim]:
     for count, steps in WALKS.items():
         expected = _spread(count, "reshuffled") / _spread(count, "independent")
         pairs = data["log_share"].sel(visited=count).values.T
-        # The standard deviation of 512 runs has an error of 3 %, the ratio of 4.4 %: four of these on either side.
+        # The standard deviation of 256 runs has an error of 4.4 %, the ratio of 6.2 %: four of these on either side.
         found.append(
             claim(f"order-walk-{count}", statement="Within a cycle the walk is that of draws without replacement.",
                   settings=f"{SUMMARY_WALK}, {count} environments, T={steps}",
-                  measured=bootstrap(pairs, _ratio_of_spreads), allowed=(0.82 * expected, 1.18 * expected),
+                  measured=bootstrap(pairs, _ratio_of_spreads), allowed=(0.75 * expected, 1.25 * expected),
                   why=f"deviation of log Q^2 reshuffled over independent, predicted {expected:.3f}")
         )  # fmt: skip
     gaps = {count: _gap(data["exponent"].sel(panel=count)) for count in PANELS}

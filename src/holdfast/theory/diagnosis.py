@@ -10,6 +10,7 @@ from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE, require
 from holdfast.environments import Environments
 from holdfast.theory.advice import Advice, advise
+from holdfast.theory.epochs import advise_order
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
 from holdfast.theory.strengths import diagonalised
@@ -148,6 +149,7 @@ signal grows at every step size and nothing can be washed out.
         _about_window(window),
         *_about_step_size(step_size, found, top, stationary, median, steps, init_scale),
         *_about_advice(window, advised, confidence, tolerance, commuting),
+        *([advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale)] if stable else []),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
     return Diagnosis(step_size, each, top, stationary, median, law, found, window, paper, advised, tuple(sentences))

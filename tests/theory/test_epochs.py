@@ -90,9 +90,7 @@ def test_the_cycle_has_the_exponents_of_its_long_product():
     found = order_exponents(matrices, ETA, order="cyclic")
     visits = ordered_visits(matrices, "cyclic", steps=1000, runs=2)
     long = product_exponents(np.asarray(matrices.strengths, float)[visits], ETA)
-    np.testing.assert_allclose(
-        [each.value for each in found], [each.value for each in long], atol=4e-3
-    )  # a boundary term over 900 steps
+    np.testing.assert_allclose([each.value for each in found], [each.value for each in long], atol=4e-3)
     total = np.log(np.abs(np.linalg.det(np.eye(2) + ETA * np.asarray(matrices.strengths, float)))).mean()
     assert sum(each.value for each in found) == pytest.approx(total)  # the order does not change the determinant
 

@@ -16,7 +16,7 @@ from holdfast.algorithms.shrinkage import known_trace, shrinkage
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
-from holdfast.core.statistics import Estimate, bootstrap
+from holdfast.core.statistics import Estimate, bootstrap, median
 from holdfast.environments import gaussian, panel, two_point
 from holdfast.experiments.names import TITLES
 from holdfast.oracles.quadratic import rank_one
@@ -41,9 +41,9 @@ WORLDS = {
     "U U' - V V'": replace(BASE, parameterisation="signed"),
 }
 NETWORK = "quadratic network"
-# The network of the experiment on Algorithm 4, with smaller batches and fewer runs, since each sample is drawn, and a
-# spread of 3, below the threshold of 3.57, where the spurious neurons come late and independent draws spread them.
-NEURONS, NETWORK_BATCH, NETWORK_STEP, NETWORK_BIAS, NETWORK_SPREAD, NETWORK_STEPS = 2, 2000, 0.04, 0.5, 3.0, 160
+# The network of the experiment on Algorithm 4, with smaller batches and fewer runs, since each sample is drawn. The share
+# that sampling error sustains is then above what is left of the walk in most runs, in either order.
+NEURONS, NETWORK_BATCH, NETWORK_STEP, NETWORK_BIAS, NETWORK_SPREAD, NETWORK_STEPS = 2, 4000, 0.04, 0.5, 4.0, 160
 NETWORK_INIT, NETWORK_PART = 1e-2, 4
 # Without sampling error: log Q^2 after T steps, within a cycle. Environments -> T.
 WALKS = {50: 225, 500: 200}
@@ -56,7 +56,7 @@ STEP_SIZE, PRODUCT_STEPS = 0.05, 2000
 # Strength matrices that do not commute: normal entries, also off the diagonal.
 MATRICES, PANELS = gaussian(1.0, 6.0, rank=2, off_diagonal=3.0, shared=False), (5, 50, 500)
 SUMMARY = "d=30, m=2400, s=1, M=7, eta=0.05, alpha=1e-3, T=200; panel: 50 normal strengths of deviation 5"
-SUMMARY_NETWORK = "d=30, r1=r2=2 neurons, m=2000, s=0.5, M=3, eta=0.04, alpha=1e-2, T=160, known trace"
+SUMMARY_NETWORK = "d=30, r1=r2=2 neurons, m=4000, s=0.5, M=4, eta=0.04, alpha=1e-2, T=160, known trace"
 SUMMARY_WALK = "normal strengths of mean 1 and deviation 6, d=4, eta=0.05, population gradient"
 SUMMARY_MATRICES = "panels of 2 x 2 matrices: diagonal N(1, 36), off-diagonal N(0, 9), eta=0.05, long products"
 
@@ -225,8 +225,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
         for number, world in enumerate(WORLDS, 1)
     ]  # fmt: skip
     found.append(
-        claim("order-network", statement="Reshuffled helps quadratic networks.", settings=SUMMARY_NETWORK,
-              measured=bootstrap(data["network"].values.T, _ratio_of_tails), allowed=(0, 0.3), why=tail)
+        claim("order-network", statement="Reshuffled, a quadratic network does not learn the spurious neurons either.",
+              settings=SUMMARY_NETWORK, measured=median(data["network"].sel(order="reshuffled").values),
+              allowed=(0, 0.02), why="median weight of the spurious neurons; the bound is that for Algorithm 4")
     )  # fmt: skip
     for count, steps in WALKS.items():
         expected = _spread(count, "reshuffled") / _spread(count, "independent")

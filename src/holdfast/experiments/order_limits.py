@@ -41,8 +41,8 @@ WORLDS = {
     "U U' - V V'": replace(BASE, parameterisation="signed"),
 }
 NETWORK = "quadratic network"
-# The network of the experiment on Algorithm 4, with smaller batches and fewer runs, since each sample is drawn. The share
-# that sampling error sustains is then above what is left of the walk in most runs, in either order.
+# The network of the experiment on Algorithm 4, with smaller batches and fewer runs, since each sample is drawn. What
+# sampling error sustains is then above what is left of the walk in most runs, in either order.
 NEURONS, NETWORK_BATCH, NETWORK_STEP, NETWORK_BIAS, NETWORK_SPREAD, NETWORK_STEPS = 2, 4000, 0.04, 0.5, 4.0, 160
 NETWORK_INIT, NETWORK_PART = 1e-2, 4
 # Without sampling error: log Q^2 after T steps, within a cycle. Environments -> T.

@@ -81,7 +81,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 def _exponent(share: xr.DataArray) -> xr.DataArray:
     """Growth of log Q a step, from the second record on: by then A* is learned."""
-    logarithm = 0.5 * np.log(share)
+    logarithm: xr.DataArray = 0.5 * np.log(share)  # type: ignore[assignment]
     first, last = logarithm.isel(step=1), logarithm.isel(step=-1)
     return (last.drop_vars("step") - first.drop_vars("step")) / float(last["step"] - first["step"])
 

@@ -71,10 +71,15 @@ def reduced_signals(
         >>> bool(np.quantile(found.spurious, 0.9) < 0.001), bool(found.invariant.min() > 0.9)
         (True, True)
     """
-    for name, value in (("steps", steps), ("runs", runs), ("dimension", dimension)):
-        COUNT.check(name, value)
-    for name, value in (("step_size", step_size), ("init_scale", init_scale), ("batch_size", batch_size)):
-        POSITIVE.check(name, value)
+    for rule, name, value in (
+        (COUNT, "steps", steps),
+        (COUNT, "runs", runs),
+        (COUNT, "dimension", dimension),
+        (POSITIVE, "step_size", step_size),
+        (POSITIVE, "init_scale", init_scale),
+        (POSITIVE, "batch_size", batch_size),
+    ):
+        rule.check(name, value)
     diagonal = diagonalised(environments)
     one = isinstance(diagonal, FiniteEnvironments) and diagonal.rank == 1
     require(one, "environments must be finitely many with one spurious direction", f"rank {environments.rank}")

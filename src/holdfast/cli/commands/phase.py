@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
@@ -43,7 +44,7 @@ def execute(arguments: PhaseArguments) -> int:
     unknown = [name for name in names if name not in PLANES]
     if unknown:
         raise ValueError(f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}")
-    chosen = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
+    chosen: dict[str, Any] = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
     settings = {**chosen, "platform": versions()["platform"]}
     store = Store(checked_folder(arguments.out) / FOLDER, DATASETS)
     diagrams = {}

@@ -41,7 +41,7 @@ WORLDS = {
     "U U' - V V'": replace(BASE, parameterisation="signed"),
     "off-diagonal 6": replace(BASE, heterogeneity=6.0, spurious_rank=2, independent=True, off_diagonal=6.0),
 }
-NETWORK = "quadratic network"
+NETWORK = "quadratic net"
 # The network of the experiment on Algorithm 4, with smaller batches and fewer runs, since each sample is drawn. What
 # sampling error sustains is then above what is left of the walk in most runs, in either order.
 NEURONS, NETWORK_BATCH, NETWORK_STEP, NETWORK_BIAS, NETWORK_SPREAD, NETWORK_STEPS = 2, 4000, 0.04, 0.5, 4.0, 160
@@ -163,8 +163,8 @@ def _draw_worlds(axes: Axes, data: xr.Dataset) -> None:
             )
             axes.plot(place + 0.2 * number, runs.sel(order=order).max(), "x", color=f"C{number}")
         bar.set_label(order)
-    axes.set_xticks(np.arange(len(names)) + 0.1, names, fontsize=7, rotation=15)
-    axes.set(ylabel="spurious share beyond that of A*", yscale="log")
+    axes.set_xticks(np.arange(len(names)) + 0.1, names, fontsize=6.5)
+    axes.set(xlabel="variant", ylabel="spurious share beyond that of A*", yscale="log")
     axes.set_title("median, 10 to 90 %, largest (x)", fontsize=9)
     legend_below(axes)
 
@@ -175,9 +175,14 @@ def _draw_walks(axes: Axes, data: xr.Dataset) -> None:
         axes.plot(np.arange(len(WALKS)) + 0.15 * number, spread, "o", color=f"C{number}", label=order)
         expected = [_spread(count, order) for count in WALKS]
         axes.plot(np.arange(len(WALKS)) + 0.15 * number, expected, "_", markersize=18, color=f"C{number}")
-    labels = [f"{count} environments,\n{steps} steps" for count, steps in WALKS.items()]
+    labels = [f"{count}, {steps}" for count, steps in WALKS.items()]
     axes.set_xticks(np.arange(len(WALKS)) + 0.07, labels)
-    axes.set(ylabel="standard deviation of log Q²", xlim=(-0.5, len(WALKS) - 0.35), ylim=(0, None))
+    axes.set(
+        xlabel="environments, steps",
+        ylabel="standard deviation of log Q²",
+        xlim=(-0.5, len(WALKS) - 0.35),
+        ylim=(0, None),
+    )
     axes.set_title("without sampling error (bars: theory)", fontsize=9)
     legend_below(axes)
 

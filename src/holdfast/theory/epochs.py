@@ -262,10 +262,10 @@ run, where independent draws let one run in ten exceed 4.6e-03.
     advice = f"Visit the environments in turn, in a fresh random order in each cycle of {length} steps"
     if diagonalised(environments) is None:
         turns, drawn = (order_exponents(environments, step_size, order=order)[0] for order in ORDERS[1::-1])
-        return (
-            f"{advice} (order reshuffled) only after a look at the exponent, which depends on the order because the "
-            f"strengths do not commute: {turns.value:.2g} in turn, {drawn.value:.2g} drawn independently."
-        )
+        rates = f"{turns.value:.2g} a step in turn, {drawn.value:.2g} drawn independently"
+        if turns.high >= drawn.low:
+            return f"The strengths do not commute, and an order does not lower the exponent: {rates}."
+        return f"{advice} (order reshuffled): the strengths do not commute, and the order lowers the exponent, {rates}."
     given, directions = (step_size, steps, init_scale), range(environments.rank)
     rate = float(exponents(environments, step_size).max())
     limit = float(stationary_shares(environments, step_size).max())

@@ -72,10 +72,11 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
                 exponent=_exponent(rates["spurious"]).rename(seed="run"),
             )
         )
+    runs = effort.steps(PREDICTED_RUNS, part=10)
     seen = xr.concat(data, pd.Index(list(ORDERS), name="order"), combine_attrs="drop")
     return seen.assign(
-        predicted=_predicted(finite, strengths),
-        predicted_long=_predicted(long, LONG.values("heterogeneity")).rename(heterogeneity="strength_long"),
+        predicted=_predicted(finite, strengths, runs),
+        predicted_long=_predicted(long, LONG.values("heterogeneity"), runs).rename(heterogeneity="strength_long"),
     ).assign_attrs(dimension=finite.dimension)
 
 
@@ -86,7 +87,7 @@ def _exponent(share: xr.DataArray) -> xr.DataArray:
     return (last.drop_vars("step") - first.drop_vars("step")) / float(last["step"] - first["step"])
 
 
-def _predicted(settings: Settings, strengths: tuple[float, ...]) -> xr.DataArray:
+def _predicted(settings: Settings, strengths: tuple[float, ...], runs: int) -> xr.DataArray:
     """The spurious share by `reduced_signals`: quantiles, mean and the standard deviation of its logarithm."""
     names = ("step_size", "steps", "init_scale", "dimension", "batch_size")
     given: dict[str, Any] = {name: getattr(settings, name) for name in names}
@@ -94,7 +95,7 @@ def _predicted(settings: Settings, strengths: tuple[float, ...]) -> xr.DataArray
     for i, order in enumerate(ORDERS):
         for j, strength in enumerate(strengths):
             law = two_point(settings.values("bias")[0], strength)
-            share = reduced_signals(law, order=order, runs=PREDICTED_RUNS, **given).spurious
+            share = reduced_signals(law, order=order, runs=runs, **given).spurious
             values[i, j] = [*np.quantile(share, QUANTILES), share.mean(), np.log(share).std()]
     statistics = [*(str(each) for each in QUANTILES), "mean", "spread"]
     coordinates = {"order": list(ORDERS), "heterogeneity": list(strengths), "statistic": statistics}

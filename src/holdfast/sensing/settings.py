@@ -18,7 +18,7 @@ from holdfast.core.validation import (
     Rule,
     check_settings,
 )
-from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, ParameterisationName
+from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, OrderName, ParameterisationName
 
 Real = float | Sequence[float]
 
@@ -87,6 +87,8 @@ class Settings:
     """Mean s of the spurious strengths."""
     environments: LawName = "two-point"
     """Law of the strengths, one of `holdfast.sensing.names.LAWS`."""
+    panel: int | None = None
+    """Draw this many environments from the law once, by the problem seed, and visit no others."""
     independent: bool = False
     """Let each spurious direction have a strength of its own instead of one for all."""
     off_diagonal: Real = 0.0
@@ -99,6 +101,8 @@ class Settings:
     """Variance of the label noise."""
     batching: BatchingName = "hetero"
     """Environments that a batch comes from, one of `holdfast.sensing.names.BATCHINGS`."""
+    order: OrderName = "independent"
+    """How one environment follows another, one of `holdfast.sensing.names.ORDERS`."""
     oracle: OracleName = "law"
     """How the gradient is drawn, one of `holdfast.sensing.names.ORACLES`."""
     ensemble: EnsembleName = "symmetric"
@@ -173,6 +177,13 @@ def _check_combinations(settings: Settings) -> None:
         raise ValueError(
             f"off_diagonal must be 0 for spurious_rank 1, whose S(e) is one number, got {settings.off_diagonal}"
         )
+    if settings.order != "independent" and settings.batching != "hetero":
+        raise ValueError(
+            f"order must be independent for {settings.batching} batches, which mix the environments, got "
+            f"{settings.order!r}"
+        )
+    if settings.panel is not None:
+        COUNT.check("panel", settings.panel)
     if settings.replacement and settings.samples_per_environment is None:
         raise ValueError("replacement needs a fixed data set: give samples_per_environment, or leave it out")
     if settings.samples_per_environment is not None:

@@ -107,8 +107,7 @@ def execute(
         name: np.broadcast_to(value, len(cells)).astype(settings.dtype).repeat(len(seeds))
         for name, value in {**constant, **swept}.items()
     }
-    if build.random:
-        parameters["start_seed"] = np.tile(seeds, len(cells)).astype(np.uint32)
+    parameters["seed"] = np.tile(seeds, len(cells)).astype(np.uint32)
     frame = orthonormal_frame(
         settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
     )
@@ -133,7 +132,7 @@ def execute(
         build,
         shared,
         parameters,
-        np.tile(seeds, len(cells)),
+        parameters["seed"],
         steps=settings.steps,
         every=settings.every,
         slab=slab or slab_size(settings),

@@ -6,6 +6,11 @@ from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
 from .drifting import DriftingShare as DriftingShare
 from .drifting import drifting_share as drifting_share
+from .epochs import OrderEffect as OrderEffect
+from .epochs import advise_order as advise_order
+from .epochs import order_effect as order_effect
+from .epochs import order_exponents as order_exponents
+from .epochs import order_floor as order_floor
 from .estimation import Estimated as Estimated
 from .estimation import estimate as estimate
 from .findings import Findings as Findings
@@ -21,9 +26,9 @@ from .lyapunov import two_point_threshold as two_point_threshold
 from .momentum import momentum_exponent as momentum_exponent
 from .momentum import momentum_matrices as momentum_matrices
 from .momentum import planar_exponent as planar_exponent
-from .panels import PanelLaw as PanelLaw
+from .panels import PanelExponent as PanelExponent
 from .panels import draw_panels as draw_panels
-from .panels import panel_law as panel_law
+from .panels import panel_exponent as panel_exponent
 from .sampling import residual_floor as residual_floor
 from .shares import SimulatedShares as SimulatedShares
 from .shares import simulate_shares as simulate_shares

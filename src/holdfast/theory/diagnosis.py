@@ -10,6 +10,7 @@ from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, NUMBER, POSITIVE, require
 from holdfast.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
+from holdfast.theory.epochs import advise_order
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
 from holdfast.theory.shares import simulate_shares
@@ -182,6 +183,7 @@ signal grows at every step size and nothing can be washed out.
         *_about_step_size(environments, step_size, found, top, stationary),
         *_about_share(median, mean, steps, init_scale, batch_size),
         *_about_advice(window, advised, confidence, tolerance, commuting, batch_size, enough),
+        *([advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale)] if stable else []),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
     return Diagnosis(

@@ -13,7 +13,7 @@ from holdfast.theory.lyapunov import exponents
 from holdfast.theory.strengths import strength_atoms
 
 
-class PanelLaw(NamedTuple):
+class PanelExponent(NamedTuple):
     """The logarithm of one random factor: what the exponents of random panels are averages of.
 
     A panel of E environments has the exponent mean_e log|1 + eta xi_e|. By the central limit theorem it is normal
@@ -24,7 +24,7 @@ class PanelLaw(NamedTuple):
         deviation: sigma, the standard deviation of log|1 + eta xi|.
 
     Example, the more environments, the surer a negative exponent of the law is that of the panel:
-        >>> PanelLaw(mean=-0.05, deviation=0.5).negative([1, 100]).round(2).tolist()
+        >>> PanelExponent(mean=-0.05, deviation=0.5).negative([1, 100]).round(2).tolist()
         [0.54, 0.84]
     """
 
@@ -37,7 +37,7 @@ class PanelLaw(NamedTuple):
         P = Phi(-lambda sqrt(E) / sigma)
 
         Example, where the law is at its threshold every second panel washes out, whatever its size:
-            >>> PanelLaw(0.0, 0.3).negative([2, 200]).tolist()
+            >>> PanelExponent(0.0, 0.3).negative([2, 200]).tolist()
             [0.5, 0.5]
         """
         return ndtr(-self.mean * np.sqrt(np.asarray(count, float)) / max(self.deviation, TINY))
@@ -49,7 +49,7 @@ class PanelLaw(NamedTuple):
         of the walk on it, T sigma^2 (1 - 1/E).
 
         Example, in the long run the exponent of the panel decides:
-            >>> law = PanelLaw(-0.05, 0.5)
+            >>> law = PanelExponent(-0.05, 0.5)
             >>> bool(abs(law.washed_out(8, 10**7, 1e-3, 0.05) - law.negative(8)) < 1e-3)
             True
         """
@@ -63,13 +63,13 @@ class PanelLaw(NamedTuple):
         E = (z sigma / lambda)^2, with z the quantile of the standard normal law.
 
         Example:
-            >>> round(PanelLaw(-0.05, 0.5).needed(0.95))
+            >>> round(PanelExponent(-0.05, 0.5).needed(0.95))
             271
         """
         return float((ndtri(confidence) * self.deviation / self.mean) ** 2) if self.mean < 0 else np.inf
 
 
-def panel_law(environments: Environments, step_size: float, *, direction: int = 0) -> PanelLaw:
+def panel_exponent(environments: Environments, step_size: float, *, direction: int = 0) -> PanelExponent:
     """Mean and standard deviation of log|1 + eta xi|, for panels drawn from a law of environments.
 
     Args:
@@ -79,14 +79,14 @@ def panel_law(environments: Environments, step_size: float, *, direction: int = 
 
     Example:
         >>> from holdfast.environments import gaussian
-        >>> law = panel_law(gaussian(1.0, 8.0), 0.05)
+        >>> law = panel_exponent(gaussian(1.0, 8.0), 0.05)
         >>> law.negative([2, 8, 32]).round(2).tolist()
         [0.55, 0.61, 0.71]
     """
     strengths, weights = strength_atoms(environments, direction)
     logarithms = np.log(np.maximum(np.abs(1 + step_size * strengths), TINY))
     spread = np.sqrt(weights @ np.square(logarithms - weights @ logarithms))
-    return PanelLaw(float(exponents(environments, step_size)[direction]), float(spread))
+    return PanelExponent(float(exponents(environments, step_size)[direction]), float(spread))
 
 
 def draw_panels(environments: Environments, count: int, panels: int, *, seed: int = 0) -> np.ndarray:

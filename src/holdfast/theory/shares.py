@@ -6,6 +6,7 @@ recursion of small matrices, which a computer repeats for thousands of runs in a
 docs/theory.md derives it.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE
-from holdfast.environments import Environments
+from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.theory.epochs import ordered_visits
 from holdfast.theory.sampling import entry_variance
 from holdfast.theory.strengths import sample_strengths
 
@@ -73,6 +75,7 @@ def simulate_shares(
     dimension: int = 100,
     spectrum: ArrayLike = 1.0,
     ensemble: str = "symmetric",
+    order: str = "independent",
     runs: int = 10_000,
     seed: int = 0,
 ) -> SimulatedShares:
@@ -96,6 +99,7 @@ def simulate_shares(
         dimension: d.
         spectrum: eigenvalues of A*; a single one stands for r1 = 1.
         ensemble: of the measurements, "symmetric" or "gaussian".
+        order: of the environments, "independent", or, for finitely many, "reshuffled" or "cyclic".
         runs: how many are simulated.
         seed: of the random numbers.
 
@@ -123,6 +127,7 @@ def simulate_shares(
         float(noise_variance),
         dimension,
         entry_variance(ensemble),
+        order,
     )
     randoms = np.random.default_rng(seed).spawn(-(-runs // SLAB))
     sizes = np.diff(np.append(np.arange(0, runs, SLAB), runs))
@@ -140,6 +145,7 @@ class _Block(NamedTuple):
     noise_variance: float
     dimension: int
     entry_variance: float
+    order: str
 
     def simulate(
         self, random: np.random.Generator, runs: int, steps: int, init_scale: float
@@ -151,9 +157,9 @@ class _Block(NamedTuple):
         # Of the other directions: their residual in each column of the block, and their mean square elsewhere.
         residual, start = np.zeros((rank, runs)), np.full(runs, init_scale**2)
         diverged = np.zeros(runs, bool)
-        for _ in range(steps):
+        for strengths in self._strengths(random, runs, steps):
             with np.errstate(over="ignore", invalid="ignore"):  # runs that diverge are set to zero below
-                rows, residual, start = self._step(random, rows, residual, start)
+                rows, residual, start = self._step(random, strengths, rows, residual, start)
                 escaped = ~(np.square(rows).sum((0, 1)) + residual.sum(0) <= ESCAPE / self.step_size)
             if escaped.any():
                 diverged |= escaped
@@ -164,15 +170,32 @@ class _Block(NamedTuple):
         shares = (invariant / self.spectrum[:, None]).mean(0)
         return largest, np.where(diverged, np.nan, shares), diverged
 
+    def _strengths(self, random: np.random.Generator, runs: int, steps: int) -> Iterator[np.ndarray]:
+        """S(e) of every step, (r2, r2, runs)."""
+        if self.order == "independent":
+            for _ in range(steps):
+                yield sample_strengths(self.environments, random, runs)
+            return
+        if not isinstance(self.environments, FiniteEnvironments):
+            raise ValueError(f"order must be independent for a continuum of environments, got {self.order!r}")
+        matrices = np.moveaxis(np.asarray(self.environments.strengths, float), 0, -1)
+        for visited in ordered_visits(self.environments, self.order, steps=steps, runs=runs, seed=random):
+            yield matrices[..., visited]
+
     def _step(
-        self, random: np.random.Generator, rows: np.ndarray, residual: np.ndarray, start: np.ndarray
+        self,
+        random: np.random.Generator,
+        strengths: np.ndarray,
+        rows: np.ndarray,
+        residual: np.ndarray,
+        start: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         eta, rank, runs = self.step_size, len(rows), rows.shape[-1]
         invariant_rank = len(self.spectrum)
         on_diagonal = np.arange(rank)
         error = np.einsum("ian,jan->ijn", rows, rows)  # W
         error[on_diagonal[:invariant_rank], on_diagonal[:invariant_rank]] -= self.spectrum[:, None]
-        error[invariant_rank:, invariant_rank:] -= sample_strengths(self.environments, random, runs)
+        error[invariant_rank:, invariant_rank:] -= strengths
         if self.batch_size is None:
             return rows - eta * np.einsum("ijn,jan->ian", error, rows), residual, start
         others = max(self.dimension - rank, 0)

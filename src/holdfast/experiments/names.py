@@ -29,7 +29,7 @@ TITLES: dict[str, str] = {
     "phase": "phase diagram over step size and heterogeneity, with the analytic curves",
     "factors": "question 1: heterogeneity, stochasticity and the width of U, each with and without the others",
     "overlap": "question 2: how much the subspaces may overlap, and how strong off-diagonal strengths may be",
-    "optimizers": "question 3: momentum, Adam, RMSprop, sign and normalised SGD, weight decay: which of them still wash out",
+    "optimizers": "question 3: momentum, Adam, RMSprop, sign and normalised SGD, weight decay: which wash out",
     "continuum": "question 5: a continuum of environments: the shape of the law, and environments that drift",
     "number_of_environments": "questions 7 and 8: how many environments, how diverse: panels drawn from a continuum",
     "conditioning": "question 10: condition number, plateaus, and what is learned before the spurious signal",

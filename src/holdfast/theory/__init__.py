@@ -7,7 +7,7 @@ environments with memory, `panels` what finitely many environments of a continuu
 out, `advice` settings for a wanted confidence, `regions` what a setting ends in, `diagnosis` all of it in words. Data:
 `estimation` finds the problem behind measurements, `assumptions` checks those of the paper, `findings` puts both
 together. Proofs: `constants` has what the theorems ask of the settings, `sequences` the auxiliary sequences of the
-paper, `isometry` the restricted isometry property, `absorbing` the sets that SGD on deep linear networks does not leave.
+paper, `isometry` the restricted isometry property, `absorbing` the sets that SGD on deep linear networks never leaves.
 """
 
 from holdfast.core.names import lazy_names

@@ -45,6 +45,7 @@ SUBPACKAGES = {
     "losses",
     "measurements",
     "oracles",
+    "order",
     "plots",
     "problems",
     "reproduction",

@@ -13,6 +13,7 @@ from . import io as io
 from . import losses as losses
 from . import measurements as measurements
 from . import oracles as oracles
+from . import order as order
 from . import plots as plots
 from . import problems as problems
 from . import reproduction as reproduction

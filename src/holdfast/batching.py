@@ -1,6 +1,7 @@
 """Which environments the samples of a batch come from: one (hetero), one per sample (pooled), or all (full).
 
-HeteroSGD and PooledSGD are one algorithm with two batchings. A batch of fresh measurements is a `Batch`: groups
+HeteroSGD and PooledSGD are one algorithm with two batchings, and the environments of HeteroSGD may come in an order
+(`holdfast.order`). A batch of fresh measurements is a `Batch`: groups
 of samples with a common strength matrix. A batch of a fixed data set is one weight per row.
 """
 
@@ -14,6 +15,7 @@ from jax.typing import ArrayLike
 
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.measurements import FixedDataSet
+from holdfast.order import Order, cycle
 
 __all__ = [
     "Batch",
@@ -26,6 +28,7 @@ __all__ = [
     "hetero_rows",
     "pooled",
     "pooled_rows",
+    "row_cycle",
 ]
 __dir__ = __all__.copy
 
@@ -77,6 +80,11 @@ class Batch(NamedTuple):
 # jax draws multinomial counts in float32, which represents whole numbers and halves exactly up to this.
 LARGEST_POOL = 2**23
 
+NO_ORDER_OF_A_CONTINUUM = (
+    "order must be left out for a continuum of environments, of which none is visited twice: draw a panel of them "
+    "first (the setting panel, or holdfast.environments.panel)"
+)
+
 Batching = Callable[[jax.Array, ArrayLike], Batch]
 """(key, number of the step) -> the batch of fresh samples of that step."""
 BatchingMaker = Callable[[Environments, ArrayLike | None], Batching]
@@ -85,18 +93,32 @@ RowBatching = Callable[[jax.Array, ArrayLike], jax.Array]
 """(key, number of the step) -> the weight of each row of a fixed data set in that step; weights sum to one."""
 
 
-def hetero(environments: Environments, batch_size: ArrayLike | None) -> Batching:
-    """All `batch_size` samples come from one environment e ~ D (HeteroSGD); None: infinitely many.
+def hetero(environments: Environments, batch_size: ArrayLike | None, *, order: Order | None = None) -> Batching:
+    """All `batch_size` samples come from one environment (HeteroSGD).
+
+    Args:
+        environments: the law D of S(e).
+        batch_size: samples in a batch; None: infinitely many.
+        order: of the visits to finitely many environments, by their numbers; None: e ~ D anew in each step.
 
     Example:
         >>> from holdfast.environments import table
         >>> batch = hetero(table([3.0]), 50)(jax.random.key(0), 0)
         >>> batch.strengths.tolist(), batch.counts.tolist()
         ([[[3.0]]], [50.0])
+        >>> from holdfast.order import cyclic
+        >>> in_turn = hetero(table([-5.0, 7.0]), 50, order=cyclic((0, 1)))
+        >>> [in_turn(jax.random.key(0), step).strengths.item() for step in range(4)]
+        [-5.0, 7.0, -5.0, 7.0]
     """
+    if order is not None and not isinstance(environments, FiniteEnvironments):
+        raise ValueError(NO_ORDER_OF_A_CONTINUUM)
 
     def draw(key: jax.Array, step: ArrayLike) -> Batch:
-        strength = environments.draw(key)[None]
+        if order is None:
+            strength = environments.draw(key)[None]
+        else:
+            strength = jnp.asarray(cast(FiniteEnvironments, environments).strengths)[order(step)][None]
         return Batch(strength, jnp.full(1, 1 if batch_size is None else batch_size, strength.dtype))
 
     return draw
@@ -168,8 +190,16 @@ def _choose(key: jax.Array, eligible: jax.Array, batch_size: int | None, replace
     return jnp.zeros(len(eligible)).at[rows].add(1 / batch_size)
 
 
-def hetero_rows(data: FixedDataSet, batch_size: int | None = None, *, replacement: bool = False) -> RowBatching:
-    """`batch_size` rows of one environment, chosen in proportion to its number of rows; None: all its rows.
+def hetero_rows(
+    data: FixedDataSet, batch_size: int | None = None, *, replacement: bool = False, order: Order | None = None
+) -> RowBatching:
+    """Rows of one environment.
+
+    Args:
+        data: the data set.
+        batch_size: rows in a batch, drawn anew in each step; None: all rows of the environment.
+        replacement: whether a row may be drawn twice.
+        order: of the visits to the environments, see `row_cycle`; None: each step draws one in proportion to its rows.
 
     Example, four rows of two environments:
         >>> from holdfast.measurements import fixed_data_set
@@ -181,11 +211,25 @@ def hetero_rows(data: FixedDataSet, batch_size: int | None = None, *, replacemen
 
     def draw(key: jax.Array, step: ArrayLike) -> jax.Array:
         environment_key, row_key = jax.random.split(key)
-        row = jax.random.randint(environment_key, (), 0, data.count)
-        chosen = jnp.searchsorted(np.cumsum(data.counts), row, side="right")
+        if order is None:
+            row = jax.random.randint(environment_key, (), 0, data.count)
+            chosen = jnp.searchsorted(np.cumsum(data.counts), row, side="right")
+        else:
+            chosen = order(step)
         return _choose(row_key, data.environment == chosen, batch_size, replacement)
 
     return draw
+
+
+def row_cycle(data: FixedDataSet) -> tuple[int, ...]:
+    """The visits of one cycle through a data set: every environment in proportion to its number of rows.
+
+    Example:
+        >>> from holdfast.measurements import fixed_data_set
+        >>> row_cycle(fixed_data_set(np.eye(4), np.arange(4.0), np.array([0, 1, 1, 1]), dimension=2))
+        (1, 0, 1, 1)
+    """
+    return cycle(np.array(data.counts) / data.count)
 
 
 def pooled_rows(data: FixedDataSet, batch_size: int, *, replacement: bool = False) -> RowBatching:

@@ -19,8 +19,10 @@ __all__ = [
     "Environments",
     "FiniteEnvironments",
     "Law",
+    "PanelLaw",
     "continuum",
     "gaussian",
+    "panel",
     "table",
     "two_point",
     "uniform",
@@ -232,6 +234,56 @@ uniform = partial(continuum, UNIFORM)
 """A continuum whose strengths are uniform on (bias - heterogeneity, bias + heterogeneity)."""
 gaussian = partial(continuum, NORMAL)
 """A continuum whose strengths are normal with mean `bias` and standard deviation `heterogeneity`."""
+
+
+def panel(environments: Environments, count: int, *, seed: int = 0) -> FiniteEnvironments:
+    """Finitely many environments drawn once, such as the hospitals of a study, each with the same probability.
+
+    A continuum has no environment that is visited twice. A panel of it has, so it can be visited in an order.
+
+    Args:
+        environments: the law that they are drawn from.
+        count: how many.
+        seed: of the draw.
+
+    Example:
+        >>> hospitals = panel(uniform(1.0, 6.0), 5)
+        >>> hospitals.count, bool((abs(hospitals.strengths - 1) < 6).all())
+        (5, True)
+    """
+    COUNT.check("count", count)
+    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), count)
+    strengths = jax.vmap(environments.draw)(keys)
+    return FiniteEnvironments(strengths, np.full(count, 1 / count, strengths.dtype))
+
+
+@dataclass(frozen=True)
+class PanelLaw:
+    """The law that makes a `panel` of the environments of another law: the same draws for every bias and heterogeneity.
+
+    Example:
+        >>> law = PanelLaw(uniform, count=5)
+        >>> small, large = (law(0.0, heterogeneity).strengths.ravel() for heterogeneity in (1.0, 2.0))
+        >>> bool(np.allclose(2 * small, large))
+        True
+    """
+
+    law: Law
+    count: int
+    seed: int = 0
+
+    def __call__(
+        self,
+        bias: ArrayLike,
+        heterogeneity: ArrayLike,
+        *,
+        rank: int = 1,
+        off_diagonal: ArrayLike = 0.0,
+        shared: bool = True,
+    ) -> FiniteEnvironments:
+        """The panel with mean `bias` and spread `heterogeneity` of the law that it is drawn from."""
+        made = self.law(bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared)
+        return panel(made, self.count, seed=self.seed)
 
 
 def _check_numbers(**arguments: ArrayLike) -> None:

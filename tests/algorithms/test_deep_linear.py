@@ -17,7 +17,7 @@ def network():
 
 def test_a_step_is_the_update_of_the_slides():
     layers = network()
-    algorithm = deep_linear(lambda key, state: entry_gradient(state, 0, 0, 1.0)[1], layers, 0.1, 0.05)
+    algorithm = deep_linear(lambda key, state, step: entry_gradient(state, 0, 0, 1.0)[1], layers, 0.1, 0.05)
     after = algorithm.step(jax.random.key(0), algorithm.init(), 0)
     slopes = entry_gradient(layers, 0, 0, 1.0)[1]
     for old, new, slope in zip(layers, after, slopes, strict=True):
@@ -31,7 +31,7 @@ def test_small_steps_preserve_balance():
         layers = network()
         target = jnp.ones((3, 4))
         algorithm = deep_linear(
-            lambda key, state: matrix_gradient(state, fitted_matrix(state) - target), layers, step_size, 0.0
+            lambda key, state, step: matrix_gradient(state, fitted_matrix(state) - target), layers, step_size, 0.0
         )
         state = layers
         for _ in range(round(2e-2 / step_size)):
@@ -45,7 +45,7 @@ def test_small_steps_preserve_balance():
 
 
 def test_repeated_is_as_many_steps():
-    base = deep_linear(lambda key, state: (jax.random.normal(key, (2, 2)),), (jnp.ones((2, 2)),), 0.1, 0.5)
+    base = deep_linear(lambda key, state, step: (jax.random.normal(key, (2, 2)),), (jnp.ones((2, 2)),), 0.1, 0.5)
     key = jax.random.key(3)
     state = base.init()
     for part in jax.random.split(key, 4):

@@ -26,7 +26,7 @@ DECIDING = {
 }
 # In the others a claim may be undecided with few seeds, but what was recorded must not be contradicted; the full run
 # of `holdfast reproduce` decides them.
-FEW = {"figure_3": 8, "figure_4": 8, "figure_5": 8, "isometry": 6, "exponents": 16}
+FEW = {"figure_3": 8, "figure_4": 8, "figure_5": 8, "isometry": 6, "exponents": 16, "tails": 32, "advised": 32}
 # One of each kind that takes a second or two: figures, theorems, and proofs. The others have more programs to compile,
 # explicit samples, or jumps that have to be waited for.
 FAST = ("figure_1", "figure_2", "figure_3", "theorem_3", "theorem_4", "proposition_1", "sequences")

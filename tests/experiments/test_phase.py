@@ -38,7 +38,7 @@ DIMENSIONS = {
 @pytest.mark.parametrize("plane", phase.PLANES)
 def test_curves_are_drawn_for_any_law(plane):
     values = {name: (tuple(DIMENSIONS[plane]), np.ones((2, 2), int)) for name in ("spurious", "residual", "region")}
-    data = xr.Dataset(values, DIMENSIONS[plane], {"plane": plane, "seeds": 2})
+    data = xr.Dataset(values, DIMENSIONS[plane], {"plane": plane, "seeds": 2, "order": "cyclic"})
     for law in (two_point, own_two_point, uniform):
         with style():
             figure = phase.draw_phase_diagram(data, law)

@@ -29,7 +29,7 @@ def flat(gradients):
 def many(gradient, keys=None):
     """The gradient at LAYERS for each key, one in a row."""
     keys = jax.random.split(jax.random.key(0), DRAWS) if keys is None else keys
-    return np.asarray(jax.jit(jax.vmap(lambda key: flat(gradient(key, LAYERS))))(keys), float)
+    return np.asarray(jax.jit(jax.vmap(lambda key: flat(gradient(key, LAYERS, 0))))(keys), float)
 
 
 @pytest.mark.parametrize("labels", [exact_labels, noisy_labels(0.0)])
@@ -97,7 +97,7 @@ def test_without_observed_entries_the_gradient_vanishes():
         weighted_entries(empty, batch_weights(empty, 3)),
         weighted_entries(empty, gaussian_weights(empty, 2.0)),
     ):
-        assert not np.any(flat(gradient(jax.random.key(0), LAYERS)))
+        assert not np.any(flat(gradient(jax.random.key(0), LAYERS, 0)))
 
 
 def test_the_two_by_two_example_has_three_entries():

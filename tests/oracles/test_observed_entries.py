@@ -24,8 +24,8 @@ def _layers(widths):
 def test_the_gradient_is_that_of_a_mini_batch(widths, batch_size):
     layers = _layers(widths)
     key = jax.random.key(3)
-    gathered = sampled_entries(ObservedEntries(*LISTS, PROBLEM.count), batch_size)(key, layers)
-    for ours, dense in zip(gathered, mini_batch(PROBLEM, batch_size)(key, layers), strict=True):
+    gathered = sampled_entries(ObservedEntries(*LISTS, PROBLEM.count), batch_size)(key, layers, 0)
+    for ours, dense in zip(gathered, mini_batch(PROBLEM, batch_size)(key, layers, 0), strict=True):
         np.testing.assert_allclose(ours, dense, rtol=1e-4, atol=1e-5)
 
 
@@ -35,7 +35,7 @@ def test_padding_and_held_out_entries_are_never_drawn():
     lists = (np.zeros(6, np.int32), np.arange(6, dtype=np.int32), values)
     entries = ObservedEntries(*map(jnp.asarray, lists), total=5, begin=1, held_out=2)
     layers = (jnp.ones((1, 6)), jnp.ones((1, 1)))
-    first, second = sampled_entries(entries, 200)(jax.random.key(0), layers)
+    first, second = sampled_entries(entries, 200)(jax.random.key(0), layers, 0)
     assert np.isfinite(np.asarray(second)).all()
     # Residuals are 0, -1 and -2 on the columns 0, 3 and 4.
     assert (np.asarray(first)[0] != 0).tolist() == [False, False, False, True, True, False]

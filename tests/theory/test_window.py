@@ -139,6 +139,18 @@ def test_advice_keeps_its_promise():
     assert advise(two_point(1.0, 8.0), step_size=0.05).step_size == 0.05
 
 
+def test_advice_says_which_batch_would_suffice():
+    """Sampling error of small batches brings back more than any starting point can lower."""
+    found = diagnose(two_point(1.0, 8.0), batch_size=500, dimension=20, confidence=0.9)
+    assert found.advised is None
+    (sentence,) = (each for each in found.sentences if "would suffice" in each)
+    batch_size = int(sentence.split("batches of ")[-1].split()[0])
+    advised = advise(two_point(1.0, 8.0), batch_size=batch_size, dimension=20, confidence=0.9)
+    assert advised.failure <= 0.1
+    assert advised.median < advised.mean < 1
+    assert batch_size in (1000, 2000, 4000, 8000)
+
+
 @pytest.mark.parametrize("step_size", [0.01, 0.1, 0.3])
 def test_learning_time_is_that_of_the_recursion(step_size):
     size, steps = 1e-4, 0
@@ -148,9 +160,18 @@ def test_learning_time_is_that_of_the_recursion(step_size):
     assert steps <= learning_time(step_size, 1e-4) <= 1.1 * steps + 1
 
 
-@pytest.mark.parametrize(("argument", "value"), [("confidence", 1.0), ("tolerance", 0.0)])
-def test_bad_wishes_are_refused(argument, value):
-    with pytest.raises(ValueError, match=f"{argument} must be between 0 and 1, got {value}"):
+@pytest.mark.parametrize(
+    ("argument", "value", "allowed"),
+    [
+        ("confidence", 1.0, "above 0 and at most 0.999"),
+        ("tolerance", 0.0, "between 0 and 1"),
+        ("ensemble", "rank one", "one of symmetric, gaussian"),
+        ("batch_size", 0, "a positive number"),
+        ("noise_variance", -1.0, "a number of at least 0"),
+    ],
+)
+def test_bad_wishes_are_refused(argument, value, allowed):
+    with pytest.raises(ValueError, match=f"{argument} must be {allowed}, got {value!r}"):
         advise(two_point(1.0, 6.0), **{argument: value})
 
 

@@ -19,7 +19,7 @@ def deep_linear(gradient: LayerGradient, start: Layers, step_size: ArrayLike, ri
     `gradient` only; see `holdfast.oracles.completion`.
 
     Args:
-        gradient: (key, layers) -> gradient of each layer.
+        gradient: (key, layers, number of the step) -> gradient of each layer.
         start: W_1, ..., W_L at step 0.
         step_size: eta.
         ridge: lambda, of the penalty lambda ||theta||^2.
@@ -27,7 +27,7 @@ def deep_linear(gradient: LayerGradient, start: Layers, step_size: ArrayLike, ri
     Reference: Wang and Jacot (ICLR 2024), the update of the slides.
 
     Example, no data: every layer shrinks by 1 - 2 eta lambda.
-        >>> algorithm = deep_linear(lambda key, layers: (np.zeros((1, 1)),), (np.ones((1, 1)),), 0.5, 0.1)
+        >>> algorithm = deep_linear(lambda key, layers, step: (np.zeros((1, 1)),), (np.ones((1, 1)),), 0.5, 0.1)
         >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
         >>> round(float(state[0][0, 0]), 6)
         0.9
@@ -35,7 +35,7 @@ def deep_linear(gradient: LayerGradient, start: Layers, step_size: ArrayLike, ri
 
     def step(key: jax.Array, layers: Layers, number: ArrayLike) -> Layers:
         shrinkage = 1 - 2 * step_size * ridge
-        return jax.tree.map(lambda w, slope: shrinkage * w - step_size * slope, layers, gradient(key, layers))
+        return jax.tree.map(lambda w, slope: shrinkage * w - step_size * slope, layers, gradient(key, layers, number))
 
     return Algorithm(lambda: start, step)
 

@@ -19,9 +19,21 @@ ALGORITHMS = {
 }
 """Gradients that `holdfast.algorithms.deep_linear` descends, each a function of a problem."""
 
+ORDERED = ("sgd", "label-noise")
+"""Algorithms whose steps see one entry, so that the entries have an order."""
+
+ORDERS = {
+    "independent": Named("holdfast.order:independent", "drawn anew in each step"),
+    "reshuffled": Named("holdfast.order:reshuffled", "all observed entries in turn, in a fresh random order each time"),
+    "cyclic": Named("holdfast.order:cyclic", "all observed entries in turn, in the same order each time"),
+}
+"""Orders of the observed entries, functions (entries, seed of the run) -> `holdfast.order.Order`."""
+
 if TYPE_CHECKING:
     ProblemName = str
     AlgorithmName = str
+    OrderName = str
 else:
     ProblemName = choice("The matrix to complete", PROBLEMS)
     AlgorithmName = choice("The algorithm", ALGORITHMS)
+    OrderName = choice("How one entry follows another", ORDERS)

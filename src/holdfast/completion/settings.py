@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from holdfast.completion.names import AlgorithmName, ProblemName
+from holdfast.completion.names import ORDERED, AlgorithmName, OrderName, ProblemName
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE, SEED, SHARE, check_settings
 
 RULES = {
@@ -50,6 +50,8 @@ class CompletionSettings:
     """Width of the hidden layers; it bounds the rank."""
     algorithm: AlgorithmName = "sgd"
     """The algorithm, one of `holdfast.completion.names.ALGORITHMS`."""
+    order: OrderName = "independent"
+    """How one entry follows another where a step sees one, one of `holdfast.completion.names.ORDERS`."""
     step_size: float = 0.4
     """Step size eta."""
     ridge: float = 0.0245
@@ -83,6 +85,11 @@ class CompletionSettings:
         check_settings(self, RULES)
         if self.problem == "random" and self.rank > self.dimension:
             raise ValueError(f"rank must be at most dimension {self.dimension}, got {self.rank}")
+        if self.order != "independent" and self.algorithm not in ORDERED:
+            raise ValueError(
+                f"order must be independent unless a step sees one entry ({', '.join(ORDERED)}), got {self.order!r} "
+                f"with {self.algorithm!r}"
+            )
         for step_size, ridge in (("step_size", "ridge"), ("offshoot_step_size", "offshoot_ridge")):
             if getattr(self, step_size) * getattr(self, ridge) >= 1:
                 raise ValueError(

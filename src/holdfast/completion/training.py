@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repeated
-from holdfast.completion.names import ALGORITHMS, PROBLEMS, AlgorithmName
+from holdfast.completion.names import ALGORITHMS, ORDERED, ORDERS, PROBLEMS, AlgorithmName, OrderName
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
@@ -28,6 +29,7 @@ class CompletionBuilder:
         algorithm: by name.
         batch_size: entries in a mini-batch.
         substeps: Euler-Maruyama steps of the stochastic differential equation in one step of SGD.
+        order: of the entries, by name, where a step sees one.
 
     Example, to be given to `train`:
         >>> CompletionBuilder("mini-batch", batch_size=3) == CompletionBuilder("mini-batch", batch_size=3)
@@ -37,21 +39,24 @@ class CompletionBuilder:
     algorithm: AlgorithmName = "sgd"
     batch_size: int = 2
     substeps: int = 1
+    order: OrderName = "independent"
 
     def __call__(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> Run:
         """The algorithm of one run; its layers are recorded."""
         substeps = self.substeps if self.algorithm == "sde" else 1
-        gradient = self._gradient(problem, parameters["noise_variance"])
+        gradient = self._gradient(problem, parameters)
         algorithm = deep_linear(gradient, parameters["layers"], parameters["step_size"] / substeps, parameters["ridge"])
         return Run(repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers})
 
-    def _gradient(self, problem: MatrixCompletion, noise_variance: ArrayLike) -> LayerGradient:
+    def _gradient(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> LayerGradient:
         options: dict[str, tuple] = {
             "mini-batch": (self.batch_size,),
-            "label-noise": (noise_variance,),
+            "label-noise": (parameters["noise_variance"],),
             "sde": (self.substeps,),
         }
-        return ALGORITHMS[self.algorithm].load()(problem, *options.get(self.algorithm, ()))
+        turns = {"order": ORDERS[self.order].load()(tuple(range(problem.count)), parameters["seed"])}
+        made = partial(ALGORITHMS[self.algorithm].load(), **(turns if self.algorithm in ORDERED else {}))
+        return made(problem, *options.get(self.algorithm, ()))
 
 
 class LayerPaths(NamedTuple):
@@ -131,6 +136,7 @@ def train(
     parameters: dict[str, Any] = {
         name: np.broadcast_to(np.asarray(value, dtype), count) for name, value in numbers.items()
     }
+    parameters["seed"] = np.asarray(seeds, np.uint32)
     parameters["layers"] = tuple(np.asarray(layer, dtype) for layer in layers)
     records = run(
         build or CompletionBuilder(), problem, parameters, seeds, steps=steps, every=every,
@@ -205,7 +211,7 @@ def simulate_completion(settings: CompletionSettings, progress: Progress | None 
     height, width = problem.shape
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
     hidden = (settings.width,) * (settings.depth - 1)
-    build = CompletionBuilder(settings.algorithm, settings.batch_size, settings.substeps)
+    build = CompletionBuilder(settings.algorithm, settings.batch_size, settings.substeps, settings.order)
     branches = np.linspace(0, settings.steps, settings.offshoots + 1)[1:]
     lengths = [settings.seeds * settings.steps, settings.seeds * settings.offshoots * settings.offshoot_steps]
     main, branching = stages(progress, lengths)

@@ -45,20 +45,24 @@ SAMPLING = replace(BASE, heterogeneity=STRONG, step_size=STEP_SIZE)
 SUMMARY = "d=30, r1=r2=1, m=8000, s=1, T=200, alpha=1e-3, symmetric measurements, exact law"
 
 
+SettingsRun = Callable[[Settings, Progress | None], xr.Dataset]
+"""(settings, progress) -> the data of all runs, under the law and order of a phase diagram."""
+
+
 @dataclass(frozen=True)
 class Plane:
     """Two settings that are varied together.
 
     Attributes:
         title: what is drawn.
-        simulate: (law, cells of a side, seeds, progress) -> median signals over (y, x).
+        simulate: (how settings are run, cells of a side, seeds, progress) -> median signals over (y, x).
         curves: (axes, law), draws what the theory says over the map.
         measured: the signal drawn next to the regions.
         limit: (data, law) -> the regions that the theory expects for T -> infinity, over (y, x); None to leave it out.
     """
 
     title: str
-    simulate: Callable[[Law, int, int, Progress | None], xr.Dataset]
+    simulate: Callable[[SettingsRun, int, int, Progress | None], xr.Dataset]
     curves: Callable[[Axes, Law], None]
     measured: str = "spurious"
     limit: Callable[[xr.Dataset, Law], np.ndarray] | None = None
@@ -68,6 +72,7 @@ def phase_diagram(
     plane: str = "step_size",
     law: Law = two_point,
     *,
+    order: str = "independent",
     cells: int = CELLS,
     seeds: int = 64,
     progress: Progress | None = None,
@@ -77,6 +82,7 @@ def phase_diagram(
     Args:
         plane: one of `PLANES`.
         law: of the environments, given their bias and heterogeneity; see `holdfast.environments.Law`.
+        order: how one environment follows another, one of `holdfast.sensing.names.ORDERS`.
         cells: of a side.
         seeds: runs in each cell.
         progress: called with (done, total).
@@ -91,7 +97,11 @@ def phase_diagram(
     for name, value in (("cells", cells), ("seeds", seeds)):
         if value < 2:
             raise ValueError(f"{name} must be a whole number of at least 2, got {value}")
-    return PLANES[plane].simulate(law, cells, seeds, progress).assign_attrs(plane=plane, seeds=seeds)
+
+    def run(settings: Settings, progress: Progress | None) -> xr.Dataset:
+        return run_simulation(replace(settings, order=order), environments=law, progress=progress).data
+
+    return PLANES[plane].simulate(run, cells, seeds, progress).assign_attrs(plane=plane, seeds=seeds, order=order)
 
 
 def draw_phase_diagram(data: xr.Dataset, law: Law = two_point) -> Figure:
@@ -103,7 +113,9 @@ def draw_phase_diagram(data: xr.Dataset, law: Law = two_point) -> Figure:
         'regions, simulated'
     """
     plane = PLANES[data.attrs["plane"]]
-    title = f"Phase diagram over {plane.title}: medians over {data.attrs['seeds']} seeds"
+    order = data.attrs["order"]
+    visited = "" if order == "independent" else f", environments in {order} order"
+    title = f"Phase diagram over {plane.title}{visited}: medians over {data.attrs['seeds']} seeds"
     figure, axes = new_figure(2 if plane.limit is None else 3, title)
     names = {int(region): region.label for region in Region}
     draw_plane(axes[0], data[plane.measured], f"median {plane.measured} share")
@@ -114,10 +126,6 @@ def draw_phase_diagram(data: xr.Dataset, law: Law = two_point) -> Figure:
         plane.curves(panel, law)
     legend_below(axes[0])
     return figure
-
-
-def _run(settings: Settings, law: Law, progress: Progress | None) -> xr.Dataset:
-    return run_simulation(settings, environments=law, progress=progress).data
 
 
 def medians(runs: xr.Dataset) -> xr.Dataset:
@@ -147,14 +155,14 @@ def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0) 
     return found
 
 
-def _step_size(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+def _step_size(run: SettingsRun, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     settings = replace(
         BASE,
         seeds=seeds,
         step_size=tuple(np.geomspace(*STEP_SIZES, cells).tolist()),
         heterogeneity=tuple(np.linspace(*HETEROGENEITIES, cells).tolist()),
     )
-    return medians(_run(settings, law, progress).isel(step=-1)).transpose("heterogeneity", "step_size")
+    return medians(run(settings, progress).isel(step=-1)).transpose("heterogeneity", "step_size")
 
 
 def _step_size_curves(axes: Axes, law: Law) -> None:
@@ -182,9 +190,9 @@ def least_step_size(steps: int, init_scale: float) -> float:
     return float(candidates[np.argmax(times <= steps)])
 
 
-def _time(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+def _time(run: SettingsRun, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     scales = tuple(np.geomspace(*INIT_SCALES, cells).tolist())
-    data = _run(replace(TIME, seeds=seeds, init_scale=scales, every=TIME.steps // cells), law, progress)
+    data = run(replace(TIME, seeds=seeds, init_scale=scales, every=TIME.steps // cells), progress)
     return medians(data.isel(step=slice(1, None))).transpose("step", "init_scale")
 
 
@@ -199,13 +207,13 @@ def _time_curves(axes: Axes, law: Law) -> None:
     axes.set(xscale="log", xlim=INIT_SCALES, ylim=(0, TIME.steps))
 
 
-def _sampling(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+def _sampling(run: SettingsRun, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     batch_sizes = tuple(np.unique(np.geomspace(*BATCH_SIZES, cells).astype(int)).tolist())
     dimensions = np.unique(np.geomspace(*DIMENSIONS, max(4, cells // 4)).astype(int)).tolist()
     settings = replace(SAMPLING, seeds=seeds, batch_size=batch_sizes)
     reports = stages(progress, [dimension**3 for dimension in dimensions])
     parts = [  # the dimension shapes the program: one after the other
-        medians(_run(replace(settings, dimension=dimension), law, report).isel(step=-1))
+        medians(run(replace(settings, dimension=dimension), report).isel(step=-1))
         for dimension, report in zip(dimensions, reports, strict=True)
     ]
     return xr.concat(parts, pd.Index(dimensions, name="dimension")).transpose("dimension", "batch_size")
@@ -219,14 +227,14 @@ def _sampling_curves(axes: Axes, law: Law) -> None:
     axes.set(xscale="log", xlim=BATCH_SIZES, ylim=DIMENSIONS)
 
 
-def _overlap(law: Law, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
+def _overlap(run: SettingsRun, cells: int, seeds: int, progress: Progress | None) -> xr.Dataset:
     settings = replace(
         OVERLAP,
         seeds=seeds,
         overlap=tuple(np.linspace(*OVERLAPS, cells).tolist()),
         heterogeneity=tuple(np.linspace(*HETEROGENEITIES, cells).tolist()),
     )
-    return medians(_run(settings, law, progress).isel(step=-1)).transpose("heterogeneity", "overlap")
+    return medians(run(settings, progress).isel(step=-1)).transpose("heterogeneity", "overlap")
 
 
 def _overlap_curves(axes: Axes, law: Law) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.core.randomness import standard_normals, threefry
+from holdfast.order import Order
 from holdfast.problems.deep_linear_network import (
     LayerGradient,
     Layers,
@@ -45,20 +46,21 @@ def noisy_labels(noise_variance: ArrayLike) -> Labels:
     return labels
 
 
-def one_entry(problem: MatrixCompletion, labels: Labels = exact_labels) -> LayerGradient:
-    """The gradient of SGD: one observed entry, drawn uniformly.
+def one_entry(problem: MatrixCompletion, labels: Labels = exact_labels, *, order: Order | None = None) -> LayerGradient:
+    """The gradient of SGD: one observed entry.
 
     Costs a column and a row through the layers, not products of matrices; see `entry_gradient`.
 
     Args:
         problem: what is observed. With no observed entry the gradient is zero.
         labels: how the value is seen.
+        order: of the entries, by their numbers; None: each step draws one uniformly.
     """
     if problem.count == 0:
-        return lambda key, layers: jax.tree.map(jnp.zeros_like, layers)
+        return lambda key, layers, step: jax.tree.map(jnp.zeros_like, layers)
 
-    def gradient(key: jax.Array, layers: Layers) -> Layers:
-        entry = drawn_entries(key, (), problem.count)
+    def gradient(key: jax.Array, layers: Layers, step: ArrayLike) -> Layers:
+        entry = drawn_entries(key, (), problem.count) if order is None else order(step)
         value = labels(jax.random.fold_in(key, _LABELS), problem.values[entry])
         return entry_gradient(layers, problem.rows[entry], problem.columns[entry], value)[1]
 
@@ -74,16 +76,18 @@ def weighted_entries(problem: MatrixCompletion, weights: Weights, labels: Labels
         labels: how the values are seen.
     """
 
-    def gradient(key: jax.Array, layers: Layers) -> Layers:
+    def gradient(key: jax.Array, layers: Layers, step: ArrayLike) -> Layers:
         residual = fitted_matrix(layers) - labels(jax.random.fold_in(key, _LABELS), problem.targets)
         return matrix_gradient(layers, weights(key) * residual)
 
     return gradient
 
 
-def one_noisy_entry(problem: MatrixCompletion, noise_variance: ArrayLike) -> LayerGradient:
+def one_noisy_entry(
+    problem: MatrixCompletion, noise_variance: ArrayLike, *, order: Order | None = None
+) -> LayerGradient:
     """SGD with label noise: one observed entry, whose value is seen with fresh Gaussian noise."""
-    return one_entry(problem, noisy_labels(noise_variance))
+    return one_entry(problem, noisy_labels(noise_variance), order=order)
 
 
 def mini_batch(problem: MatrixCompletion, batch_size: int) -> LayerGradient:

@@ -54,13 +54,14 @@ def sampled_entries(entries: ObservedEntries, batch_size: int) -> LayerGradient:
 
     Example, d/dW of (A_01 - 1)^2 / 2 for two layers, 1 and (1, 3):
         >>> entries = ObservedEntries(jnp.array([0]), jnp.array([1]), jnp.array([1.0]), 1)
-        >>> first, second = sampled_entries(entries, 1)(jax.random.key(0), (jnp.array([[1.0, 3.0]]), jnp.ones((1, 1))))
+        >>> layers = (jnp.array([[1.0, 3.0]]), jnp.ones((1, 1)))
+        >>> first, second = sampled_entries(entries, 1)(jax.random.key(0), layers, 0)
         >>> first.tolist(), second.tolist()
         ([[0.0, 2.0]], [[6.0]])
     """
     rows, columns, values = (jnp.asarray(part) for part in entries[:3])
 
-    def gradient(key: jax.Array, layers: Layers) -> Layers:
+    def gradient(key: jax.Array, layers: Layers, step: ArrayLike) -> Layers:
         if len(layers) < 2:
             raise ValueError(f"layers must be at least two, got {len(layers)}")
         drawn = drawn_entries(key, (batch_size,), entries.total - entries.held_out)

@@ -8,8 +8,8 @@ from jax.typing import ArrayLike
 
 # W_1, ..., W_L: the first layer meets the input, the last makes the output.
 Layers = tuple[jax.Array, ...]
-# (key, layers) -> gradient of each layer: the form of an oracle of such a network.
-LayerGradient = Callable[[jax.Array, Layers], Layers]
+# (key, layers, step) -> gradient of each layer: the form of an oracle of such a network.
+LayerGradient = Callable[[jax.Array, Layers, ArrayLike], Layers]
 
 
 def fitted_matrix(layers: Layers) -> jax.Array:

@@ -1,6 +1,7 @@
 """Composes one run of a simulation from the parts that settings name and those that the user brings."""
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,26 +12,26 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast import batching
-from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, sampled
+from holdfast import batching, order
+from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, random_start, sampled
 from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
 from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
 from holdfast.core.validation import require
-from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law
+from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law, PanelLaw
 from holdfast.measurements import FixedDataSet
 from holdfast.oracles.base import Oracle, OracleMaker
 from holdfast.oracles.data import fixed
 from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing
-from holdfast.sensing.names import BATCHINGS, ENSEMBLES, LAWS, ORACLES, PARAMETERISATIONS
+from holdfast.sensing.names import BATCHINGS, ENSEMBLES, LAWS, ORACLES, ORDERS, PARAMETERISATIONS
 from holdfast.sensing.settings import SWEPT, Settings
 from holdfast.sensing.signals import MEANINGS, signals
 
 # Settings that mean nothing once a part is given: it decides on them itself.
 REPLACED = {
-    "batching": ("samples_per_environment",),
+    "batching": ("samples_per_environment", "order"),
     "oracle": ("noise_variance", "samples_per_environment", "ensemble"),
-    "algorithm": ("parameterisation",),
+    "algorithm": ("parameterisation", "width"),
 }
 # Names of the result that an argument of an algorithm cannot have as well.
 RESERVED = {"gradient", "step", "direction", "outcome", "diverged_at", *MEANINGS}.union(
@@ -64,6 +65,8 @@ class Parts:
                 value = getattr(settings, name)
                 left_out = value == getattr(Settings, name)
                 require(left_out, f"{name} must be left out when {part} is given", repr(value))
+        panel = settings.panel if self.environments is not None else None
+        require(panel is None, "panel must be left out when environments are given, see environments.PanelLaw", panel)
         usable = self.algorithm is not None or not self.sweep
         require(usable, "sweep must be left out unless algorithm is given", ", ".join(self.sweep))
         for name, values in self.sweep.items():
@@ -102,26 +105,30 @@ class SensingBuilder:
         noisy: whether labels have noise.
         sized: whether the batch size shapes the program; otherwise it is a parameter of each run.
         law: of the environments; None if these are given.
+        visits: to the environments in one cycle, by their numbers; empty if they come in no order.
         batching: makes the batches.
         oracle: makes the oracle; None: the one that the settings name.
         algorithm: makes the algorithm.
         swept: keyword arguments of the algorithm that are parameters of each run.
+        random: whether U has a width of its own and starts at random.
     """
 
     structure: Settings
     noisy: bool
     sized: bool
     law: Law | None
+    visits: tuple[int, ...]
     batching: BatchingMaker
     oracle: OracleMaker | None
     algorithm: AlgorithmMaker
     swept: tuple[str, ...]
+    random: bool
 
     @classmethod
     def of(cls, settings: Settings, parts: Parts | None = None) -> "SensingBuilder":
         """The builder of some settings, with the parts that are given instead of those they name."""
         parts = parts or Parts()
-        source = parts.environments or LAWS[settings.environments].load()
+        source = parts.environments or _named_law(settings)
         finite = _is_finite(source, settings)
         each_sample_drawn = parts.batching is None and settings.batching == "pooled" and not finite
         if parts.batching is None and settings.oracle != "population":
@@ -134,10 +141,12 @@ class SensingBuilder:
             any(settings.values("noise_variance")),
             sized,
             source if callable(source) else None,
+            () if settings.order == "independent" else _cycle(source, settings, finite),
             parts.batching or BATCHINGS[settings.batching].load(),
             parts.oracle,
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
             tuple(parts.sweep),
+            settings.width is not None,
         )
 
     @property
@@ -160,13 +169,17 @@ class SensingBuilder:
     def __call__(self, shared: Shared, parameters: Parameters) -> Run:
         """The algorithm of one run, and the signals recorded of it."""
         problem = self.problem(shared, parameters)
+        own = {name: parameters[name] for name in self.swept}
+        if self.random:
+            dimension, dtype = self.structure.dimension, self.structure.dtype
+            own["start"] = random_start(parameters["seed"], dimension, parameters["width"], dtype)
         algorithm = self.algorithm(
             self._gradient(shared, problem, parameters),
             self.structure.dimension,
             parameters["step_size"],
             parameters["init_scale"],
             dtype=self.structure.dtype,
-            **{name: parameters[name] for name in self.swept},
+            **own,
         )
         return Run(algorithm, lambda state: signals(problem, state))
 
@@ -197,13 +210,19 @@ class SensingBuilder:
     def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters) -> Gradient:
         if shared.data is not None:
             ensemble = ENSEMBLES[self.structure.ensemble].load()
-            return sampled(self.rows(shared.data), fixed(shared.data, ensemble))
+            rows = self.rows(shared.data, self._order(batching.row_cycle(shared.data), parameters))
+            return sampled(rows, fixed(shared.data, ensemble))
         return sampled(self._batching(problem, parameters), self._oracle(problem, parameters))
 
     def _batching(self, problem: MatrixSensing, parameters: Parameters) -> Batching:
         infinite = self.structure.oracle == "population"
         size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
-        return self.batching(problem.environments, size)
+        turns = self._order(self.visits, parameters)
+        maker: Any = self.batching  # those of users know no order
+        return maker(problem.environments, size) if turns is None else maker(problem.environments, size, order=turns)
+
+    def _order(self, visits: tuple[int, ...], parameters: Parameters) -> order.Order | None:
+        return ORDERS[self.structure.order].load()(visits, parameters["seed"])
 
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:
@@ -213,12 +232,14 @@ class SensingBuilder:
         options = {"population": (), "law": (ensemble, noise), "data": (ensemble, self.batch_size, noise)}
         return ORACLES[name].load()(problem, *options[name])
 
-    def rows(self, data: FixedDataSet) -> RowBatching:
+    def rows(self, data: FixedDataSet, turns: order.Order | None = None) -> RowBatching:
         """How batches are drawn from a fixed data set."""
         size, replacement = self.batch_size, self.structure.replacement
         everything = size == self.structure.samples_per_environment and not replacement
         makers: dict[str, Callable[[], RowBatching]] = {
-            "hetero": lambda: batching.hetero_rows(data, None if everything else size, replacement=replacement),
+            "hetero": lambda: batching.hetero_rows(
+                data, None if everything else size, replacement=replacement, order=turns
+            ),
             "pooled": lambda: batching.pooled_rows(data, size, replacement=replacement),
             "full": lambda: batching.full_rows(data),
         }
@@ -251,6 +272,25 @@ def _is_finite(source: Environments | Law, settings: Settings) -> bool:
     given = settings.spurious_rank
     require(made.rank == given, f"spurious_rank must be {made.rank}, the rank of the environments", given)
     return isinstance(made, FiniteEnvironments)
+
+
+def _named_law(settings: Settings) -> Law:
+    law = LAWS[settings.environments].load()
+    return law if settings.panel is None else PanelLaw(law, settings.panel, settings.problem_seed)
+
+
+def _cycle(source: Environments | Law, settings: Settings, finite: bool) -> tuple[int, ...]:
+    """The visits of one cycle, the same for all values that the settings sweep."""
+    if not finite:
+        raise ValueError(f"{batching.NO_ORDER_OF_A_CONTINUUM}, got {settings.order!r}")
+    swept = (settings.values(name) for name in ("bias", "heterogeneity", "off_diagonal"))
+    made: list[Any] = (
+        [_apply(source, settings, *numbers) for numbers in itertools.product(*swept)] if callable(source) else [source]
+    )
+    cycles = {order.cycle(np.asarray(each.probabilities)) for each in made}
+    if len(cycles) > 1:
+        raise ValueError("environments must have the same probabilities for all swept values to be visited in an order")
+    return cycles.pop()
 
 
 def _check_batching(settings: Settings, finite: bool) -> None:

@@ -18,6 +18,13 @@ BATCHINGS = {
 }
 """Batchings, of the form `holdfast.batching.BatchingMaker`."""
 
+ORDERS = {
+    "independent": Named("holdfast.order:independent", "drawn anew in each step, as in the paper"),
+    "reshuffled": Named("holdfast.order:reshuffled", "each in its turn, in a fresh random order in every cycle"),
+    "cyclic": Named("holdfast.order:cyclic", "each in its turn, in the same order in every cycle"),
+}
+"""Orders of the environments, functions (visits of a cycle, seed of the run) -> `holdfast.order.Order`."""
+
 ORACLES = {
     "law": Named("holdfast.oracles.law:law", "from its exact law"),
     "data": Named("holdfast.oracles.data:online", "from explicit measurements"),
@@ -40,12 +47,14 @@ PARAMETERISATIONS = {
 if TYPE_CHECKING:
     LawName = str
     BatchingName = str
+    OrderName = str
     OracleName = str
     EnsembleName = str
     ParameterisationName = str
 else:
     LawName = choice("Law of the spurious strengths", LAWS)
     BatchingName = choice("Environments that a batch comes from", BATCHINGS)
+    OrderName = choice("How one environment follows another", ORDERS)
     OracleName = choice("How the gradient is drawn", ORACLES)
     EnsembleName = choice("The measurement matrices", ENSEMBLES)
     ParameterisationName = choice("The matrix that is fitted", PARAMETERISATIONS)

@@ -18,7 +18,7 @@ from holdfast.core.validation import (
     Rule,
     check_settings,
 )
-from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, ParameterisationName
+from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, OrderName, ParameterisationName
 
 Real = float | Sequence[float]
 
@@ -33,6 +33,7 @@ SWEPT = (
     "overlap",
     "condition_number",
     "noise_variance",
+    "width",
 )
 RULES = {
     COUNT: ("dimension", "invariant_rank", "spurious_rank", "batch_size", "seeds", "every"),
@@ -86,6 +87,8 @@ class Settings:
     """Mean s of the spurious strengths."""
     environments: LawName = "two-point"
     """Law of the strengths, one of `holdfast.sensing.names.LAWS`."""
+    panel: int | None = None
+    """Draw this many environments from the law once, by the problem seed, and visit no others."""
     independent: bool = False
     """Let each spurious direction have a strength of its own instead of one for all."""
     off_diagonal: Real = 0.0
@@ -98,6 +101,8 @@ class Settings:
     """Variance of the label noise."""
     batching: BatchingName = "hetero"
     """Environments that a batch comes from, one of `holdfast.sensing.names.BATCHINGS`."""
+    order: OrderName = "independent"
+    """How one environment follows another, one of `holdfast.sensing.names.ORDERS`."""
     oracle: OracleName = "law"
     """How the gradient is drawn, one of `holdfast.sensing.names.ORACLES`."""
     ensemble: EnsembleName = "symmetric"
@@ -106,6 +111,8 @@ class Settings:
     """With the data oracle: train on a fixed data set of this many per environment, not on fresh ones each step."""
     replacement: bool = False
     """Draw batches of a fixed data set with replacement."""
+    width: int | Sequence[int] | None = None
+    """Columns r of U, from r1 to d, starting with N(0, alpha^2 / r) entries; None: d columns, starting at alpha I."""
     parameterisation: ParameterisationName = "symmetric"
     """The matrix that is fitted, one of `holdfast.sensing.names.PARAMETERISATIONS`."""
     seeds: int = 16
@@ -127,7 +134,8 @@ class Settings:
             if field.name in SWEPT and isinstance(value, Sequence) and not isinstance(value, str):
                 value = tuple(value)
             object.__setattr__(self, field.name, value)
-        check_settings(self, RULES, SWEPT)
+        rules = RULES if self.width is None else {**RULES, COUNT: (*RULES[COUNT], "width")}
+        check_settings(self, rules, SWEPT)
         _check_combinations(self)
 
     @property
@@ -152,6 +160,12 @@ def _check_combinations(settings: Settings) -> None:
             f"invariant_rank + spurious_rank must be at most dimension, got {settings.invariant_rank} + "
             f"{settings.spurious_rank} > {settings.dimension}"
         )
+    for width in settings.values("width") if settings.width is not None else ():
+        if not settings.invariant_rank <= width <= settings.dimension:
+            raise ValueError(
+                f"width must be from invariant_rank = {settings.invariant_rank} to dimension = {settings.dimension}, "
+                f"got {width}"
+            )
     if settings.oracle == "population" and any(settings.values("noise_variance")):
         raise ValueError(
             "noise_variance must be 0 with the population oracle, whose infinite batch averages the noise out, got "
@@ -163,6 +177,13 @@ def _check_combinations(settings: Settings) -> None:
         raise ValueError(
             f"off_diagonal must be 0 for spurious_rank 1, whose S(e) is one number, got {settings.off_diagonal}"
         )
+    if settings.order != "independent" and settings.batching != "hetero":
+        raise ValueError(
+            f"order must be independent for {settings.batching} batches, which mix the environments, got "
+            f"{settings.order!r}"
+        )
+    if settings.panel is not None:
+        COUNT.check("panel", settings.panel)
     if settings.replacement and settings.samples_per_environment is None:
         raise ValueError("replacement needs a fixed data set: give samples_per_environment, or leave it out")
     if settings.samples_per_environment is not None:

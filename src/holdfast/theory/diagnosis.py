@@ -7,15 +7,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE, require
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, NUMBER, POSITIVE, require
 from holdfast.environments import Environments
-from holdfast.theory.advice import Advice, advise
+from holdfast.theory.advice import Advice, advise, sufficient_batch_size
+from holdfast.theory.epochs import advise_order
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
-from holdfast.theory.strengths import diagonalised
+from holdfast.theory.shares import simulate_shares
+from holdfast.theory.strengths import diagonalised, strength_atoms
+from holdfast.theory.tails import stationary_law
 from holdfast.theory.window import Limits, Window, limits, paper_window, window_within
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+# Runs from which mean and median after T steps are computed.
+RUNS = 4000
+# A median below this is not given in digits.
+NEGLIGIBLE = 1e-6
 
 
 class Diagnosis(NamedTuple):
@@ -25,9 +32,10 @@ class Diagnosis(NamedTuple):
         step_size: eta, for which the next four are.
         exponents: of each spurious direction; only the largest where strengths do not commute.
         top_exponent: the largest, with an interval where it is estimated.
-        stationary: shares that survive in the long run; None where strengths do not commute.
-        median: predicted median of the largest spurious share after the steps; None where strengths do not commute or
-            the step size is beyond stability.
+        stationary: mean shares that survive in the long run; None where strengths do not commute.
+        median: predicted median over runs of the largest spurious share after the steps, with sampling error if a batch
+            size is given; None where strengths do not commute or the step size is beyond stability.
+        mean: its mean over the runs that do not diverge, which a few runs with large shares dominate.
         log_share: the law of the logarithm of that share while it is small; None where strengths do not commute.
         limits: what ends where.
         window: the sharp window.
@@ -47,6 +55,7 @@ class Diagnosis(NamedTuple):
     top_exponent: Estimate
     stationary: np.ndarray | None
     median: float | None
+    mean: float | None
     log_share: LogShare | None
     limits: Limits
     window: Window
@@ -67,8 +76,9 @@ class Diagnosis(NamedTuple):
             "paper_window": plain(self.paper[:2]),
             "paper_window_empty": self.paper.empty,
             "paper_window_reason": self.paper.reason,
-            "stationary_share": plain(self.stationary),
+            "mean_stationary_share": plain(self.stationary),
             "median_spurious_at_T": plain(self.median),
+            "mean_spurious_at_T": plain(self.mean),
             "log_spurious_at_T": self._law(),
             "advised": None if self.advised is None else self.advised._asdict(),
             "advice": " ".join(self.sentences),
@@ -100,6 +110,9 @@ def diagnose(
     tolerance: float = 0.01,
     spectrum: ArrayLike = 1.0,
     dimension: int = 100,
+    batch_size: int | None = None,
+    noise_variance: float = 0.0,
+    ensemble: str = "symmetric",
 ) -> Diagnosis:
     """Exponents, windows, the share to expect, and advice.
 
@@ -112,6 +125,9 @@ def diagnose(
         tolerance: largest spurious share that counts as washed out.
         spectrum: eigenvalues of A*.
         dimension: d.
+        batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
+        noise_variance: of the label noise.
+        ensemble: of the measurements, "symmetric" or "gaussian".
 
     Example:
         >>> from holdfast.environments import two_point
@@ -126,6 +142,8 @@ signal grows at every step size and nothing can be washed out.
         (NUMBER, "confidence", confidence),
         (NUMBER, "tolerance", tolerance),
         (COUNT, "dimension", dimension),
+        (COUNT, "batch_size", 1 if batch_size is None else batch_size),
+        (NOT_NEGATIVE, "noise_variance", noise_variance),
     ):
         rule.check(name, value)
     eigenvalues = np.asarray(spectrum)
@@ -138,19 +156,39 @@ signal grows at every step size and nothing can be washed out.
     window, paper = window_within(found, environments), paper_window(environments)
     stationary = stationary_shares(environments, step_size) if commuting else None
     stable = step_size < min(found.invariant, found.bounded)
-    median = median_share(environments, step_size, steps, init_scale) if commuting and stable else None
+    sampling: dict[str, Any] = {"noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble}
+    median = mean = None
+    if commuting and stable:
+        shares = simulate_shares(
+            environments,
+            step_size,
+            steps,
+            init_scale,
+            batch_size=batch_size,
+            spectrum=spectrum,
+            runs=RUNS,
+            **sampling,
+        )
+        mean = shares.mean
+        median = median_share(environments, step_size, steps, init_scale) if batch_size is None else shares.median
     slowest = int(np.argmax(each))
     law = log_share(environments, step_size, steps, init_scale, direction=slowest) if commuting else None
-    advised = advise(
-        environments, confidence=confidence, tolerance=tolerance, spectrum=spectrum, dimension=dimension, window=window
-    )
+    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "spectrum": spectrum, **sampling}
+    advised = advise(environments, batch_size=batch_size, window=window, **wanted)
+    enough = None
+    if advised is None and batch_size is not None and not window.empty:
+        enough = sufficient_batch_size(environments, batch_size, window=window, **wanted)
     sentences = [
         _about_window(window),
-        *_about_step_size(step_size, found, top, stationary, median, steps, init_scale),
-        *_about_advice(window, advised, confidence, tolerance, commuting),
+        *_about_step_size(environments, step_size, found, top, stationary),
+        *_about_share(median, mean, steps, init_scale, batch_size),
+        *_about_advice(window, advised, confidence, tolerance, commuting, batch_size, enough),
+        *([advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale)] if stable else []),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
-    return Diagnosis(step_size, each, top, stationary, median, law, found, window, paper, advised, tuple(sentences))
+    return Diagnosis(
+        step_size, each, top, stationary, median, mean, law, found, window, paper, advised, tuple(sentences)
+    )
 
 
 def _about_window(window: Window) -> str:
@@ -165,13 +203,11 @@ def _about_window(window: Window) -> str:
 
 
 def _about_step_size(
+    environments: Environments,
     step_size: float,
     found: Limits,
     top: Estimate,
     stationary: np.ndarray | None,
-    median: float | None,
-    steps: int,
-    init_scale: float,
 ) -> list[str]:
     rate = f"{100 * abs(np.expm1(top.value)):.2g} %"
     if step_size >= min(found.invariant, found.bounded):
@@ -181,32 +217,62 @@ def _about_step_size(
             "and no share is predicted."
         ]
     if top.low <= 0 <= top.high and top.low < top.high:
-        sentence = f"At step size {step_size:g} the exponent is too close to zero to tell its sign."
-    elif top.value > 0:
-        largest = np.nan if stationary is None else stationary.max()  # NaN if one of them is
-        share = "" if np.isnan(largest) else f", in the long run to a share of about {largest:.2g}"
-        sentence = f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."
-    else:
-        sentence = f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."
+        return [f"At step size {step_size:g} the exponent is too close to zero to tell its sign."]
+    if top.value > 0:
+        share = "" if stationary is None else _long_run(environments, step_size, stationary)
+        return [f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."]
+    return [f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."]
+
+
+def _long_run(environments: Environments, step_size: float, stationary: np.ndarray) -> str:
+    if np.isnan(stationary).any():  # no share of this direction restores the balance
+        return ""
+    direction = int(np.argmax(stationary))
+    mean = float(stationary[direction])
+    strengths, _ = strength_atoms(environments, direction)
+    if not np.ptp(strengths):
+        return f", in the long run to a share of {mean:.2g}"
+    median = stationary_law(environments, step_size, direction=direction).median
+    half = f"of about {median:.2g}" if median > NEGLIGIBLE else f"below {NEGLIGIBLE:g}"
+    return f"; in the long run and without sampling error its share has a mean of about {mean:.2g} and a median {half}"
+
+
+def _about_share(
+    median: float | None, mean: float | None, steps: int, init_scale: float, batch_size: int | None
+) -> list[str]:
     if median is None:
-        return [sentence]
+        return []
+    batches = "without sampling error" if batch_size is None else f"with fresh batches of {batch_size}"
+    few = ", because a few keep much more" if mean is not None and mean > 2 * median else ""
     return [
-        sentence,
-        f"After {steps} steps from an init scale of {init_scale:g}, and without sampling error, half of the runs have "
-        f"a spurious share below {median:.2g}.",
+        f"After {steps} steps from an init scale of {init_scale:g}, and {batches}, half of the runs have a spurious "
+        f"share below {median:.2g} (the median); its mean over runs is {mean:.2g}{few}."
     ]
 
 
 def _about_advice(
-    window: Window, advised: Advice | None, confidence: float, tolerance: float, commuting: bool
+    window: Window,
+    advised: Advice | None,
+    confidence: float,
+    tolerance: float,
+    commuting: bool,
+    batch_size: int | None,
+    enough: int | None,
 ) -> list[str]:
     if window.empty:
         return []
+    if advised is None and enough is not None:
+        return [
+            f"No settings can be advised for a confidence of {confidence:g}: the sampling error of batches of "
+            f"{batch_size} brings too much of the spurious signal back, and batches of {enough} would suffice."
+        ]
     if advised is None:
         reason = "no starting point is small enough" if commuting else "their strengths do not commute"
         return [f"No settings can be advised for a confidence of {confidence:g}: {reason}."]
+    batches = "Without sampling error" if batch_size is None else f"With fresh batches of {batch_size}"
+    lost = f", {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""
     return [
         f"Advised: step size {advised.step_size:.3g}, init scale {advised.init_scale:.2g}, {advised.steps} steps.",
-        f"Without sampling error the spurious share then ends below {tolerance:g} with a probability of at least "
-        f"{min(1 - advised.failure, 0.999):.3g}.",
+        f"{batches} the spurious share then ends below {tolerance:g} with a probability of at least "
+        f"{1 - advised.failure:.3f}: its median is {advised.median:.2g}, its mean {advised.mean:.2g}{lost}.",
     ]

@@ -72,6 +72,8 @@ def examine(
     init_scale: float = 1e-3,
     confidence: float = 0.95,
     tolerance: float = 0.01,
+    batch_size: int | None = None,
+    noise_variance: float | None = None,
 ) -> Findings:
     """Estimate the problem behind measurements, check the paper's assumptions on it and say what HeteroSGD would do.
 
@@ -84,6 +86,9 @@ def examine(
         init_scale: alpha.
         confidence: wanted probability that the spurious share ends below the tolerance.
         tolerance: largest spurious share that counts as washed out.
+        batch_size: fresh measurements of one environment in each step; as many as the smallest environment has, if it
+            is not given.
+        noise_variance: of the label noise; as estimated from the measurements, if it is not given.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -97,6 +102,11 @@ def examine(
     if problem.spurious_rank == 0:
         return Findings(estimated, [], None, (*_about_signals(estimated), _why_nothing_varies(estimated)))
     spectrum = np.abs(np.asarray(problem.invariant_spectrum)) if problem.invariant_rank else 1.0
+    if batch_size is None:
+        batch_size = min(estimated.counts)
+    if noise_variance is None:
+        noise_variance = float(np.mean(np.square(estimated.residual)))
+    first = np.asarray(measurements[0])
     # The step size of the user acts on measurements of their scale: (1/m) sum <X, W> X is scale^2 W.
     diagnosis = diagnose(
         problem.environments,
@@ -107,6 +117,9 @@ def examine(
         tolerance=tolerance,
         spectrum=spectrum,
         dimension=problem.dimension,
+        batch_size=batch_size,
+        noise_variance=noise_variance,
+        ensemble="symmetric" if np.allclose(first, first.T) else "gaussian",
     )
     checks = []
     if problem.invariant_rank:

@@ -9,10 +9,15 @@ from holdfast.environments import Environments
 from holdfast.theory.advice import learning_time
 from holdfast.theory.finite_time import median_share
 from holdfast.theory.lyapunov import exponents
+from holdfast.theory.shares import simulate_shares
+from holdfast.theory.strengths import extremes
 from holdfast.theory.window import stability_limits
 
 # A spurious signal is washed out below this share; an invariant one is learned above one half.
 WASHED_OUT, LEARNED = 0.05, 0.5
+# Strengths without bound make every run diverge in the end, if only after e^100 steps. What counts as the long run for
+# them, and the number of runs that tell which half of them diverges.
+LONG_RUN, FEW_RUNS = 2000, 100
 
 
 class Region(IntEnum):
@@ -51,11 +56,22 @@ def predicted_region(
 ) -> Region:
     """The region that the theory expects, for T steps or in the limit of infinitely many.
 
-    Unstable means that some sequence of environments makes the iteration diverge, or the invariant signal is not held;
-    in finite time most runs may still be spared.
+    Unstable means that the invariant signal is not held, or that some sequence of environments makes the iteration
+    diverge; in finite time most runs may still be spared. Strengths without bound always have such a sequence, so for
+    them it means that more than half of the runs diverge, within T steps or, for infinitely many, within `LONG_RUN`.
+
+    Example, normal strengths that a step multiplies by more than they can hold:
+        >>> from holdfast.environments import gaussian
+        >>> [predicted_region(gaussian(1.0, 6.0), step_size).label for step_size in (0.1, 0.4)]
+        ['invariant only', 'unstable']
     """
-    if step_size >= min(stability_limits(environments)):
+    invariant, bounded = stability_limits(environments)
+    if step_size >= min(invariant, bounded):
         return Region.UNSTABLE
+    if not np.isfinite(np.ptp(extremes(environments))):
+        horizon = LONG_RUN if np.isinf(steps) else int(steps)
+        if simulate_shares(environments, step_size, horizon, init_scale, runs=FEW_RUNS).diverged.mean() > 0.5:
+            return Region.UNSTABLE
     if np.isinf(steps):
         return Region.BOTH if exponents(environments, step_size).max() > 0 else Region.INVARIANT_ONLY
     if steps < learning_time(step_size, init_scale, level=LEARNED):

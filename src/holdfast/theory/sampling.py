@@ -2,7 +2,17 @@
 
 import numpy as np
 
+from holdfast.core.validation import require
 from holdfast.environments import Environments, FiniteEnvironments
+
+# The variance of an entry of a measurement off the diagonal, by the name of the ensemble.
+ENTRY_VARIANCES = {"symmetric": 0.5, "gaussian": 1.0}
+
+
+def entry_variance(ensemble: str) -> float:
+    """The variance of an entry of a measurement off the diagonal."""
+    require(ensemble in ENTRY_VARIANCES, f"ensemble must be one of {', '.join(ENTRY_VARIANCES)}", repr(ensemble))
+    return ENTRY_VARIANCES[ensemble]
 
 
 def mean_square_strength(environments: Environments) -> float:

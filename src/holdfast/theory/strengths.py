@@ -52,6 +52,24 @@ def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.n
     return location + scale * deviation_atoms(diagonal.deviation), np.full(ATOMS, 1 / ATOMS)
 
 
+def sample_strengths(environments: Environments, random: np.random.Generator, runs: int) -> np.ndarray:
+    """One strength matrix for each of many runs, (r2, r2, runs), with the numbers of NumPy and not of jax."""
+    if isinstance(environments, FiniteEnvironments):
+        found = possible(environments)
+        boundaries = np.cumsum(found.probabilities)[:-1]
+        return np.moveaxis(np.asarray(found.strengths), 0, -1)[..., np.searchsorted(boundaries, random.random(runs))]
+    rank = environments.rank
+    location, scale = (np.asarray(part, float)[..., None] for part in (environments.location, environments.scale))
+    own = np.eye(rank, dtype=bool)
+    numbers = np.zeros((rank, rank, runs))
+    numbers[own] = environments.deviation.quantile(random.random((1 if environments.shared else rank, runs)))
+    if scale[~own].any():
+        below = np.tril_indices(rank, -1)
+        numbers[below] = environments.deviation.quantile(random.random((len(below[0]), runs)))
+        numbers[below[::-1]] = numbers[below]
+    return location + scale * numbers
+
+
 def deviation_atoms(deviation: Deviation) -> np.ndarray:
     """Equally likely numbers that stand for a continuous law: its quantiles at the middles of equal parts."""
     return deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)

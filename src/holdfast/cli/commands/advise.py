@@ -12,6 +12,8 @@ from holdfast.io.options import ReadingOptions
 
 # Options that apply to measurements, with their defaults.
 MEASURED: dict[str, Any] = {"step_size": 0.05, "steps": 200, "init_scale": 1e-3, "confidence": 0.95, "tolerance": 0.01}
+# Options that apply to measurements and that are taken from them where they are not given.
+ESTIMATED = ("batch_size", "noise_variance")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class AdviseArguments:
     tolerance: float | None = None
     """Of measurements: largest spurious share that counts as washed out; 0.01 if not given. Of a table: differences of
     an effect between environments (standard deviation, as a share of it) that do not matter; 0 if not given."""
+    batch_size: int | None = None
+    """Of measurements: how many of one environment, fresh ones, make a step; those of the smallest environment if not
+    given."""
+    noise_variance: float | None = None
+    """Of measurements: variance of the label noise; estimated if not given."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -73,6 +80,7 @@ def _measurements(arguments: AdviseArguments) -> int:
         raise ValueError(f"{name} must be left out for measurements in .npz or .zarr, got {value!r}")
     given = {name: getattr(arguments, name) for name in MEASURED}
     settings = {name: MEASURED[name] if value is None else value for name, value in given.items()}
+    settings |= {name: getattr(arguments, name) for name in ESTIMATED}
     findings = examine(*read_measurements(Path(arguments.data)), **settings)
     if arguments.format == "json":
         print(json.dumps(findings.asdict(), allow_nan=False))
@@ -87,7 +95,7 @@ def _table(arguments: AdviseArguments) -> int:
 
     if arguments.target is None:
         raise ValueError(f"target must name the column to predict of the table {arguments.data!r}, got none")
-    for name in MEASURED:
+    for name in (*MEASURED, *ESTIMATED):
         if name != "tolerance" and (value := getattr(arguments, name)) is not None:
             raise ValueError(f"{name} must be left out for a table, got {value}")
     settings = arguments.fitting.settings | {"tolerance": arguments.tolerance or 0.0}

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
+
+from holdfast.sensing.names import OrderName
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,8 @@ class PhaseArguments:
     """Planes to map; all of them if none is named."""
     out: Path = Path("phase")
     """Folder for the figures (PNG and SVG) and their numbers (CSV)."""
+    order: OrderName = "independent"
+    """How one environment follows another."""
     cells: int = 40
     """Cells of a side."""
     seeds: int = 64
@@ -39,14 +44,15 @@ def execute(arguments: PhaseArguments) -> int:
     unknown = [name for name in names if name not in PLANES]
     if unknown:
         raise ValueError(f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}")
-    settings = {"cells": arguments.cells, "seeds": arguments.seeds, "platform": versions()["platform"]}
+    chosen: dict[str, Any] = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
+    settings = {**chosen, "platform": versions()["platform"]}
     store = Store(checked_folder(arguments.out) / FOLDER, DATASETS)
     diagrams = {}
     for name in names:
         terminal.say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
         key = Key(f"phase_{name}", settings, ("holdfast.experiments.phase:phase_diagram",), PACKAGES)
         with terminal.progress(name) as progress:
-            compute = partial(phase_diagram, name, cells=arguments.cells, seeds=arguments.seeds, progress=progress)
+            compute = partial(phase_diagram, name, progress=progress, **chosen)
             data, notes, warnings = load_or_compute(store, key, compute)
         paths = write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, f"phase_{name}")
         for line in (*notes, *warnings, *(f"wrote {path}" for path in paths)):

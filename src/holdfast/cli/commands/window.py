@@ -30,6 +30,10 @@ class WindowArguments:
     """Wanted probability that the spurious share ends below the tolerance."""
     tolerance: float = 0.01
     """Largest spurious share that counts as washed out."""
+    batch_size: int | None = None
+    """Measurements m of one environment in each step; without sampling error if not given."""
+    noise_variance: float = 0.0
+    """Variance of the label noise."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -42,6 +46,7 @@ class WindowArguments:
             steps=self.steps,
             init_scale=self.init_scale,
             dimension=self.dimension,
+            noise_variance=self.noise_variance,
         )
 
 
@@ -60,6 +65,8 @@ def execute(arguments: WindowArguments) -> int:
         confidence=arguments.confidence,
         tolerance=arguments.tolerance,
         dimension=arguments.dimension,
+        batch_size=arguments.batch_size,
+        noise_variance=arguments.noise_variance,
     )
     threshold = threshold_heterogeneity(law, arguments.bias, arguments.step_size)
     if arguments.format == "json":

@@ -20,7 +20,8 @@ def show_diagnosis(diagnosis: Diagnosis, more: Mapping[str, float] | None = None
     interval = "" if top.low == top.high else f" ({top.low:.4g} to {top.high:.4g})"
     rows = {
         f"exponent at step size {diagnosis.step_size:g}": f"{top.value:.4g}{interval}",
-        "predicted median spurious share": "-" if diagnosis.median is None else f"{diagnosis.median:.3g}",
+        "spurious share, median over runs": "-" if diagnosis.median is None else f"{diagnosis.median:.3g}",
+        "spurious share, mean over runs": "-" if diagnosis.mean is None else f"{diagnosis.mean:.3g}",
         **{name: "none" if math.isnan(value) else f"{value:.4g}" for name, value in (more or {}).items()},
         "sharp window of step sizes": _interval(window),
         "sufficient window of the paper": _interval(paper),

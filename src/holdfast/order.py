@@ -1,0 +1,109 @@
+"""The order in which environments are visited: in cycles, reshuffled each time or always the same.
+
+The paper draws the environment of each step independently. The number of visits to an environment is then a random
+walk, and so is the logarithm of a spurious signal. In cycles, every environment gets its share of every cycle, and the
+walk is gone: see `holdfast.theory.order_effect` for what remains.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from holdfast.core.randomness import fold_in
+from holdfast.core.validation import require
+
+__all__ = ["Order", "cycle", "cyclic", "independent", "reshuffled"]
+__dir__ = __all__.copy
+
+Order = Callable[[ArrayLike], jax.Array]
+"""number of the step -> number of what is visited in it. Pure: nothing is remembered between steps."""
+
+# Steps of the longest cycle for unequal probabilities: shares are then met to 1/1000.
+LONGEST_CYCLE = 1000
+# A number of visits this close to a whole one is whole: probabilities may come in float32.
+WHOLE = 1e-3
+# The keys of the steps of a run are folded in from the numbers of the steps, which never reach this one.
+_ORDER_OF_RUN = np.uint32(2**32 - 1)
+
+
+def cycle(probabilities: ArrayLike) -> tuple[int, ...]:
+    """The visits of one cycle: the number of the environment for each of its L steps, in proportion to probabilities.
+
+    L is the least length for which all L p_e are whole numbers, so that every cycle has each environment exactly L p_e
+    times: once each for equal probabilities. If there is no such L up to 1000 (or the number of environments, if that
+    is larger), that length is taken, and the L p_e are rounded to whole numbers that sum to L, each up or down. The
+    visits of an environment are spread evenly over the cycle.
+
+    Example, three equal environments, and one that is visited twice as often as the other:
+        >>> cycle([1 / 3, 1 / 3, 1 / 3]), cycle([1 / 3, 2 / 3])
+        ((0, 1, 2), (1, 0, 1))
+    """
+    shares = np.asarray(probabilities, float)
+    proper = shares.ndim == 1 and shares.size > 0 and bool((shares >= 0).all()) and abs(shares.sum() - 1) < WHOLE
+    require(proper, "probabilities must be non-negative numbers that sum to 1", shares.tolist())
+    longest = max(LONGEST_CYCLE, len(shares))
+    for length in range(1, longest + 1):
+        visits = np.rint(length * shares)
+        if np.abs(length * shares - visits).max() < WHOLE and visits.sum() == length:
+            break
+    else:
+        visits = np.floor(length * shares)
+        missing = int(length - visits.sum())
+        visits[np.argsort(-(length * shares - visits), kind="stable")[:missing]] += 1
+    # Visit j of n is due in the middle of the j-th of n equal parts of the cycle.
+    due = [((j + 0.5) / n, e) for e, n in enumerate(visits.astype(int).tolist()) for j in range(n)]
+    return tuple(e for _, e in sorted(due))
+
+
+def independent(visits: tuple[int, ...], seed: ArrayLike) -> None:
+    """No order: whoever draws a batch draws its environment as well, anew in each step (the paper).
+
+    Example:
+        >>> independent((0, 1), seed=0) is None
+        True
+    """
+
+
+def cyclic(visits: tuple[int, ...], seed: ArrayLike = 0) -> Order:
+    """The same cycle again and again.
+
+    Args:
+        visits: of one cycle, see `cycle`.
+        seed: of the run; not used.
+
+    Example:
+        >>> order = cyclic((0, 1, 2))
+        >>> [order(step).item() for step in range(7)]
+        [0, 1, 2, 0, 1, 2, 0]
+    """
+    numbers = np.asarray(visits, np.int32)
+    return lambda step: jnp.asarray(numbers)[jnp.asarray(step) % len(numbers)]
+
+
+def reshuffled(visits: tuple[int, ...], seed: ArrayLike) -> Order:
+    """The visits of each cycle in a fresh random order.
+
+    The permutation of a cycle is drawn from the seed of the run and the number of the cycle, so every step of the
+    cycle finds the same one without remembering it.
+
+    Args:
+        visits: of one cycle, see `cycle`.
+        seed: of the run.
+
+    Example:
+        >>> order = jax.jit(reshuffled((0, 1, 2), seed=0))
+        >>> [sorted(order(3 * epoch + place).item() for place in range(3)) for epoch in range(3)]
+        [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    """
+    numbers = np.asarray(visits, np.int32)
+    run_key = jax.random.key(jnp.asarray(seed, jnp.uint32), impl="threefry2x32")
+
+    def order(step: ArrayLike) -> jax.Array:
+        epoch, place = jnp.divmod(jnp.asarray(step), len(numbers))
+        key = fold_in(fold_in(run_key, jnp.asarray(_ORDER_OF_RUN)), epoch)
+        return jax.random.permutation(key, jnp.asarray(numbers))[place]
+
+    return order

@@ -1,0 +1,191 @@
+"""Orders of environments: their laws, and that nothing else about a run depends on them."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import permutations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Settings, batching, simulate
+from holdfast.completion import CompletionSettings, simulate_completion
+from holdfast.environments import PanelLaw, gaussian, panel, table, two_point
+from holdfast.experiments import phase_diagram
+from holdfast.measurements import fixed_data_set
+from holdfast.order import LONGEST_CYCLE, cycle, cyclic, reshuffled
+from holdfast.sensing.builder import Parts
+from holdfast.sensing.simulation import execute
+
+SMALL = Settings(dimension=8, batch_size=200, steps=41, seeds=5, every=7)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8).filter(any))
+@settings(deadline=None, max_examples=50)
+def test_a_cycle_has_every_environment_in_its_proportion(visits):
+    total = sum(visits)
+    found = cycle(np.float32(np.array(visits) / total))
+    counts = np.bincount(found, minlength=len(visits))
+    np.testing.assert_array_equal(counts * total, np.array(visits) * len(found))
+    assert len(found) == total // np.gcd.reduce(visits)  # and there is no shorter one
+    # The visits are spread: each half of the cycle has half of them, up to one.
+    first_half = np.bincount(found[: len(found) // 2], minlength=len(visits))
+    assert np.abs(first_half - counts / 2).max() <= 1
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=6))
+@settings(deadline=None, max_examples=20)
+def test_other_probabilities_are_met_to_less_than_one_visit_in_a_cycle(weights):
+    shares = np.array(weights) / np.sum(weights)
+    found = cycle(shares)
+    assert len(found) <= LONGEST_CYCLE
+    assert np.abs(np.bincount(found, minlength=len(shares)) - len(found) * shares).max() < 1
+
+
+@pytest.mark.parametrize("probabilities", [[], [0.5, 0.6], [-0.5, 1.5], [[1.0]]])
+def test_a_cycle_needs_probabilities(probabilities):
+    with pytest.raises(ValueError, match="probabilities must be non-negative numbers that sum to 1, got"):
+        cycle(probabilities)
+
+
+@pytest.mark.parametrize("make", [cyclic, reshuffled])
+def test_every_cycle_of_an_order_has_the_same_visits(make):
+    visits = cycle([0.2, 0.5, 0.3])
+    order = jax.jit(make(visits, 3))
+    seen = np.array([order(step) for step in range(5 * len(visits))]).reshape(5, -1)
+    for row in seen:
+        assert Counter(row.tolist()) == Counter(visits)
+    assert (len({tuple(row) for row in seen}) == 1) == (make is cyclic)
+
+
+def test_reshuffled_permutations_are_uniform_and_differ_between_seeds():
+    epochs = 6000
+    order = lambda seed, step: reshuffled((0, 1, 2), seed)(step)  # noqa: E731
+    steps = jnp.arange(3 * epochs)
+    seen = np.asarray(jax.jit(jax.vmap(lambda step: order(7, step)))(steps)).reshape(epochs, 3)
+    shares = np.array([np.mean((seen == each).all(1)) for each in permutations(range(3))])
+    assert shares.sum() == 1
+    assert np.abs(shares - 1 / 6).max() < 5 * np.sqrt(1 / 6 * 5 / 6 / epochs)
+    # Neighbouring epochs, and seeds, are independent: the first of one says nothing about the first of the next.
+    other = np.asarray(jax.jit(jax.vmap(lambda seed: order(seed, 0)))(jnp.arange(epochs)))
+    for pairs in ((seen[:-1, 0], seen[1:, 0]), (other[:-1], other[1:])):
+        assert abs(np.mean(pairs[0] == pairs[1]) - 1 / 3) < 5 * np.sqrt(2 / 9 / epochs)
+
+
+def drawn_anew(environments, batch_size):
+    def draw(key, step):
+        strength = environments.draw(key)[None]
+        return batching.Batch(strength, jnp.full(1, 1 if batch_size is None else batch_size, strength.dtype))
+
+    return draw
+
+
+@pytest.mark.parametrize("oracle", ["law", "population"])
+def test_independent_is_the_paper_to_the_bit(oracle):
+    given = replace(SMALL, oracle=oracle)
+    named, written_out = execute(given), execute(given, Parts(batching=drawn_anew))
+    for name, values in named.values.items():
+        np.testing.assert_array_equal(values, written_out.values[name])
+
+
+@pytest.mark.parametrize("order", ["reshuffled", "cyclic"])
+def test_an_order_depends_on_nothing_but_the_seed(order):
+    given = replace(SMALL, order=order)
+    together = execute(given).values["spurious"]
+    others = {
+        "slabs and workers": execute(given, slab=2, workers=1).values["spurious"],
+        "records, hence chunks": execute(replace(given, every=41), slab=5).values["spurious"][:, [-1]],
+        "the other seeds": execute(replace(given, seed=2, seeds=3)).values["spurious"],
+    }
+    np.testing.assert_allclose(others["slabs and workers"], together, rtol=1e-4)
+    np.testing.assert_allclose(others["records, hence chunks"], together[:, [-1]], rtol=1e-4)
+    np.testing.assert_allclose(others["the other seeds"], together[2:], rtol=1e-4)
+    assert not np.allclose(together, execute(SMALL).values["spurious"], rtol=0.1)
+
+
+def test_in_turn_the_spurious_signal_is_the_product_of_the_factors():
+    given = Settings(
+        dimension=4, oracle="population", order="cyclic", steps=60, every=1, seeds=1, dtype="float64", bias=1.0
+    )
+    share = execute(given).values["spurious"][0]
+    factors = np.where(np.arange(60) % 2 == 0, 1 - 0.05 * 5, 1 + 0.05 * 7)
+    expected = 1e-6 * np.cumprod(np.append(1, factors)) ** 2
+    np.testing.assert_allclose(share, expected, rtol=1e-3)  # saturation: the share stays below 1e-5
+
+
+def test_a_fixed_data_set_is_visited_in_turn():
+    rows = np.array([0, 1, 1, 1])
+    data = fixed_data_set(np.eye(4, dtype=np.float32), np.arange(4.0), rows, dimension=2)
+    visits = batching.row_cycle(data)
+    order = reshuffled(visits, 0)
+    draw = jax.jit(batching.hetero_rows(data, order=order))
+    for step in range(12):
+        weights = np.asarray(draw(jax.random.key(step), step))[:4]
+        assert set(rows[weights > 0]) == {int(order(step))}
+    assert Counter(visits) == {0: 1, 1: 3}
+    sampled = {"oracle": "data", "samples_per_environment": 60, "batch_size": 40, "steps": 12}
+    runs = [execute(replace(SMALL, order=name, **sampled)).values["spurious"] for name in ("independent", "cyclic")]
+    assert np.isfinite(runs).all()
+    assert not np.allclose(*runs, rtol=1e-3)
+    # All rows of one environment after the other, in the same order: seeds no longer differ.
+    everything = {**sampled, "batch_size": 60}
+    same = execute(replace(SMALL, order="cyclic", **everything)).values["spurious"]
+    np.testing.assert_allclose(same, np.broadcast_to(same[:1], same.shape), rtol=1e-4)
+
+
+def test_a_panel_is_drawn_once_and_visited_in_turn():
+    continuum = gaussian(1.0, 4.0)
+    drawn = panel(continuum, 50, seed=3)
+    assert drawn.count == 50
+    assert len(np.unique(drawn.strengths)) == 50
+    np.testing.assert_array_equal(drawn.strengths, panel(continuum, 50, seed=3).strengths)
+    assert abs(float(drawn.mean[0, 0]) - 1) < 5 * 4 / np.sqrt(50)
+    named = simulate(replace(SMALL, environments="gaussian", panel=5, problem_seed=3, order="reshuffled"))
+    own = simulate(replace(SMALL, problem_seed=3, order="reshuffled"), environments=PanelLaw(gaussian, 5, 3))
+    np.testing.assert_array_equal(named.data["spurious"], own.data["spurious"])
+
+
+@pytest.mark.parametrize(
+    ("given", "parts", "message"),
+    [
+        ({"batching": "pooled"}, {}, "order must be independent for pooled batches.*got 'cyclic'"),
+        ({"batching": "full"}, {}, "order must be independent for full batches.*got 'cyclic'"),
+        ({"environments": "gaussian"}, {}, "order must be left out for a continuum.*panel.*got 'cyclic'"),
+        ({}, {"batching": drawn_anew}, "order must be left out when batching is given, got 'cyclic'"),
+        ({"panel": 3}, {"environments": table([1.0])}, "panel must be left out when environments are given.*got 3"),
+        ({"panel": 0}, {}, "panel must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_where_an_order_does_not_apply_one_sentence_says_so(given, parts, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(replace(SMALL, **{"order": "cyclic", **given}), **parts)
+
+
+def test_probabilities_that_vary_with_what_is_swept_have_no_cycle():
+    def moving(bias, heterogeneity, *, rank=1, off_diagonal=0.0, shared=True):
+        made = two_point(bias, heterogeneity, rank=rank)
+        return replace(made, probabilities=jnp.stack([heterogeneity / 10, 1 - heterogeneity / 10]))
+
+    with pytest.raises(ValueError, match="environments must have the same probabilities for all swept values"):
+        simulate(replace(SMALL, order="cyclic", heterogeneity=(2.0, 6.0)), environments=moving)
+
+
+def test_observed_entries_are_visited_in_passes():
+    in_passes = CompletionSettings(steps=300, seeds=3, every=100, order="cyclic")
+    first, second = (simulate_completion(replace(in_passes, seed=seed)).paths for seed in (0, 0))
+    np.testing.assert_array_equal(first.layers[0], second.layers[0])
+    anew = simulate_completion(replace(in_passes, order="independent")).paths
+    assert not np.allclose(first.layers[0], anew.layers[0], rtol=0.01)
+    for algorithm in ("gradient-descent", "mini-batch", "sde"):
+        with pytest.raises(ValueError, match="order must be independent unless a step sees one entry"):
+            CompletionSettings(algorithm=algorithm, order="cyclic")
+
+
+def test_a_phase_diagram_has_an_order():
+    plane = phase_diagram("time", order="reshuffled", cells=2, seeds=2)
+    assert plane.attrs["order"] == "reshuffled"
+    with pytest.raises(ValueError, match="order must be one of independent, reshuffled, cyclic, got 'sorted'"):
+        phase_diagram("time", order="sorted", cells=2, seeds=2)

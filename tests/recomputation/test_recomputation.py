@@ -7,8 +7,6 @@ into account. p = 10^-4: about thirty comparisons are made, of which one in thre
 chance. Shares of runs are compared in their binomial standard errors, 3.9 of them for the same p.
 """
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -322,9 +320,6 @@ def test_advice_keeps_its_promise_without_sampling_error(spread):
     assert seen < advised.failure + STANDARD_ERRORS * np.sqrt(advised.failure * (1 - advised.failure) / runs)
 
 
-@pytest.mark.skipif(
-    "batch_size" not in inspect.signature(hf.advise).parameters, reason="advice does not know the batch size yet"
-)
 @pytest.mark.parametrize("spread", [8.0, 12.0])
 def test_advice_keeps_its_promise_with_real_batches(spread):
     """The same at d = 20, m = 16,000, by the law of gradients as derived in `plain.by_law`."""

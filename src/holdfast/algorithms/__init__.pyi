@@ -6,3 +6,4 @@ from .factored import factored as factored
 from .factored import sampled as sampled
 from .hadamard import hadamard as hadamard
 from .shrinkage import shrinkage as shrinkage
+from .two_layer import two_layer as two_layer

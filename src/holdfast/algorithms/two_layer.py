@@ -27,7 +27,7 @@ def two_layer(
     l the degree in w: for max(z, 0) with both layers trained and c = |w|, L = 2 and l = 1; for z^L with fixed outputs
     l = L. So L = 2 is special: while small, the neuron is multiplied by numbers that do not depend on its size, and it
     dies out exactly if E log|1 + eta l s(e)| < 0. For L > 2 the noise is weaker the smaller the neuron is: it grows at
-    the mean rate up to the size where the exponent vanishes, see `holdfast.theory.networks`.
+    the mean rate up to a size that depends on the spread of s(e), see `holdfast.theory.networks`.
 
     Args:
         gradient: (key, network, step) -> gradient of each layer.

@@ -15,6 +15,8 @@ from .lyapunov import stationary_shares as stationary_shares
 from .lyapunov import top_exponent as top_exponent
 from .lyapunov import two_point_exponent as two_point_exponent
 from .lyapunov import two_point_threshold as two_point_threshold
+from .networks import lasting_share as lasting_share
+from .networks import neuron_exponent as neuron_exponent
 from .sampling import residual_floor as residual_floor
 from .window import Window as Window
 from .window import paper_window as paper_window

@@ -22,8 +22,8 @@ NEURONS = [
 
 
 @pytest.mark.parametrize(("activation", "removed", "degree", "outputs", "left"), NEURONS)
-@pytest.mark.parametrize("strength", [7.0, -5.0])
-def test_one_step_multiplies_a_neuron_by_the_factor(activation, removed, degree, outputs, left, strength):
+def test_one_step_multiplies_a_neuron_by_the_factor(activation, removed, degree, outputs, left):
+    strength = -5.0
     size, step_size = 0.2, 0.01
     teacher = TeacherNetwork(jnp.eye(2)[:1], jnp.eye(2)[1:], LAW, activation)
     start = TwoLayer(size * jnp.eye(2)[1:], jnp.full(1, size if outputs else 1.0))
@@ -33,7 +33,7 @@ def test_one_step_multiplies_a_neuron_by_the_factor(activation, removed, degree,
         return jax.grad(risk)(network)
 
     algorithm = two_layer(gradient, start, step_size, output_rate=outputs)
-    after = algorithm.step(jax.random.key(0), algorithm.init(), 0)
+    after = jax.jit(lambda: algorithm.step(jax.random.key(0), algorithm.init(), 0))()
     rate = step_size * left * (1 if outputs else degree)
     expected = 1 + rate * size ** (degree - 2) * (strength - size**degree)
     if not outputs or removed == "linear":  # what remains of the invariant neuron is orthogonal

@@ -208,7 +208,7 @@ def graph_scores(seed: int) -> tuple[float, float]:
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All interventions at one strength with all seeds, at others with a few, and graphs."""
-    seeds = np.arange(effort.seeds) + FIRST_SEED
+    seeds = list(range(FIRST_SEED, FIRST_SEED + effort.seeds))
     names = list(INTERVENTIONS)
     report_runs, report_fits, report_graphs = stages(progress, [20, 40, 40])
     tables = [drawn_table(name, STRENGTH, seed) for name in names for seed in seeds]
@@ -347,8 +347,8 @@ def answer(data: xr.Dataset) -> str:
     strict, runs = errors.isel(method=2), errors.isel(method=1)
     worst = strict.sel(intervention=["child's mechanism", "child's noise", "noise of y"]).max().item()
     return (
-        "The direct causes, if and only if each child's mechanism (or noise), or the noise of y, differs between "
-        f"environments and the mechanism and level of y do not (largest error {worst:.2f}); a spouse leaves with "
+        "The direct causes, where environments differ in the child's mechanism or noise, or in the noise of y, and not "
+        f"in the mechanism or the level of y (largest error {worst:.2f}); a spouse leaves with "
         "its child. Interventions on causes or spouses alone leave y given all others as it is, "
         f"and child and spouse stay in (child {child.sel(intervention='spouse').item():.2f}). A change of y's own "
         f"mechanism loses a cause. SGD itself on u*u - v*v is less reliable than the search by exponents (error "

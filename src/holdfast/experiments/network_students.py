@@ -254,9 +254,7 @@ def draw(data: xr.Dataset) -> Figure:
     gain = data["distance"] - data["pooled_distance"]
     image = right.pcolormesh(data["growth"], data["map_spread"], np.clip(gain.T, -1, 1), cmap="RdBu_r", vmin=-1,
                              vmax=1, shading="nearest", rasterized=True)  # fmt: skip
-    right.figure.colorbar(image, ax=right, pad=0.02).set_label(
-        "distance to the invariant part, minus pooled (1: diverged)"
-    )
+    right.figure.colorbar(image, ax=right, pad=0.02).set_label("error minus that of pooled (1: diverged)")
     steps = np.geomspace(data["growth"].min(), data["growth"].max(), 100)
     right.plot(steps, two_point_threshold(steps, BIAS), "k-", label="exponent zero")
     right.plot(steps, 1 / steps - BIAS, "k:", label="an environment loses its fixed point")

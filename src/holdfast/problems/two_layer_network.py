@@ -30,7 +30,7 @@ class Activation(NamedTuple):
 
     Example, (z^2 / sqrt(2)) has mean sqrt(1/2) and variance one, and is uncorrelated with z:
         >>> square = ACTIVATIONS["quadratic"]
-        >>> square.degree, round(square.mean, 3), square.slope, round(float(square.apply(2.0)), 3)
+        >>> square.degree, round(float(square.mean), 3), square.slope, round(float(square.apply(2.0)), 3)
         (2, 0.707, 0.0, 2.828)
     """
 
@@ -133,8 +133,8 @@ class TwoLayer(NamedTuple):
 
     Example:
         >>> network = TwoLayer(jnp.array([[1.0, 0.0]]), jnp.array([-1.0]))
-        >>> predictions("relu", network, jnp.array([[2.0, 5.0]])).round(3).tolist()
-        [-3.426]
+        >>> round(predictions("relu", network, jnp.array([[2.0, 5.0]])).item(), 3)
+        -3.426
     """
 
     hidden: jax.Array
@@ -146,8 +146,8 @@ def predictions(activation: str, network: TwoLayer, inputs: jax.Array) -> jax.Ar
 
     Example:
         >>> network = TwoLayer(jnp.eye(2), jnp.ones(2))
-        >>> predictions("quadratic", network, jnp.array([[3.0, 4.0]])).round(3).tolist()
-        [17.678]
+        >>> round(predictions("quadratic", network, jnp.array([[3.0, 4.0]])).item(), 3)
+        17.678
     """
     return ACTIVATIONS[activation].apply(inputs @ network.hidden.T) @ network.output
 

@@ -9,3 +9,4 @@ from .hadamard import hadamard as hadamard
 from .optimized import OptimizerMaker as OptimizerMaker
 from .optimized import optimized as optimized
 from .shrinkage import shrinkage as shrinkage
+from .two_layer import two_layer as two_layer

@@ -6,3 +6,5 @@ from .matrix_sensing import MatrixSensing as MatrixSensing
 from .matrix_sensing import matrix_sensing as matrix_sensing
 from .quadratic_network import quadratic_network as quadratic_network
 from .quadratic_network import random_neurons as random_neurons
+from .two_layer_network import TeacherNetwork as TeacherNetwork
+from .two_layer_network import TwoLayer as TwoLayer

@@ -26,6 +26,8 @@ from .lyapunov import two_point_threshold as two_point_threshold
 from .momentum import momentum_exponent as momentum_exponent
 from .momentum import momentum_matrices as momentum_matrices
 from .momentum import planar_exponent as planar_exponent
+from .networks import lasting_share as lasting_share
+from .networks import neuron_exponent as neuron_exponent
 from .panels import PanelExponent as PanelExponent
 from .panels import draw_panels as draw_panels
 from .panels import panel_exponent as panel_exponent

@@ -30,7 +30,7 @@ TITLES: dict[str, str] = {
     "factors": "question 1: heterogeneity, stochasticity and the width of U, each with and without the others",
     "overlap": "question 2: how much the subspaces may overlap, and how strong off-diagonal strengths may be",
     "optimizers": "question 3: momentum, Adam, RMSprop, sign and normalised SGD, weight decay: which wash out",
-    "network_students": "question 4: two-layer ReLU, cubic and quartic students: where HeteroSGD washes out and where it does not",
+    "network_students": "question 4: two-layer ReLU, cubic and quartic students: where it washes out",
     "continuum": "question 5: a continuum of environments: the shape of the law, and environments that drift",
     "explicit_methods": "question 6: HeteroSGD against IRM, V-REx, Group DRO, AND-mask and Fish on matrix sensing",
     "number_of_environments": "questions 7 and 8: how many environments, how diverse: panels drawn from a continuum",

@@ -26,7 +26,7 @@ from holdfast.plots import COLOURS, legend_below, new_figure
 from holdfast.problems.matrix_sensing import matrix_sensing
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
-from holdfast.theory.panels import draw_panels, panel_law
+from holdfast.theory.panels import draw_panels, panel_exponent
 from holdfast.theory.regions import WASHED_OUT
 
 SEEDS, QUICK_SEEDS = 64, 8
@@ -162,7 +162,7 @@ def _negative(count: int, diversity: float) -> float:
 
 
 def _law(diversity: float):
-    return panel_law(gaussian(BIAS, diversity), STEP_SIZE)
+    return panel_exponent(gaussian(BIAS, diversity), STEP_SIZE)
 
 
 def draw(data: xr.Dataset) -> Figure:

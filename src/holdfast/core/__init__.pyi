@@ -8,6 +8,7 @@ from .run import RunBuilder as RunBuilder
 from .run import run as run
 from .statistics import Estimate as Estimate
 from .statistics import bootstrap as bootstrap
+from .statistics import exact_proportion as exact_proportion
 from .statistics import mean_interval as mean_interval
 from .statistics import median as median
 from .statistics import proportion as proportion

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr
+from scipy.special import bdtr, betaincinv
 
 
 class Estimate(NamedTuple):
@@ -106,6 +106,24 @@ def proportion(successes: int, count: int) -> Estimate:
     # Rounding must not put the share outside of its own interval, nor the interval outside of what a share can be.
     low, high = float(centre - half), float(centre + half)
     return Estimate(share, max(0.0, min(share, low)), min(1.0, max(share, high)))
+
+
+def exact_proportion(successes: int, count: int) -> Estimate:
+    """A share of successes with the exact interval of Clopper and Pearson, for shares near 0 or 1.
+
+    Of n successes in n the lower end is 0.025^(1/n): 368 of 368 say that the probability is above 0.99.
+
+    Args:
+        successes: how many of them.
+        count: n.
+
+    Example:
+        >>> exact_proportion(367, 367).low < 0.99 < exact_proportion(368, 368).low
+        True
+    """
+    low = betaincinv(successes, count - successes + 1, LOWER) if successes else 0.0
+    high = betaincinv(successes + 1, count - successes, UPPER) if successes < count else 1.0
+    return Estimate(successes / count, float(low), float(high))
 
 
 def crossing(positions: np.ndarray, levels: np.ndarray, mark: float) -> float:

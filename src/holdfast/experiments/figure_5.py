@@ -26,8 +26,8 @@ LEFT_OPEN = (
     "PooledSGD would learn next to nothing in 180 steps.",
     "Whether measurements are fresh or fixed is not stated. Ours are fresh in every step: with a fixed data set of "
     "this size the sampling error is the same in every step, adds up, and fills the residual.",
-    "How little else is learned: the residual that sampling error sustains in theory, 20 % to either side. A first trial "
-    "with d for the d - r1 - r2 dimensions of the rest left it undecided.",
+    "How little else is learned: the residual that sampling error sustains in theory, 20 % to either side. A first "
+    "trial with d for the d - r1 - r2 dimensions of the rest left it undecided.",
 )
 SEEDS, QUICK_SEEDS = 128, 8
 BIAS, HETEROGENEITY, STEP_SIZE = 0.5, 5.0, 0.1

@@ -21,10 +21,10 @@ from holdfast.sensing.simulation import simulate as run_simulation
 
 LEFT_OPEN = (
     "The paper runs until T is sufficiently large without saying what T is; ours is 40/eta.",
-    "The gradient of eq. 2 holds (X + X^T) / 2, up to the factor 2 that eq. 3 drops; for independent entries that is the "
-    "symmetric ensemble. Eq. 3 as printed has X itself, with twice the noise off the diagonal. Both are simulated.",
+    "The gradient of eq. 2 holds (X + X^T) / 2, up to the factor 2 that eq. 3 drops; for independent entries that is "
+    "the symmetric ensemble. Eq. 3 as printed has X itself, with twice the noise off the diagonal. Both are simulated.",
     "How far is far away: at least half of what lies between the two solutions.",
-    "Runs that diverge are left out of the curves and counted; a nearest distance is not measured where most of them do.",
+    "Runs that diverge are left out of the curves and counted; where most of them do, no distance is measured.",
 )
 SEEDS, QUICK_SEEDS = 64, 8
 STEP_SIZES = (0.01, 0.05, 0.1)

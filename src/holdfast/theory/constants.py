@@ -19,8 +19,8 @@ def missed_conditions(
     """The conditions on step size and starting point that the settings miss, in words.
 
     Theorem 2, and with it theorems 1, 4 and 5: eta in (24 / M2, 1 / (64 M1)), alpha in (d^-4, d^-2). Theorem 8 in
-    addition: eta < 1 / r^2 with r = r1 + r2, alpha < d^-3. Conditions with constants that the paper does not print (assumptions 1, 2, 3)
-    are left to `check_assumptions`.
+    addition: eta < 1 / r^2 with r = r1 + r2, alpha < d^-3. Conditions with constants that the paper does not print
+    (assumptions 1, 2, 3) are left to `check_assumptions`.
 
     Args:
         environments: the law of S(e).

@@ -83,8 +83,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ]  # fmt: skip
     hetero = data.sel(algorithm="HeteroSGD")["distance"].isel(step=-1)
     found.append(
-        Claim("heterosgd-ends", "Theorem 1; Theorem 3", "HeteroSGD ends nearer to A* than PooledSGD ever comes.", SUMMARY,
-              median(hetero / data.sel(algorithm="PooledSGD")["distance"].min("step")), (-np.inf, 0.5), choice,
+        Claim("heterosgd-ends", "Theorem 1; Theorem 3", "HeteroSGD ends nearer to A* than PooledSGD ever comes.",
+              SUMMARY, median(hetero / data.sel(algorithm="PooledSGD")["distance"].min("step")), (-np.inf, 0.5), choice,
               "final distance of HeteroSGD over the least distance of PooledSGD, same seed")
     )  # fmt: skip
     return found

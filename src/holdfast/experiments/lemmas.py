@@ -182,7 +182,7 @@ def _controllers(strengths: np.ndarray, line: np.ndarray) -> np.ndarray:
 
 
 def _lemma_15(run: dict[str, np.ndarray], end: int) -> np.ndarray:
-    """With the least g >= 0.001 that eq. 88 allows, whether R stays within (1 - 5 g, 1 + g) from 8/eta log(1/g) steps on."""
+    """With the least g >= 0.001 that eq. 88 allows: is R within (1 - 5 g, 1 + g) from 8/eta log(1/g) steps on?"""
     error = run["q"][:, end + 1 : -1] ** 2 + run["e"][:, end + 1 : -1] ** 2 + 4 * run["error"][:, end + 1 :]
     bound = error.max(1, initial=LEAST_G)
     last = run["q"].shape[1] - 1

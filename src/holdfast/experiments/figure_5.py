@@ -47,6 +47,7 @@ METHODS = {
     "HeteroSGD": replace(GIVEN, batch_size=HETERO_BATCH),
     "PooledSGD": replace(GIVEN, batching="pooled", batch_size=POOLED_BATCH),
 }
+SOURCES = {"HeteroSGD": "figure 5; Algorithm 3", "PooledSGD": "figure 5; Algorithm 1"}
 SUMMARY = (
     "d=40, r1=3, r2=2, s=0.5, m=2800 (hetero) and 5600 (pooled), exact law; M=5, eta=0.1, alpha=1e-3, T=180 (ours)"
 )
@@ -96,7 +97,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             why += (
                 f", summed over r1 = 3 directions; predicted {floor:.3g} (theory.sampling), range 20 % to either side"
             )
-        return Claim(f"figure-5-{name}", "figure 5", statement, SUMMARY, measured, allowed, choice, why)
+        return Claim(f"figure-5-{name}", SOURCES[method], statement, SUMMARY, measured, allowed, choice, why)
 
     return [
         claim("hetero-spurious", "HeteroSGD does not learn the spurious signal.", "HeteroSGD", "spurious",

@@ -109,7 +109,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             found.append(
                 Claim(
                     f"figure-6-{short}",
-                    "figure 6",
+                    "figure 6; eq. 3" if UPDATES[update] == "gaussian" else "figure 6",
                     f"With batches of 80 and eta = {step_size:g} PooledSGD stays away from {goal} solution ({update}).",
                     SUMMARY,
                     _nearest(data, update, step_size, name),
@@ -122,7 +122,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         found.append(
             Claim(
                 f"figure-6-finite-{step_size:g}{'' if UPDATES[update] == 'symmetric' else '-printed'}",
-                "figure 6",
+                "figure 6; eq. 3" if UPDATES[update] == "gaussian" else "figure 6",
                 f"At eta = {step_size:g} the distances stay finite, as drawn ({update}).",
                 SUMMARY,
                 proportion(data.sizes["seed"] - lost, data.sizes["seed"]),

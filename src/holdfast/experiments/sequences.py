@@ -204,18 +204,21 @@ def claims(data: xr.Dataset) -> list[Claim]:
     line = _inside_line()
     growth = float((line[1:] / line[:-1]).max() ** (2 / 3))
     return [
-        Claim("lemma-5-upper", "lemma 5", "Up to T1 the upper envelope stays below 7/6 of the invariant sequence.",
+        Claim("lemma-5-upper", "lemma 5; definition 2",
+              "Up to T1 the upper envelope stays below 7/6 of the invariant sequence.",
               DRAWN, _share((data["upper"] <= 7 / 6).all("stage")), ALL_BUT_FEW, drawn,
               f"share of draws; the largest ratio is {float(data['upper'].max()):.3f}, about exp(1/32)"),
-        Claim("lemma-5-lower", "lemma 5", "Up to T1 the lower envelope stays above 5/6 of the invariant sequence.",
+        Claim("lemma-5-lower", "lemma 5; definition 2",
+              "Up to T1 the lower envelope stays above 5/6 of the invariant sequence.",
               DRAWN, _share((data["lower"] >= 5 / 6).all("stage")), ALL_BUT_FEW, drawn,
               f"share of draws; the least ratio is {float(data['lower'].min()):.3f}"),
         Claim("lemma-5-time", "lemma 5", "The invariant sequence reaches 1/3 - eta within 4 log(1/alpha) / eta steps.",
               DRAWN, _share(data["passage"] <= 4), ALL_BUT_FEW, drawn,
               f"share of draws; the largest T1 eta / log(1/alpha) is {float(data['passage'].max()):.2f}, so the factor "
               "4 could be 1"),
-        Claim("lemma-6-inside", "lemma 6", "The controller stays below its absorbing barrier with probability over "
-              "0.995.", INSIDE_SUMMARY, _share(data["stays_inside"]), (0.995, 1), inside,
+        Claim("lemma-6-inside", "lemma 6; definition 4",
+              "The controller stays below its absorbing barrier with probability over 0.995.",
+              INSIDE_SUMMARY, _share(data["stays_inside"]), (0.995, 1), inside,
               f"share of seeds; the median of log(q/L) ends at {float(data['excess_inside'][:, -1].median()):.2f} of "
               "the barrier; the printed proof gives 0.99 only"),
         Claim("lemma-6-paper", "lemma 6", "The same at the settings of the paper's figures.", PAPER_SUMMARY,
@@ -236,7 +239,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               "mean of the 2/3 power over the environments that were drawn; exactly "
               f"{float(supermartingale_factor(0.05, 1.0, 6.0)):.4f}",
               expected=Position.OUTSIDE),
-        Claim("lemma-7-printed-rows", "lemma 7",
+        Claim("lemma-7-printed-rows", "lemma 7; definition 5",
               "Also before t = k the process of eq. 40, there equal to L_t, is a supermartingale.", INSIDE_SUMMARY,
               Estimate(growth, growth, growth), (-np.inf, 1), inside,
               f"largest growth of L_t^(2/3) in {BLOCK} steps, which nothing random enters; the matrix below eq. 40 has "

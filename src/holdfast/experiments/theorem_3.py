@@ -73,7 +73,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         runs = data.sel(algorithm=method)
         short = method.lower()
         found += [
-            Claim(f"{short}-ends", source.split(";")[0], f"{method} ends at A* + E A(e).", SUMMARY,
+            Claim(f"{short}-ends", source.replace("eq. 13", "eq. 12"), f"{method} ends at A* + E A(e).", SUMMARY,
                   median(runs["pooled_distance"].isel(step=-1)), (-np.inf, 0.3), choice,
                   "median final distance; ||A* + E A(e)|| is 2.24"),
             Claim(f"{short}-floor", source, f"{method} is never near A* on the way.", SUMMARY,

@@ -111,8 +111,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 def conditions() -> Conditions:
     """No condition is missed; the values are ours, and so are the constants that the paper does not print."""
     environments = two_point(BIAS, HETEROGENEITY)
-    numbers = {"dimension": DIMENSION, "step_size": STEP_SIZE, "init_scale": INIT_SCALE}
-    missed = list(missed_conditions(environments, **numbers))
+    found = missed_conditions(environments, dimension=DIMENSION, step_size=STEP_SIZE, init_scale=INIT_SCALE)
+    missed = list(found)
     if np.log(DIMENSION) ** 4 > RANK:
         missed.append(f"log(d)^4 = {np.log(DIMENSION) ** 4:.0f} is above r1 = r2 = {RANK}")
     return Conditions(tuple(missed), ("all settings", "infinite batches", "C = 1 in assumption 1"))

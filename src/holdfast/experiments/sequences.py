@@ -253,9 +253,10 @@ ALL_BUT_FEW = (0.99, 1.0)
 
 
 def _conditions(settings: dict[str, float], dimension: int, chosen: tuple[str, ...]) -> Conditions:
-    numbers = {name: settings[name] for name in ("step_size", "init_scale")}
     law = two_point(settings["bias"], settings["heterogeneity"])
-    return Conditions(missed_conditions(law, dimension=dimension, **numbers), chosen)
+    step_size, init_scale = settings["step_size"], settings["init_scale"]
+    missed = missed_conditions(law, dimension=dimension, step_size=step_size, init_scale=init_scale)
+    return Conditions(missed, chosen)
 
 
 def _share(flags: xr.DataArray) -> Estimate:

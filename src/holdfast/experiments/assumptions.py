@@ -61,7 +61,7 @@ CASES = {
 }
 # The settings of figure 3, of which the assumptions are asked.
 PAPER_DIMENSION, PAPER_BATCH, PAPER_HETEROGENEITY = 100, 8000, 6.0
-FORMS = {"U U^T - V V^T": signed, "U U^T": factored}
+FORMS: dict[str, Callable] = {"U U^T - V V^T": signed, "U U^T": factored}
 SIGNED_SUMMARY = "d=30, A* with eigenvalues 1 and -1, r2=1, m=12000, s=1, M=8, eta=0.05, alpha=1e-3, T=300 (ours)"
 WASHED_OUT, LEARNED = 0.05, 0.5
 

@@ -175,7 +175,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         *(
             Claim(f"algorithm-4-{name}", "Algorithm 4", statement, f"{settings}, {GIVEN}", _works(data, variant),
                   (0.5, 1.0), OUR_SETTINGS, "share of runs that learn half the invariant signal, and do not diverge",
-                  expected=Position.OUTSIDE)
+                  expected=Position.UNDECIDED if variant == "operator norm, factor 4" else Position.OUTSIDE)
             for name, (variant, statement, settings) in printed.items()
         ),
         Claim("algorithm-4-shrinkage", "Algorithm 4", "The shrinkage is needed.", SUMMARY,

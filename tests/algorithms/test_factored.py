@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.algorithms import factored
+from holdfast.algorithms import factored, random_start
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -51,3 +51,25 @@ def test_gradient_descent_converges_to_the_nearest_positive_matrix():
     for _ in range(500):
         state = algorithm.step(None, state, 0)
     np.testing.assert_allclose(state.fitted, np.diag([1.0, 0.5, 0.0]), atol=1e-3)
+
+
+@pytest.mark.parametrize("width", [1, 3, 8])
+def test_a_random_start_has_the_same_mean_at_every_width(width):
+    """E U U^T = I: the mean over 2,000 starts is within five standard errors of at most sqrt(2 / (2000 r))."""
+    starts = jax.vmap(lambda seed: random_start(seed, 8, width))(jnp.arange(2000))
+    assert not np.asarray(starts[..., width:]).any()
+    mean = np.einsum("nij,nkj->ik", starts, starts) / 2000
+    np.testing.assert_allclose(mean, np.eye(8), atol=5 * np.sqrt(2 / (2000 * width)))
+
+
+def test_a_narrow_factor_is_a_matrix_with_fewer_columns():
+    """Columns that start at zero stay zero: the same as NumPy on a d x r matrix."""
+    target = np.diag([1.0, 0.6, 0.0, 0.0])
+    start = random_start(3, 4, 2)
+    algorithm = factored(lambda key, fitted, step: fitted - target, 4, 0.1, 1e-2, start=start)
+    state, own = algorithm.init(), 1e-2 * np.asarray(start, float)[:, :2]
+    for _ in range(200):
+        state = algorithm.step(None, state, 0)
+        own -= 0.1 * (own @ own.T - target) @ own
+    np.testing.assert_array_equal(state.positive[:, 2:], 0)
+    np.testing.assert_allclose(state.fitted, own @ own.T, atol=1e-5)

@@ -144,6 +144,37 @@ def test_advice_of_a_table(plants):
     assert any("Washed out, because the effect varies: weeds" in sentence for sentence in sentences)
 
 
+def test_advice_takes_the_options_of_a_fit_and_speaks_of_them(plants, capsys):
+    command = ["advise", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
+    assert main([*command, "--format", "json", "--pooling", "0.5"]) == 0
+    advice = json.loads(capsys.readouterr().out)["advice"]
+    assert "--pooling 0.5 was asked for: coefficients are 50% strict and 50% pooled." in advice
+    assert main([*command, "--format", "json", "--tolerance", "3"]) == 0
+    assert "weeds" in next(each for each in json.loads(capsys.readouterr().out)["advice"] if "Selected" in each)
+
+
+@pytest.mark.parametrize("invariance", ["effects", "class_means"])
+def test_the_form_of_invariance_can_be_chosen(plants, tmp_path, capsys, invariance):
+    command = [
+        "fit",
+        str(plants),
+        "--target",
+        "good",
+        "--environment",
+        "place",
+        "--exclude",
+        "yield",
+        "--format",
+        "json",
+    ]
+    assert main([*command, "--format", "json", "--invariance", invariance]) == 0
+    found = json.loads(capsys.readouterr().out)
+    selected = {row["feature"]: row["selected"] for row in found["stability"]}
+    assert selected["light"]
+    assert not selected["weeds"]
+    assert ("difference" in " ".join(found["advice"])) == (invariance == "class_means")
+
+
 def test_one_environment_only_is_said_to_be_of_no_use(plants, capsys):
     assert main(["fit", str(plants), "--target", "yield", "--exclude", "good"]) == 0
     assert "nothing can be said about what is invariant" in " ".join(capsys.readouterr().out.split())
@@ -174,6 +205,8 @@ def test_one_environment_only_is_said_to_be_of_no_use(plants, capsys):
         ("fit nothing/*.csv --target yield", "data must match at least one file"),
         ("advise {data} --target yield --step-size 0.1", "step_size must be left out for a table, got 0.1"),
         ("advise {data}.npz --decimal ,", "decimal must be left out for measurements"),
+        ("advise {data}.npz --pooling 0", "pooling must be left out for measurements in .npz or .zarr, got 0.0"),
+        ("fit {data} --target yield --invariance effects", "invariance must be left out for a regression"),
         ("predict {data}.json {data} --missing drop", "missing must be left out for a prediction"),
         ("predict {data}.json {data} --out predictions.xls", "out must end in .csv or .csv.gz or .tsv or .tsv.gz"),
         ("predict - -", "model and data must not both be standard input"),

@@ -1,4 +1,7 @@
-from holdfast.core.progress import stages
+import pytest
+
+from holdfast.core import progress as module
+from holdfast.core.progress import stages, watched
 
 
 def test_stages_fill_one_bar():
@@ -10,3 +13,39 @@ def test_stages_fill_one_bar():
     second(3, 3)
     assert seen == [(5, 40), (10, 40), (20, 40), (40, 40)]
     stages(None, [1])[0](1, 1)
+
+
+def test_verbose_is_nothing_a_bar_or_a_function(monkeypatch, capsys):
+    seen = []
+    with watched(0, "fitting") as report:
+        assert report is None
+    with watched(lambda *numbers: seen.append(numbers), "fitting") as report:
+        report(1, 4)
+    assert seen == [(1, 4)]
+    clock = iter([0.0, 0.5, 2.0, 2.1, 3.0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    with watched(1, "fitting") as report:
+        for done in (1, 2, 3, 4):  # too early, drawn, too soon after that, drawn
+            report(done, 10)
+    lines = capsys.readouterr().err.split("\r")
+    assert [line[-4:].strip() for line in lines[1:]] == ["20%", "40%", "00%"]
+    assert [line.count("#") for line in lines[1:]] == [6, 12, 30]
+
+
+def test_a_short_piece_of_work_has_no_bar(capsys):
+    with watched(1, "fitting") as report:
+        report(1, 2)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_ends_with_an_error(monkeypatch, capsys):
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+
+    def work():
+        with watched(1, "fitting") as report:
+            report(1, 2)
+            raise ValueError("rows")
+
+    with pytest.raises(ValueError, match="rows"):
+        work()
+    assert capsys.readouterr().err.endswith("\n")

@@ -46,6 +46,23 @@ def test_a_kill_leaves_the_old_file(tmp_path):
     assert path.read_text() == "old"
 
 
+def test_what_a_kill_leaves_is_removed_by_the_next_write_of_the_same_file(tmp_path):
+    path, other = tmp_path / "numbers.txt", tmp_path / "letters.txt"
+    command = [sys.executable, "-c", SCRIPT]
+    with subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, text=True) as running:
+        with subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, text=True) as killed:
+            assert running.stdout.readline() == killed.stdout.readline() == "written\n"
+            killed.send_signal(signal.SIGKILL)
+        write_text(other, "of another name")
+        assert len(list(tmp_path.iterdir())) == 3
+        write_text(path, "new")
+        (unfinished,) = (each for each in tmp_path.iterdir() if each not in (path, other))
+        assert f"-{running.pid}-" in unfinished.name
+        running.send_signal(signal.SIGKILL)
+    write_text(path, "newer")
+    assert sorted(tmp_path.iterdir()) == [other, path]
+
+
 def test_folders_are_replaced(tmp_path):
     path = tmp_path / "runs.zarr"
     for content in ("old", "new"):

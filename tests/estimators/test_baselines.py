@@ -98,14 +98,20 @@ def test_anchor_regression_minimises_its_objective(gamma):
     assert np.allclose(fitted.coef_, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-4)
 
 
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 3.0])
-def test_drig_minimises_its_objective(gamma):
+def test_drig_minimises_its_objective(gamma, known):
     data = structural_dataset(3, samples=200).train
-    fitted = InvariantGradientRegressor(gamma, reference=0).fit(
-        data.inputs, data.targets, environments=data.environments
-    )
-    assert fitted.gamma_ == gamma
-    x, y = data.inputs - data.inputs.mean(0), data.targets - data.targets.mean()
+    calm = data.environments == 0
+    # the reference varies least, and if it is known, the means of the others are elsewhere
+    shifts = data.environments * known
+    inputs = np.where(calm[:, None], 0.6 * data.inputs, data.inputs + shifts[:, None])
+    targets = np.where(calm, 0.6 * data.targets, data.targets - shifts)
+    estimator = InvariantGradientRegressor(gamma, reference=0 if known else None)
+    fitted = estimator.fit(inputs, targets, environments=data.environments)
+    assert (fitted.gamma_, fitted.reference_) == (gamma, 0)
+    origin = calm if known else slice(None)
+    x, y = inputs - inputs[origin].mean(0), targets - targets[origin].mean()
 
     def objective(w):
         losses = np.array([np.square(y - x @ w)[data.environments == e].mean() for e in range(5)])
@@ -113,8 +119,9 @@ def test_drig_minimises_its_objective(gamma):
 
     best = minimize(objective, np.zeros(x.shape[1]), method="BFGS", options={"gtol": 1e-9})
     assert np.allclose(fitted.coef_, best.x, atol=1e-4)
-    if gamma == 1:
-        assert np.allclose(fitted.coef_, LinearRegression().fit(data.inputs, data.targets).coef_)
+    assert np.isclose(fitted.intercept_, targets[origin].mean() - fitted.coef_ @ inputs[origin].mean(0))
+    if gamma == 1 and not known:
+        assert np.allclose(fitted.coef_, LinearRegression().fit(inputs, targets).coef_)
 
 
 def test_drig_tends_to_the_causes_if_every_feature_is_intervened_on():

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from holdfast.estimators import group_rows
+from holdfast.io import environment_labels
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,14 @@ def test_no_labels_are_one_environment():
 def test_what_cannot_be_used_is_refused_with_the_reason(environments, words):
     with pytest.raises(ValueError, match=words):
         group_rows(environments, 3)
+
+
+def test_bins_and_numbers_in_labels_are_in_the_order_of_their_size():
+    frame = pd.DataFrame({"age": np.arange(100.0) * 3 - 40, "date": ["2021-02-03"] * 50 + ["2021-11-30"] * 50})
+    labels = environment_labels(frame, "date:month,age:bins=4")
+    found = group_rows(labels, 100).labels
+    assert found == list(dict.fromkeys(labels))
+    assert len(found) == 4
+    # 5 bins of numbers from -3 to 1600: as text, 1200 comes before 400
+    wide = environment_labels(pd.DataFrame({"age": np.geomspace(1, 4000, 60) - 4}), "age:bins=5")
+    assert group_rows(wide, 60).labels == list(dict.fromkeys(wide))

@@ -25,7 +25,7 @@ def _problem(quadratic, bias=0.5, heterogeneity=1.5, seed=0):
 def test_the_invariant_matrix_is_found_and_the_other_is_not(estimator):
     """Pooled least squares has 0.5 of the spurious signal; the invariant one is 1."""
     x, y, codes, invariant, spurious = _problem(estimator is HeteroQuadraticRegressor)
-    model = estimator(orders=2).fit(x, y, environments=codes)
+    model = estimator(n_runs=2).fit(x, y, environments=codes)
     assert model.invariant_.tolist() == [True] * RANK + [False] * (DIMENSION - RANK)
     assert np.linalg.norm(model.matrix_ - invariant) < 0.2 * np.linalg.norm(invariant)
     assert abs(np.sum(model.matrix_ * spurious)) / RANK < 0.05
@@ -40,21 +40,21 @@ def test_the_invariant_matrix_is_found_and_the_other_is_not(estimator):
 
 def test_flat_and_square_measurements_are_the_same():
     x, y, codes, *_ = _problem(False)
-    square = HeteroMatrixSensing(orders=2).fit(x, y, environments=codes)
-    flat = HeteroMatrixSensing(orders=2).fit(x.reshape(len(x), -1), y, environments=codes)
+    square = HeteroMatrixSensing(n_runs=2).fit(x, y, environments=codes)
+    flat = HeteroMatrixSensing(n_runs=2).fit(x.reshape(len(x), -1), y, environments=codes)
     np.testing.assert_allclose(square.matrix_, flat.matrix_)
     np.testing.assert_allclose(square.predict(x), np.tensordot(x, square.matrix_, 2) + square.intercept_)
 
 
 def test_negative_matrices_can_be_fitted():
     x, y, codes, invariant, _ = _problem(False)
-    model = HeteroMatrixSensing(orders=2).fit(x, -y, environments=codes)
+    model = HeteroMatrixSensing(n_runs=2).fit(x, -y, environments=codes)
     assert np.linalg.norm(model.matrix_ + invariant) < 0.2 * np.linalg.norm(invariant)
 
 
 def test_one_environment_is_low_rank_regression_and_says_so():
     x, y, codes, invariant, spurious = _problem(False)
     first = codes == 0
-    model = HeteroMatrixSensing(orders=2).fit(x[first], y[first])
+    model = HeteroMatrixSensing(n_runs=2).fit(x[first], y[first])
     assert np.linalg.norm(model.matrix_ - invariant + spurious) < 0.5
     assert "one environment only" in model.advice_[0]

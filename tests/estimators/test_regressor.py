@@ -1,10 +1,12 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from holdfast.bench.tables import large_table
 from holdfast.datasets import TOY_SETTINGS, linear_unit_test, structural_dataset, toy_dataset
-from holdfast.estimators import HeteroRegressor
+from holdfast.estimators import HeteroClassifier, HeteroRegressor
 
 CAUSES, EFFECTS = slice(0, 3), slice(3, 6)
 
@@ -247,7 +249,7 @@ def test_the_choice_can_be_made_by_hand():
     [
         ({"level": "none"}, "level"),
         ({"tolerance": -1}, "tolerance"),
-        ({"orders": 0}, "orders"),
+        ({"n_runs": 0}, "n_runs"),
         ({"step_size": 2}, "step_size"),
     ],
 )
@@ -261,3 +263,15 @@ def test_a_million_rows():
     x, y, codes = large_table(1_000_000)
     model = HeteroRegressor().fit(x, y, environments=codes)
     assert model.invariant_.tolist() == [True] * 10 + [False] * 90
+
+
+@pytest.mark.parametrize("estimator", [HeteroRegressor, HeteroClassifier])
+def test_weights_that_sum_to_one_are_warned_about(estimator):
+    random = np.random.default_rng(0)
+    x, environments = random.standard_normal((400, 3)), np.repeat(["a", "b"], 200)
+    y = (x[:, 0] + random.standard_normal(400) > 0).astype(int)
+    with pytest.warns(UserWarning, match=r"its sum is 1, fewer than the 3 features.*sample_weight \* 400"):
+        estimator().fit(x, y, environments=environments, sample_weight=np.full(400, 1 / 400))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator().fit(x, y, environments=environments, sample_weight=random.uniform(0.5, 1.5, 400))

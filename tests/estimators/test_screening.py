@@ -93,3 +93,16 @@ def test_units_do_not_matter():
     for unit in (1e-150, 1e150):
         assert diagnose_curvature(x, unit * y, environments) == found
         assert diagnose_curvature(unit * x, y, environments) == found
+
+
+@pytest.mark.parametrize("size", [700, 3000, 12_000])
+def test_chunks_give_the_hint_that_the_whole_table_gives(size):
+    random = np.random.default_rng(5)
+    sites = np.tile(["low", "high"], 6000)
+    x = np.where(sites == "low", -1.0, 1.0)[:, None] + random.standard_normal((12_000, 2))
+    y = x[:, 0] ** 2 + x[:, 1] + random.standard_normal(12_000)
+    whole = HeteroRegressor().fit(x, y, environments=sites)
+    parts = [slice(begin, begin + size) for begin in range(0, 12_000, size)]
+    chunked = HeteroRegressor().fit_chunks((x[part], y[part], sites[part]) for part in parts)
+    assert any("the effect of x0 bends" in sentence for sentence in whole.advice_)
+    assert chunked.advice_ == whole.advice_

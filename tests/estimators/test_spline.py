@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import SplineTransformer
 
 from holdfast.datasets import CURVED_SHAPES, curved_table, structural_dataset
@@ -122,3 +123,37 @@ def test_elimination_reaches_sets_that_single_features_do_not():
             model = HeteroRegressor(search=search).fit(x, y, environments=environments)
             counts[search] += model.invariant_.tolist() == CAUSES
     assert counts["elimination"] == 4 > counts["exponents"]
+
+
+def test_curves_of_environments_cover_the_true_effect():
+    """y = sin(2 x0) * 2 + x1 or so: the curves of four environments agree with the fit within their bands."""
+    x, y, environments = curved_table("wave", 6)
+    model = HeteroSplineRegressor().fit(x, y, environments=environments)
+    curve = model.curves_["x0"]
+    distance = np.abs(curve.estimates - curve.fitted) / curve.errors
+    seen = np.isfinite(distance)
+    # four curves of 41 correlated points each: 5 % of the points lie beyond two standard errors, more by chance
+    assert np.mean(distance[seen] > 2) < 0.2
+    line = model.curves_["x1"]
+    slopes = np.diff(line.estimates) / np.diff(line.grid)
+    for number, label in enumerate(model.environments_):
+        own = environments == label
+        features = model.expansion_.transform(x[own])[:, model.regressor_.invariant_]
+        alone = LinearRegression().fit(features, y[own]).coef_[-1]
+        np.testing.assert_allclose(slopes[number][np.isfinite(slopes[number])], alone, rtol=1e-6)
+
+
+def test_summary_and_plot_name_columns_and_curves():
+    x, y, environments = curved_table("wave", 6)
+    frame = pd.DataFrame(x, columns=["light", "water", "weeds", "noise"])
+    model = HeteroSplineRegressor().fit(frame, y, environments=environments)
+    summary = model.summary()
+    assert summary.table["verdict"].to_dict() == {
+        "light": "same", "water": "same", "weeds": "varies", "noise": "not needed"
+    }  # fmt: skip
+    assert any("The effect of light is a curve" in note for note in summary.notes)
+    assert not any("No environment identifies" in note for note in summary.notes)
+    figure = model.plot_effects(["light", "weeds"])
+    assert [axes.get_xlabel() for axes in figure.axes] == ["light", "weeds"]
+    with pytest.raises(ValueError, match="columns must be among"):
+        model.plot_effects(["moon"])

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.estimators import group_rows
+from holdfast.estimators import HeteroRegressor, group_rows
 from holdfast.estimators.effects import STABILITY_COLUMNS, describe_effects, squared_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.moments import collect_moments, standardized
@@ -106,3 +106,14 @@ def test_one_environment_and_long_names():
     text = str(TableSummary(stability, "classification", 50, 1, 0.5, 0.5))
     assert "one environment only" in text
     assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_an_effect_that_one_environment_measures_is_not_the_same():
+    random = np.random.default_rng(3)
+    codes, x = np.repeat([0, 1, 2], 200), random.standard_normal((600, 2))
+    x[200:, 1] = 1.0  # moves in the first environment alone
+    y = x.sum(1) + random.standard_normal(600)
+    summary = HeteroRegressor().fit(x, y, environments=codes).summary()
+    assert summary.table["verdict"].to_dict() == {"x0": "same", "x1": "one environment only"}
+    assert "one environment only" in str(summary)
+    assert max(map(len, str(summary).splitlines())) <= 120

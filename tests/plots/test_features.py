@@ -28,7 +28,7 @@ def test_survivors_end_above_the_others(model):
 
 def test_errors_where_it_was_not_fitted(table):
     errors = held_out_errors(
-        {"invariant": HeteroRegressor(orders=1), "pooled": LinearRegression()},
+        {"invariant": HeteroRegressor(n_runs=1), "pooled": LinearRegression()},
         table.inputs,
         table.targets,
         table.environments,

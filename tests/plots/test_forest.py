@@ -76,3 +76,25 @@ def test_environments_that_say_nothing_are_left_out_and_wide_intervals_do_not_st
 def test_an_unknown_feature_is_refused():
     with pytest.raises(ValueError, match="features must be among light, soil, got water"):
         draw_forest(_tables(3), ["light", "water"])
+
+
+def test_features_that_are_not_drawn_are_counted():
+    tables = _tables(4)
+    frames = [tables.effects, tables.errors, tables.degrees]
+    names = [f"feature {number}" for number in range(15)]
+    effects, errors, degrees = (frame.iloc[:, [1] * 15].set_axis(names, axis=1) for frame in frames)
+    stability = tables.stability.iloc[[1] * 15].set_axis(names, axis=0)
+    many = tables._replace(effects=effects, errors=errors, degrees=degrees, stability=stability)
+    figure = draw_forest(many)
+    assert len(figure.axes) == 12
+    assert [text.get_text() for text in figure.texts] == ["3 more features are not drawn"]
+    assert draw_forest(tables).texts == []
+
+
+def test_an_effect_that_one_environment_measures_is_not_the_same_everywhere():
+    tables = _tables(4)
+    once = tables.effects.assign(light=[1.0, np.nan, np.nan, np.nan])
+    stability = tables.stability.copy()
+    stability.loc["light", ["between", "i_squared", "significance"]] = np.nan
+    figure = draw_forest(tables._replace(effects=once, stability=stability), ["light"])
+    assert "one environment only" in [text.get_text() for text in figure.legends[0].get_texts()]

@@ -36,6 +36,9 @@ from holdfast.sensing.settings import Settings
         ({"samples_per_environment": 10}, "samples_per_environment needs the data oracle"),
         ({"samples_per_environment": 0, "oracle": "data"}, "samples_per_environment must be a whole number"),
         ({"init_scale": 2.0}, "init_scale must be a positive number of at most 1, got 2.0"),
+        ({"width": 0}, "width must be a whole number of at least 1, got 0"),
+        ({"width": (1, 2), "invariant_rank": 2}, "width must be from invariant_rank = 2 to dimension = 100, got 1"),
+        ({"width": 101}, "width must be from invariant_rank = 1 to dimension = 100, got 101"),
         ({"samples_per_environment": 9, "oracle": "data", "bias": [1.0, 2.0]}, "bias must be one number"),
     ],
 )

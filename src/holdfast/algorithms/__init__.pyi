@@ -3,6 +3,9 @@ from .factored import AlgorithmMaker as AlgorithmMaker
 from .factored import Factors as Factors
 from .factored import Gradient as Gradient
 from .factored import factored as factored
+from .factored import random_start as random_start
 from .factored import sampled as sampled
 from .hadamard import hadamard as hadamard
+from .optimized import OptimizerMaker as OptimizerMaker
+from .optimized import optimized as optimized
 from .shrinkage import shrinkage as shrinkage

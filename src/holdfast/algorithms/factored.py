@@ -6,14 +6,18 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from holdfast.core.algorithm import Algorithm
+from holdfast.core.randomness import fold_in, standard_normals
 
 Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
 """(key, fitted matrix P, step) -> gradient matrix G. One key is one batch, the same one each time."""
 Sampled = TypeVar("Sampled")
 Seen = TypeVar("Seen")
+# The key of the start: a run has fewer steps than this, and step number t has the key number t.
+START = 2**32 - 1
 
 
 class Factors(NamedTuple):
@@ -83,6 +87,28 @@ def sampled(
     return gradient
 
 
+def random_start(seed: ArrayLike, dimension: int, width: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
+    """A random start of U with r columns: independent N(0, 1/r) entries, so that E U_0 U_0^T = I for every r.
+
+    The matrix is d x d and its other columns are zero. A step multiplies U from the left, so they stay zero: that is
+    U in R^{d x r}, and the width does not shape the compiled program. See Stoeger and Soltanolkotabi (NeurIPS 2021).
+
+    Args:
+        seed: of the run.
+        dimension: d.
+        width: r, from 1 to d.
+        dtype: of the matrix.
+
+    Example:
+        >>> start = random_start(seed=0, dimension=4, width=2)
+        >>> start.any(axis=0).tolist()
+        [True, True, False, False]
+    """
+    key = fold_in(jax.random.key(seed, impl="threefry2x32"), jnp.uint32(START))
+    normals = standard_normals(key, (dimension, dimension), jnp.dtype(dtype or jnp.float32))
+    return jnp.where(np.arange(dimension) < width, normals / jnp.sqrt(width), 0).astype(normals.dtype)
+
+
 def factored(
     gradient: Gradient,
     dimension: int,
@@ -90,6 +116,7 @@ def factored(
     init_scale: ArrayLike,
     *,
     signed: bool = False,
+    start: jax.Array | None = None,
     dtype: DTypeLike | None = None,
 ) -> Algorithm:
     """Gradient descent on the factors, with any gradient.
@@ -105,6 +132,7 @@ def factored(
         step_size: eta.
         init_scale: alpha.
         signed: fit U U^T - V V^T instead of U U^T.
+        start: a matrix of d rows to start from, times alpha, instead of the identity; see `random_start`.
         dtype: of the factors.
 
     Example, one step of gradient descent towards the identity:
@@ -116,8 +144,8 @@ def factored(
     """
 
     def init() -> Factors:
-        start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
-        return Factors(start, start) if signed else Factors.symmetric(start)
+        factor = jnp.asarray(init_scale, dtype) * (jnp.eye(dimension, dtype=dtype) if start is None else start)
+        return Factors(factor, factor) if signed else Factors.symmetric(factor)
 
     def step(key: jax.Array, state: Factors, number: ArrayLike) -> Factors:
         g = gradient(key, state.fitted, number)

@@ -1,9 +1,16 @@
 """Progress of long work: how the code that does the work reports it to the code that displays it."""
 
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 Progress = Callable[[int, int], None]
 """(done, total) -> None."""
+
+PATIENCE = 1.0  # seconds of work before a progress bar appears
+REFRESHED = 0.2  # seconds between two drawings of a bar
+WIDTH = 30  # characters of a full bar
 
 
 def stages(progress: Progress | None, lengths: Sequence[int]) -> list[Progress]:
@@ -28,3 +35,57 @@ def stages(progress: Progress | None, lengths: Sequence[int]) -> list[Progress]:
         return report
 
     return [stage(sum(lengths[:number]), length) for number, length in enumerate(lengths)]
+
+
+@contextmanager
+def watched(verbose: int | Progress, label: str) -> Iterator[Progress | None]:
+    """What `verbose` asks for, as scikit-learn understands it: a context that gives the report of some work, or None.
+
+    Args:
+        verbose: 0: nothing; 1: a bar of text on stderr, once the work takes more than a second; or a function of
+            (done, total).
+        label: what the bar is called.
+
+    Example:
+        >>> with watched(lambda done, total: print(done, "of", total), "fitting") as progress:
+        ...     progress(1, 3)
+        1 of 3
+    """
+    if callable(verbose):
+        yield verbose
+    elif not verbose:
+        yield None
+    else:
+        bar = _TextBar(label)
+        try:
+            yield bar
+            bar.fill()
+        finally:
+            bar.close()
+
+
+class _TextBar:
+    def __init__(self, label: str):
+        self._label, self._due, self._drawn = label, time.monotonic() + PATIENCE, False
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now >= self._due:
+            self._draw(done / max(total, 1))
+            self._due = now + REFRESHED
+
+    def fill(self) -> None:
+        if self._drawn:
+            self._draw(1.0)
+
+    def close(self) -> None:
+        if self._drawn:
+            print(file=sys.stderr, flush=True)
+
+    def _draw(self, share: float) -> None:
+        full = round(WIDTH * min(share, 1.0))
+        print(
+            f"\r{self._label} [{'#' * full}{'.' * (WIDTH - full)}] {min(share, 1.0):4.0%}",
+            end="", file=sys.stderr, flush=True,
+        )  # fmt: skip
+        self._drawn = True

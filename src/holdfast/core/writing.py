@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import platform
 import secrets
 import shutil
 import stat
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +20,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A full disk, an error or a kill leaves the old file or none, never half of one. The path may be that of a file or of
     a folder; the temporary one has the same suffix. Devices and pipes cannot be replaced and are written to directly.
+    What a killed process has left behind for the same path is removed.
 
     Example:
         >>> import tempfile
@@ -33,7 +36,9 @@ def replacing(path: Path) -> Iterator[Path]:
         yield Path(path)
         return
     path = Path(path).resolve()  # a link stays, what it points to is replaced
-    unfinished = path.with_name(f".unfinished-{secrets.token_hex(6)}{path.suffix}")
+    prefix = _unfinished_prefix(path)
+    _remove_abandoned(path, prefix)
+    unfinished = path.with_name(f"{prefix}{os.getpid()}-{secrets.token_hex(6)}{path.suffix}")
     try:
         yield unfinished
         if unfinished.is_file():
@@ -122,6 +127,33 @@ def _rename(unfinished: Path, path: Path) -> None:
     os.rename(path, old)
     os.rename(unfinished, path)
     shutil.rmtree(old)
+
+
+def _unfinished_prefix(path: Path) -> str:
+    """Of the temporary names for a path that processes of this machine use; the id of the process follows."""
+    # checksums, since names may be as long as the file system allows, and machines that share a folder share no ids
+    return f".unfinished-{zlib.crc32(path.name.encode()):08x}-{zlib.crc32(platform.node().encode()):08x}-"
+
+
+def _remove_abandoned(path: Path, prefix: str) -> None:
+    if not path.parent.is_dir():
+        return
+    for entry in path.parent.iterdir():
+        process = entry.name.removeprefix(prefix).split("-")[0]
+        if entry.name.startswith(prefix) and process.isdecimal() and not _is_running(int(process)):
+            _delete(entry)
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":
+        return True  # elsewhere signal 0 is not a question
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _delete(path: Path) -> None:

@@ -4,6 +4,7 @@ from .class_moments import add_class_moments as add_class_moments
 from .class_moments import collect_class_moments as collect_class_moments
 from .classifier import HeteroClassifier as HeteroClassifier
 from .contract import EnvironmentEstimator as EnvironmentEstimator
+from .curves import EffectCurves as EffectCurves
 from .effects import EffectTables as EffectTables
 from .expansion import EffectExpansion as EffectExpansion
 from .files import FittedTable as FittedTable

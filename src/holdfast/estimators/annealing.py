@@ -18,6 +18,8 @@ import jax
 import numpy as np
 
 from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers
+from holdfast.core.progress import Progress
+from holdfast.core.progress import stages as bar_stages
 from holdfast.core.run import Run, run
 from holdfast.estimators.observations import Observations, balanced_factors
 from holdfast.oracles.observed_entries import ObservedEntries, sampled_entries
@@ -131,6 +133,7 @@ def anneal(
     steps: int,
     stages: int,
     record: bool = False,
+    progress: Progress | None = None,
 ) -> Trained:
     """SGD with weight decay, then stages with smaller steps and ridges, one run for each assignment.
 
@@ -148,6 +151,7 @@ def anneal(
         steps: of the first stage.
         stages: how many stages of the annealing follow.
         record: whether singular values are recorded within the stages.
+        progress: called with (steps done, steps in all).
     """
     shape = observations.shape
     sizes = (*(rounded(size) for size in shape), rounded(len(observations.rows)))
@@ -162,8 +166,10 @@ def anneal(
     }
     ridges, seeds = np.array([each.ridge for each in assignments]), np.array([each.seed for each in assignments])
     factors, norms, taken, spectra, diverged, done = [], [], [], [], np.zeros(count, bool), 0
+    lengths = [steps] + [max(1, round(ANNEALED_SHARE * steps))] * stages
+    reports = bar_stages(progress, lengths)
     for stage, (step_part, ridge_part) in enumerate([(1.0, 1.0), *ANNEALING[:stages]]):
-        length = steps if stage == 0 else max(1, round(ANNEALED_SHARE * steps))
+        length = lengths[stage]
         every = max(1, length // (RECORDS if stage == 0 else ANNEALED_RECORDS)) if record else length
         parameters |= {
             "layers": layers,
@@ -173,7 +179,7 @@ def anneal(
         # A stage has random numbers of its own.
         records = run(
             _EntryRun(batch_size), lists, parameters, seeds + 1009 * stage, steps=length, every=every,
-            slab=min(SLAB, count),
+            slab=min(SLAB, count), progress=reports[stage],
         )  # fmt: skip
         recorded: Any = records.values["layers"]
         layers = tuple(layer[:, -1] for layer in recorded)

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from holdfast.estimators.advice import listed, pooling_sentences
+from holdfast.estimators.class_inference import discriminant_errors
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
 from holdfast.estimators.pooling import Pooling, choose_pooling
@@ -37,6 +38,7 @@ class ClassMeanForm(NamedTuple):
         selected: (coordinates,), which of them are used.
         coordinates: features, or the directions that were found.
         tables: effects, the log-odds of a coordinate alone, with their errors and stability.
+        of_class: of more than two classes, the class that the tables are about, for each coordinate.
         advice: sentences.
     """
 
@@ -48,6 +50,7 @@ class ClassMeanForm(NamedTuple):
     selected: np.ndarray
     coordinates: Coordinates
     tables: EffectTables
+    of_class: tuple
     advice: list[str]
 
     @property
@@ -76,7 +79,8 @@ def fit_class_means(
         pooling: "auto", or the weight of the discriminant of all features.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.estimators.class_inference import discriminant_errors
+    from holdfast.estimators.class_moments import collect_class_moments
         >>> from holdfast.estimators.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
@@ -110,17 +114,22 @@ def fit_class_means(
     scores = blend(strict, everything, chosen.weight)
     plain = not rotation
     coefficients = scores.coefficients if plain else np.full((len(moments.classes), features), np.nan)
+    widest = _widest(turned)
+    errors = np.full((len(moments.classes), features), np.nan)
+    if plain:
+        errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
     tables = describe_effects(
         _alone(turned),
-        _log_odds(coefficients, _widest(turned)),
-        np.full(features, np.nan),
+        _log_odds(coefficients, widest),
+        np.take_along_axis(errors, widest[None] if len(errors) > 1 else np.zeros((1, features), int), 0)[0],
         selected=selected,
         varies=varies,
         names=names,
         labels=moments.labels,
         units=1 / statistics.scale if plain else 1.0,
     )
-    form = ClassMeanForm(statistics, scores, strict, everything, chosen, selected, system, tables, [])
+    of_class = tuple(moments.classes[number] for number in widest) if len(moments.classes) > 2 else ()
+    form = ClassMeanForm(statistics, scores, strict, everything, chosen, selected, system, tables, of_class, [])
     return form._replace(advice=list(_sentences(form, moments, names, unseen, pooling == "auto")))
 
 

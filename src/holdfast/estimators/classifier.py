@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from holdfast.core.progress import watched
 from holdfast.estimators.class_mean_form import ClassMeanForm, explained_by, fit_class_means
 from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
 from holdfast.estimators.contract import (
@@ -60,7 +61,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
 
     Args:
         pooling: a: "auto", chosen from the data; 0, only what is invariant; 1, all features; or anything between.
-        search: as in `HeteroRegressor`. This, amplification, step_size and orders matter when effects are compared.
+        search: as in `HeteroRegressor`. This, amplification, step_size and n_runs matter when effects are compared.
         invariance: "auto", "effects" or "class_means".
         groups: one label for each feature; features of one label are selected and tested together. Only effects can be
             compared in groups, so "auto" compares effects if there are any. None: one by one.
@@ -73,8 +74,9 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             first.
         amplification: k of the runs; None: chosen from the data.
         step_size: eta of the runs; None: chosen from the data.
-        orders: random orders of the environments in the runs.
-        random_state: of the orders and of the rows.
+        n_runs: runs of the dynamics, each with its own random order of the environments.
+        random_state: of the runs and of the rows.
+        verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
         classes_: the labels.
@@ -84,7 +86,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         pooling_: a.
         strict_coef_, pooled_coef_: as `coef_`, of the invariant features alone, and of all features.
         effects_: environments x features, in log-odds; by `class_means`, those that a feature alone would have. Of more
-            than two classes, on the one for which they have the widest range.
+            than two classes, on the one for which they have the widest range; `summary()` says which.
         invariant_, stability_, effect_tables_, advice_, environments_, directions_, coordinates_, scale_,
             response_scale_: as in `HeteroRegressor`.
         paths_, amplification_, step_size_, washout_, choice_: as in `HeteroRegressor`, if effects are compared
@@ -114,8 +116,9 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         rotation=False,
         amplification=None,
         step_size=None,
-        orders=8,
+        n_runs=8,
         random_state=0,
+        verbose=0,
     ):
         self.pooling = pooling
         self.search = search
@@ -126,8 +129,9 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         self.rotation = rotation
         self.amplification = amplification
         self.step_size = step_size
-        self.orders = orders
+        self.n_runs = n_runs
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroClassifier":
         """Fit to a table.
@@ -164,7 +168,8 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             moments = collect_class_moments(x, codes, grouping, weights)
             means = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())))
         if self.invariance != "class_means":
-            effects = fit_effects(rows, self.get_params(deep=False), seed)
+            with watched(self.verbose, "fitting") as progress:
+                effects = fit_effects(rows, self.get_params(deep=False), seed, progress)
         reason: list[str] = []
         if means and effects:
             chosen, reason = _choose(rows, means, effects)
@@ -249,6 +254,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             form.pooling.weight,
             response=response,
             alone=True,
+            of_class=form.of_class,
         )
 
 

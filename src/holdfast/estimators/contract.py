@@ -1,5 +1,6 @@
 """The contract of an estimator with environments, and the checks that all of ours share."""
 
+import warnings
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
@@ -132,6 +133,10 @@ class WeightedRows(NamedTuple):
 def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight: Any) -> WeightedRows:
     """Leave out the rows of weight zero.
 
+    Weights are frequencies: a weight of 2 is the row twice, and their sum is the number of rows that all tests count.
+    Weights that were divided by their sum would make one row of the table, from which nothing can be told: a warning
+    says so.
+
     Args:
         x: (rows, features).
         y: (rows,).
@@ -156,7 +161,17 @@ def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight
     positive = weights > 0
     if not positive.any():
         raise ValueError("sample_weight must be positive for at least one row, got zeros only")
-    return WeightedRows(x[positive], y[positive], grouping.where(positive), weights[positive])
+    found = WeightedRows(x[positive], y[positive], grouping.where(positive), weights[positive])
+    total, fewest = float(weights.sum()), max(x.shape[1], found.grouping.count)
+    if total < fewest < len(found.y):
+        warnings.warn(
+            f"sample_weight is how many rows each row stands for, and its sum is {total:.3g}, fewer than the "
+            f"{fewest} {'features' if fewest == x.shape[1] else 'environments'}: so few rows tell nothing apart. "
+            f"Weights of mean 1 (sample_weight * {len(found.y) / total:.3g}) count each row as one",
+            UserWarning,
+            stacklevel=3,
+        )
+    return found
 
 
 def _number(value: Any) -> bool:
@@ -193,11 +208,15 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "significance": ("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1),
     "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),
-    "orders": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),
+    "n_runs": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),
     "level": ("'common' or 'environment'", lambda value: value in ("common", "environment")),
     "invariance": (
         "'auto', 'effects' or 'class_means'",
         lambda value: isinstance(value, str) and value in ("auto", "effects", "class_means"),
+    ),
+    "verbose": (
+        "0, 1 or a function of (done, total)",
+        lambda value: callable(value) or (_number(value) and value >= 0),
     ),
     "rotation": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
 }

@@ -94,7 +94,8 @@ class DescribedFit:
         """A forest plot of the effects.
 
         Args:
-            features: their names; None: the first six, those with the same effect everywhere first.
+            features: their names; None: the first twelve, or six of more than 20 environments, those with the same
+                effect everywhere first.
         """
         from holdfast.plots.forest import draw_forest
 

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax
 
+from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import pooling_sentences
+from holdfast.estimators.class_inference import softmax_errors
 from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance
-from holdfast.estimators.linear import Predictors, TableDescription, TableProblem, fit_linear
+from holdfast.estimators.linear import STAGE, Predictors, TableDescription, TableProblem, fit_linear
 from holdfast.estimators.pooling import Pooling, choose_pooling
 from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
@@ -76,7 +78,9 @@ class EffectForm(NamedTuple):
     attributes: dict[str, Any]
 
 
-def fit_effects(rows: ClassRows, settings: Mapping[str, Any], seed: int) -> EffectForm:
+def fit_effects(
+    rows: ClassRows, settings: Mapping[str, Any], seed: int, progress: Progress | None = None
+) -> EffectForm:
     """Compare effects, of the second of two classes, or of each of more classes against all others.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
@@ -86,20 +90,23 @@ def fit_effects(rows: ClassRows, settings: Mapping[str, Any], seed: int) -> Effe
         rows: the table.
         settings: the arguments of the estimator.
         seed: of the random orders of the environments.
+        progress: called with (done, total).
     """
     second = np.stack([
         (rows.z[own] * rows.weights[own, None]).T @ rows.z[own] / rows.weights[own].sum() for own in rows.parts
     ])  # fmt: skip
     systems = coordinate_systems(second, rows.counts, settings["rotation"])
     if len(rows.classes) == 2:
-        attributes, found = _search(rows, 1, systems, settings, seed)
+        attributes, found = _search(rows, 1, systems, settings, seed, progress)
         blended, strict, pooled = (
             ClassScores(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found
         )
         return EffectForm(blended, strict, pooled, attributes)
-    tried = []
-    for system in systems:
-        parts = [_search(rows, number, [system], settings, seed)[0] for number in range(len(rows.classes))]
+    tried, classes = [], len(rows.classes)
+    reports = stages(progress, [STAGE] * (len(systems) * classes))
+    for number, system in enumerate(systems):
+        own = reports[number * classes :]
+        parts = [_search(rows, one, [system], settings, seed, own[one])[0] for one in range(classes)]
         varies = np.any([each["effect_tables_"].stability["varies"] for each in parts], axis=0)
         selected = np.any([each["invariant_"] for each in parts], axis=0) & ~varies
         strict = _softmax(rows, system.directions[:, selected])
@@ -119,12 +126,14 @@ def fit_effects(rows: ClassRows, settings: Mapping[str, Any], seed: int) -> Effe
     weights = rows.counts / rows.counts.sum()
     pooling = choose_pooling(settings["pooling"], held_out, weights, selected, float(varies.mean()))
     pooled = _softmax(rows, system.directions)
-    in_units = (ClassScores(each.coefficients / rows.scaling.scale, each.intercepts) for each in (strict, pooled))
-    strict, pooled = in_units
+    standard = (strict, pooled)
+    strict, pooled = (ClassScores(each.coefficients / rows.scaling.scale, each.intercepts) for each in standard)
     blended = blend(strict, pooled, pooling.weight)
-    return EffectForm(
-        blended, strict, pooled, _together(rows, parts, selected, varies, blended, pooling, settings["pooling"])
-    )
+    a = pooling.weight
+    fits = [(1 - a, system.directions[:, selected], standard[0]), (a, system.directions, standard[1])]
+    errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits) / rows.scaling.scale
+    attributes = _together(rows, parts, selected, varies, blended, errors, pooling, settings["pooling"])
+    return EffectForm(blended, strict, pooled, attributes)
 
 
 def _softmax(rows: ClassRows, directions: np.ndarray) -> ClassScores:
@@ -134,7 +143,12 @@ def _softmax(rows: ClassRows, directions: np.ndarray) -> ClassScores:
 
 
 def _search(
-    rows: ClassRows, number: int, systems: Sequence[Coordinates], settings: Mapping[str, Any], seed: int
+    rows: ClassRows,
+    number: int,
+    systems: Sequence[Coordinates],
+    settings: Mapping[str, Any],
+    seed: int,
+    progress: Progress | None,
 ) -> tuple[dict[str, Any], Predictors]:
     """The search for one class against all others: its attributes and its coefficients."""
     share = float(np.average(rows.codes == number, weights=rows.weights))
@@ -162,7 +176,7 @@ def _search(
         )
 
     found = SimpleNamespace(**settings)
-    predictors = fit_linear(found, table, systems, problem, seed)
+    predictors = fit_linear(found, table, systems, problem, seed, progress)
     return {name: value for name, value in vars(found).items() if name not in settings}, predictors
 
 
@@ -172,12 +186,14 @@ def _together(
     selected: np.ndarray,
     varies: np.ndarray,
     blended: ClassScores,
+    coefficient_errors: np.ndarray,
     pooling: Pooling,
     asked: Any,
 ) -> dict[str, Any]:
     """The attributes of the searches for the single classes, as those of one search.
 
     Tables have the effects of each feature on the class for which they have the widest range.
+    Coefficients and their errors are those of that class, measured from the mean over all classes.
     """
     tables = [each["effect_tables_"] for each in found]
     ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
@@ -191,7 +207,8 @@ def _together(
     plain = found[0]["coordinates_"] == "features"
     centred = blended.coefficients - blended.coefficients.mean(0)
     own = np.take_along_axis(centred, widest[None], 0)[0] if plain else np.nan
-    stability = pd.concat(rows_of).assign(coefficient=own, standard_error=np.nan, varies=varies, selected=selected)
+    own_error = np.take_along_axis(coefficient_errors, widest[None], 0)[0] if plain else np.nan
+    stability = pd.concat(rows_of).assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
     effect_tables = EffectTables(effects, errors, degrees, stability)
     names = np.asarray(features)
     advice = [
@@ -210,6 +227,7 @@ def _together(
         explained=float(np.mean([each.explained for each in summaries])),
         explained_by_all=float(np.mean([each.explained_by_all for each in summaries])),
         pooling=pooling.weight,
+        of_class=tuple(rows.classes[number] for number in widest),
     )
     return dict(found[0]) | {
         "effect_tables_": effect_tables,

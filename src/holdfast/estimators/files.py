@@ -5,16 +5,19 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags
 
-from holdfast.core.progress import Progress
+from holdfast.core.progress import Progress, stages
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.io.missing import about_dropped, plan_missing, with_bins
+from holdfast.io.columns import encode, groups_of
+from holdfast.io.missing import about_dropped, plan_missing, refilled, with_bins
 from holdfast.io.models import EnvironmentEffects, TableModel
 from holdfast.io.options import ReadingOptions
 from holdfast.io.reading import CHUNK_ROWS, TableData, open_table
@@ -23,6 +26,8 @@ from holdfast.io.survey import Survey, class_labels, survey
 TableTask = Literal["auto", "regression", "classification"]
 # More different values of a target are identifiers, not classes.
 MOST_CLASSES = 50
+# Of a progress bar: understanding the columns, reading their values, and the search for what is invariant.
+STAGES = (45, 25, 30)
 
 
 class FittedTable(NamedTuple):
@@ -67,7 +72,7 @@ def fit_table(
         options: how the files are read, and what happens to missing values.
         task: "auto" is classification for text and for a target of two values, regression for other numbers.
         chunk_rows: rows in a chunk.
-        progress: called with (rows used, rows in all) once the columns are known.
+        progress: called with (done, total) while the files are read and the features are selected.
         settings: of `HeteroRegressor` or `HeteroClassifier`.
 
     Example, the causes x0, x1 and x2 of y are found:
@@ -81,15 +86,17 @@ def fit_table(
         >>> [name for name, weight in zip(model.features, model.coefficients[0], strict=True) if weight]
         ['x0', 'x1', 'x2']
     """
-    found = _understood(data, target, environment, options, chunk_rows)
+    understanding, reading, selecting = stages(progress, STAGES)
+    found = _understood(data, target, environment, options, chunk_rows, understanding)
     kind = _task(task, found)
-    model = _estimator(kind, found, settings)
-    used = _Rows(found, progress)
+    model = _estimator(kind, found, settings).set_params(verbose=selecting)
+    used = _Rows(found, reading)
     if isinstance(model, HeteroRegressor):
         model.fit_chunks(used)
     else:
         features, response, labels = _together(used, kind)
         model.fit(features, response, environments=labels)
+    model.set_params(verbose=0)
     saved = TableModel(
         task=kind,
         target=target,
@@ -110,7 +117,11 @@ def fit_table(
 
 
 def advise_table(
-    data: TableData, target: str, environment: str | None = None, options: ReadingOptions | None = None
+    data: TableData,
+    target: str,
+    environment: str | None = None,
+    options: ReadingOptions | None = None,
+    **settings: Any,
 ) -> list[str]:
     """Advice on the table of one or several files: notes on its columns, then what a fit says about invariance.
 
@@ -119,8 +130,9 @@ def advise_table(
         target: name of the column to predict.
         environment: what the environments are, as in `fit_table`.
         options: how the files are read.
+        settings: as in `fit_table`.
     """
-    model, _ = fit_table(data, target, environment, options)
+    model, _ = fit_table(data, target, environment, options, **settings)
     return [*model.notes, *model.advice]
 
 
@@ -136,7 +148,7 @@ def held_out_table(
 ) -> pd.DataFrame:
     """Errors in each environment of a table when all others are fitted: of an invariant predictor and of a pooled one.
 
-    The table has to fit into memory. Values are imputed once, from all environments.
+    The table has to fit into memory. What stands for missing values comes from the environments that are fitted.
 
     Args:
         data: the files.
@@ -150,42 +162,90 @@ def held_out_table(
     Returns:
         environments x (hetero, pooled): mean squared errors, or shares of wrong classes.
     """
-    found = _understood(data, target, environment, options, CHUNK_ROWS)
+    understanding, reading, fitting = stages(progress, (20, 10, 70))
+    found = _understood(data, target, environment, options, CHUNK_ROWS, understanding)
     kind = _task(task, found)
-    features, response, labels = _together(_Rows(found), kind)
+    cells, response, labels = _together(_Rows(found, reading, encoded=False), kind)
     compared = {"hetero": _estimator(kind, found, settings), "pooled": _pooled(kind, response)}
-    return held_out_errors(compared, features, response, labels, progress)
+    imputed = {name: _ImputedFit(estimator, found) for name, estimator in compared.items()}
+    return held_out_errors(imputed, cells, response, labels, fitting)
 
 
 def _understood(
-    data: TableData, target: str, environment: str | None, options: ReadingOptions | None, chunk_rows: int
+    data: TableData,
+    target: str,
+    environment: str | None,
+    options: ReadingOptions | None,
+    chunk_rows: int,
+    progress: Progress | None,
 ) -> Survey:
     """The survey of a table, with bins of environments and with what becomes of missing values."""
     options = options or ReadingOptions()
-    found = survey(open_table(data, options), target, environment, options, chunk_rows=chunk_rows)
-    return plan_missing(with_bins(found))
+    surveying, binning, planning = stages(progress, (50, 25, 25))
+    table = open_table(data, options)
+    found = survey(table, target, environment, options, chunk_rows=chunk_rows, progress=surveying)
+    return plan_missing(with_bins(found, binning), planning)
 
 
 class _Rows:
-    """The complete rows of a table, counted as they pass; ValueError if there is none."""
+    """The complete rows of a table, counted as they pass; ValueError if there is none.
 
-    def __init__(self, found: Survey, progress: Progress | None = None):
-        self.found, self.progress, self.count = found, progress, 0
+    They have features, or with `encoded=False` the cells of the table, from which features can be made.
+    """
+
+    def __init__(self, found: Survey, progress: Progress | None = None, *, encoded: bool = True):
+        self.found, self.progress, self.encoded, self.count = found, progress, encoded, 0
 
     def __iter__(self) -> Iterator[tuple]:
-        for chunk in self.found.complete():
-            self.count += len(chunk[0])
-            if self.progress is not None:
-                self.progress(self.count, self.found.rows)
-            yield chunk
+        for part in self.found.complete(self.progress) if self.encoded else self._cells():
+            self.count += len(part[0])
+            yield part
         about_dropped(self.found, self.count)
+
+    def _cells(self) -> Iterator[tuple]:
+        names = [column.name for column in self.found.columns]
+        for chunk, values, labels in self.found.labelled(self.progress):
+            features = encode(chunk, self.found.columns, self.found.table.decimal)
+            whole = ~np.isnan(features.to_numpy()).any(axis=1)
+            yield chunk.loc[whole, names], values[whole], None if labels is None else labels[whole]
+
+
+class _ImputedFit(BaseEstimator):
+    """An estimator of the cells of a table, whose missing values are imputed from the rows that it is fitted to."""
+
+    def __init__(self, estimator, found):
+        self.estimator = estimator
+        self.found = found
+
+    def fit(self, X: pd.DataFrame, y: Any, *, environments: Any = None) -> "_ImputedFit":
+        self.columns_ = refilled(self.found.columns, X, self.found.table.decimal)
+        extra: dict[str, Any] = {}
+        if isinstance(self.estimator, HeteroRegressor | HeteroClassifier):
+            extra = {"environments": environments}
+            if self.estimator.groups is not None:
+                self.estimator.set_params(groups=groups_of(self.columns_))
+        self.estimator.fit(self._features(X), y, **extra)
+        return self
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        return self.estimator.predict(self._features(X))
+
+    def _features(self, X: pd.DataFrame) -> pd.DataFrame:
+        return encode(X, self.columns_, self.found.table.decimal)
+
+    def __sklearn_tags__(self) -> Tags:
+        return self.estimator.__sklearn_tags__()
 
 
 def _estimator(task: TableTask, found: Survey, settings: Mapping[str, Any]) -> HeteroRegressor | HeteroClassifier:
     known = dict(settings)
-    if not known.get("rotation", False):
+    invariance = known.get("invariance", "auto")
+    # class means are compared feature by feature
+    if not known.get("rotation", False) and (task == "regression" or invariance != "class_means"):
         known.setdefault("groups", found.groups)
     if task == "regression":
+        if known.pop("invariance", "auto") != "auto":
+            raise ValueError(f"invariance must be left out for a regression, got {invariance!r}")
         return HeteroRegressor(**known)
     if known.pop("level", "common") != "common":
         raise ValueError("level must be common for a classification, got 'environment'")

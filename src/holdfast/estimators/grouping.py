@@ -1,10 +1,20 @@
 """Which environment each row belongs to."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?", re.ASCII)
+# As `holdfast.io.labels` writes bins.
+_BIN = re.compile(
+    rf"(?:(?P<low>{_NUMBER.pattern}) < )?(?P<name>.+?) (?:<= {_NUMBER.pattern}|> (?P<above>{_NUMBER.pattern}))",
+    re.ASCII,
+)
+_DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -13,7 +23,7 @@ class Grouping:
 
     Attributes:
         codes: (rows,), the number of the environment of each row, from 0 to E - 1.
-        labels: the E labels that occur, sorted; codes[i] is the index of the label of row i.
+        labels: the E labels that occur, in `label_order`; codes[i] is the index of the label of row i.
 
     Example:
         >>> grouping = group_rows(["wet", "dry", "wet"], 3)
@@ -82,5 +92,36 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.cat.remove_unused_categories()
         return Grouping(column.cat.codes.to_numpy().astype(np.intp), column.cat.categories.tolist())
-    codes, labels = pd.factorize(column, sort=True)
-    return Grouping(np.asarray(codes, np.intp), labels.tolist())
+    codes, found = pd.factorize(column, sort=True)
+    labels = found.tolist()
+    order = label_order(labels)
+    return Grouping(np.argsort(order)[np.asarray(codes, np.intp)], [labels[number] for number in order])
+
+
+def label_order(labels: Sequence[Any]) -> np.ndarray:
+    """(labels,): their positions in the order a reader expects: numbers in text by their size, bins from low to high.
+
+    Labels that are not text stay where they are.
+
+    Example:
+        >>> labels = ["20 < age <= 30", "age <= 20", "age > 30", "field 10", "field 9"]
+        >>> [labels[number] for number in label_order(labels)]
+        ['age <= 20', '20 < age <= 30', 'age > 30', 'field 9', 'field 10']
+    """
+    if not all(isinstance(label, str) for label in labels):
+        return np.arange(len(labels))
+    return np.array(sorted(range(len(labels)), key=lambda number: _reading_order(labels[number])), np.intp)
+
+
+def _reading_order(label: str) -> list[tuple[int, float, str]]:
+    """What labels are compared by: numbers and the text between them, part by part."""
+    order: list[tuple[int, float, str]] = []
+    for part in label.split(", "):
+        if found := _BIN.fullmatch(part):
+            low = found["low"] or found["above"]
+            order += [(1, 0.0, found["name"]), (0, float(low) if low else -np.inf, "")]
+        elif _NUMBER.fullmatch(part):
+            order.append((0, float(part), ""))
+        else:
+            order += [(0, float(each), "") if each.isdecimal() else (1, 0.0, each) for each in _DIGITS.split(part)]
+    return order

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.estimators.search.evidence import Evidence, LinearModel, logistic_evidence
+from holdfast.estimators.search.evidence import Evidence, JointSlopes, LinearModel, logistic_evidence
 from holdfast.losses.logistic import LogisticRows
 
 
@@ -27,20 +27,30 @@ def pooled_covariance(
     Reference: H. White, Econometrica 48 (1980); K.-Y. Liang and S. Zeger, Biometrika 73 (1986) for clusters.
 
     Example, the standard error of a mean of 100 rows:
-        >>> from holdfast.estimators.search.evidence import JointSlopes
         >>> one = np.ones((1, 1, 1))
         >>> joint = lambda fitted, columns: JointSlopes(np.zeros((1, 1)), one, 0.01 * one)
         >>> nothing = lambda *arguments: None
-        >>> evidence = Evidence(np.array([100.0]), 1, nothing, joint, nothing, nothing, nothing, nothing, 0.0)
+        >>> evidence = Evidence(np.array([100.0]), 1, nothing, joint, *[nothing] * 5, 0.0)
         >>> np.sqrt(pooled_covariance(evidence, LinearModel(np.zeros(1), 0.0), np.arange(1))).tolist()
         [[0.1]]
     """
-    weights = evidence.weights
-    gradient, curvature, covariance = evidence.joint(fitted, columns)
-    inverse = np.linalg.pinv(np.tensordot(weights, curvature, 1), hermitian=True)
+    weights, slopes = evidence.weights, evidence.joint(fitted, columns)
     if clustered:
-        return _between(weights[:, None] * gradient @ inverse)
-    return inverse @ np.tensordot(weights**2, covariance, 1) @ inverse
+        inverse = np.linalg.pinv(np.tensordot(weights, slopes.curvature, 1), hermitian=True)
+        return _between(weights[:, None] * slopes.gradient @ inverse)
+    return sandwich(slopes, weights)
+
+
+def sandwich(slopes: JointSlopes, weights: np.ndarray) -> np.ndarray:
+    """(columns, columns): A^+ B A^+ of `pooled_covariance`, from slopes at the fit and the shares of environments.
+
+    Example, the variance of a mean of 100 rows:
+        >>> one = np.ones((1, 1, 1))
+        >>> sandwich(JointSlopes(np.zeros((1, 1)), one, 0.01 * one), np.ones(1)).tolist()
+        [[0.01]]
+    """
+    inverse = np.linalg.pinv(np.tensordot(weights, slopes.curvature, 1), hermitian=True)
+    return inverse @ np.tensordot(weights**2, slopes.covariance, 1) @ inverse
 
 
 def _between(parts: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableFindings, advise
 from holdfast.estimators.description import RunsOnDemand
 from holdfast.estimators.effects import OwnEffects, describe_effects
@@ -19,6 +20,8 @@ from holdfast.estimators.search.selection import Selection, select
 from holdfast.estimators.search.washout import RunSettings, washing_of
 from holdfast.estimators.summary import TableSummary
 from holdfast.losses.slopes import Slopes
+
+STAGE = 100  # units of a progress bar for one search
 
 
 class TableDescription(NamedTuple):
@@ -86,6 +89,7 @@ def fit_linear(
     systems: Sequence[Coordinates],
     problem: Callable[[Coordinates], TableProblem],
     seed: int,
+    progress: Progress | None = None,
 ) -> Predictors:
     """Select in each coordinate system, use the one whose invariant part predicts best, and describe the result.
 
@@ -95,10 +99,11 @@ def fit_linear(
         systems: to be tried; one of them if the features are not rotated.
         problem: system -> the table in its coordinates.
         seed: of the runs.
+        progress: called with (done, total).
     """
-    settings = RunSettings(estimator.significance, estimator.orders, seed, estimator.step_size, estimator.amplification)
+    settings = RunSettings(estimator.significance, estimator.n_runs, seed, estimator.step_size, estimator.amplification)
     tried = []
-    for system in systems:
+    for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         candidate = problem(system)
         groups = _groups(estimator, candidate.evidence.dimension)
         washing = washing_of(candidate.evidence, candidate.program, settings)
@@ -106,7 +111,7 @@ def fit_linear(
         if estimator.search == "dynamics":
             starts = [_touched(groups, alive) for alive in washing.survivors()]
         eliminate = estimator.search == "elimination"
-        found = select(candidate.evidence, groups, settings.significance, starts, eliminate=eliminate)
+        found = select(candidate.evidence, groups, settings.significance, starts, eliminate=eliminate, progress=report)
         tried.append((system, candidate, washing, found))
     system, chosen, washing, selection = min(tried, key=lambda entry: entry[-1].criterion)
     pooling = choose_pooling(

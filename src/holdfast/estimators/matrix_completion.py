@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from holdfast.completion.jumps import GONE, Jump, jumps, ranks
+from holdfast.core.progress import Progress, stages, watched
 from holdfast.core.validation import COUNT, POSITIVE, Rule
 from holdfast.estimators.annealing import (
     ANNEALING,
@@ -84,6 +85,7 @@ class DeepMatrixFactorization(CompletionRegressor):
         steps: of the first stage; each of the others has 0.3 times as many.
         restarts: runs of the final fit, from several starts; the one with the least penalised error is used.
         random_state: of folds, starts and batches.
+        verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
         rank_: of A.
@@ -123,6 +125,7 @@ class DeepMatrixFactorization(CompletionRegressor):
         steps=3000,
         restarts=4,
         random_state=0,
+        verbose=0,
     ):
         self.ridge = ridge
         self.step_size = step_size
@@ -133,6 +136,7 @@ class DeepMatrixFactorization(CompletionRegressor):
         self.steps = steps
         self.restarts = restarts
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> "DeepMatrixFactorization":
         """Fit to observed entries.
@@ -144,12 +148,16 @@ class DeepMatrixFactorization(CompletionRegressor):
         seed = self._check()
         observations = read(self, X, y)
         mean = float(observations.values.mean())
-        plans = [self._choose(centre, seed) for centre in centrings(observations, self.center, self.folds, seed)]
-        plan = min(plans, key=lambda each: each.error)
-        values, trained = plan.centre.observations.values, None
-        if plan.largest > 0:
-            final = [Assignment(values, (0, 0), plan.ridge, seed + number) for number in range(self.restarts)]
-            plan, trained = self._run(plan, final, stages=plan.stage, record=True)
+        centres = centrings(observations, self.center, self.folds, seed)
+        ridges = RIDGES if self.ridge is None else 1
+        with watched(self.verbose, "completing") as progress:
+            *choosing, finishing = stages(progress, [ridges * self.folds] * len(centres) + [self.restarts])
+            plans = [self._choose(centre, seed, each) for centre, each in zip(centres, choosing, strict=True)]
+            plan = min(plans, key=lambda each: each.error)
+            values, trained = plan.centre.observations.values, None
+            if plan.largest > 0:
+                final = [Assignment(values, (0, 0), plan.ridge, seed + number) for number in range(self.restarts)]
+                plan, trained = self._run(plan, final, stages=plan.stage, record=True, progress=finishing)
         self.ridge_, self.step_size_, self.ridge_path_ = plan.ridge, plan.step_size, plan.path
         self._set_fit(plan, trained, mean)
         return self
@@ -165,7 +173,7 @@ class DeepMatrixFactorization(CompletionRegressor):
         # Seeds of restarts and stages are added to it.
         return int(check_random_state(self.random_state).randint(2**30))
 
-    def _choose(self, centre: Centred, seed: int) -> _Plan:
+    def _choose(self, centre: Centred, seed: int, progress: Progress) -> _Plan:
         """Ridge and last stage with the least error on held-out entries."""
         shape, count = centre.observations.shape, len(centre.observations.values)
         largest = largest_singular_value(centre.observations)
@@ -184,7 +192,7 @@ class DeepMatrixFactorization(CompletionRegressor):
             for ridge in ridges
             for fold in centre.folds
         ]
-        plan, trained = self._run(plan, assignments, stages=len(ANNEALING))
+        plan, trained = self._run(plan, assignments, stages=len(ANNEALING), progress=progress)
         path = _held_out_errors(centre, trained, ridges)
         best = path.iloc[int(path["error"].argmin())]
         ridge, stage, error = float(best["ridge"]), int(best["stage"]), float(best["error"])

@@ -18,10 +18,10 @@ from holdfast.estimators.search.matrices import evenly_scaled, fit_matrix
 class _MatrixRegressor(RegressorMixin, BaseEstimator):
     """The settings that both estimators share; a subclass provides `fit` and `predict`."""
 
-    def __init__(self, *, significance=0.001, tolerance=0.0, orders=8, random_state=0):
+    def __init__(self, *, significance=0.001, tolerance=0.0, n_runs=8, random_state=0):
         self.significance = significance
         self.tolerance = tolerance
-        self.orders = orders
+        self.n_runs = n_runs
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
@@ -42,8 +42,8 @@ class HeteroMatrixSensing(_MatrixRegressor):
     Args:
         significance: level of the test whether effects vary. Smaller values select more directions.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-        orders: random orders of the environments whose runs are reported in `stability_`.
-        random_state: of the orders.
+        n_runs: runs of the dynamics, each with its own random order of the environments, reported in `stability_`.
+        random_state: of the runs.
 
     Attributes:
         matrix_: (dimension, dimension), P, symmetric.
@@ -60,7 +60,7 @@ class HeteroMatrixSensing(_MatrixRegressor):
         >>> X, environments = random.standard_normal((4000, 3, 3)), np.repeat([0, 1], 2000)
         >>> strength = np.where(environments == 0, 2.0, -1.0)
         >>> y = X[:, 0, 0] + strength * X[:, 1, 1] + 0.1 * random.standard_normal(4000)
-        >>> model = HeteroMatrixSensing(orders=2).fit(X, y, environments=environments)
+        >>> model = HeteroMatrixSensing(n_runs=2).fit(X, y, environments=environments)
         >>> np.abs(model.matrix_.round(1)).tolist()
         [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
@@ -102,7 +102,7 @@ class HeteroQuadraticRegressor(_MatrixRegressor):
     features.
 
     Args:
-        significance, tolerance, orders, random_state: as in `HeteroMatrixSensing`.
+        significance, tolerance, n_runs, random_state: as in `HeteroMatrixSensing`.
 
     Attributes:
         matrix_: (features, features), P, for standardised features.
@@ -116,7 +116,7 @@ class HeteroQuadraticRegressor(_MatrixRegressor):
         >>> random = np.random.default_rng(0)
         >>> X, environments = random.standard_normal((6000, 3)), np.repeat(["a", "b"], 3000)
         >>> y = X[:, 0] ** 2 + np.where(environments == "a", 2.0, -1.0) * X[:, 1] ** 2
-        >>> model = HeteroQuadraticRegressor(orders=2).fit(X, y, environments=environments)
+        >>> model = HeteroQuadraticRegressor(n_runs=2).fit(X, y, environments=environments)
         >>> bool(abs(model.matrix_[0, 0] - 1) < 0.1 > abs(model.matrix_[1, 1]))
         True
     """
@@ -171,7 +171,7 @@ def _fit_packed(estimator: Any, rows: WeightedRows, dimension: int, seed: int) -
         labels,
         significance=estimator.significance,
         tolerance=estimator.tolerance,
-        orders=estimator.orders,
+        n_runs=estimator.n_runs,
         seed=seed,
     )
     estimator.directions_ = fitted.directions

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from holdfast.core.progress import watched
 from holdfast.estimators.contract import LinearRegressor, check_settings, response_name, weighted_rows
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
-from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.grouping import group_rows, label_order
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
-from holdfast.estimators.screening import diagnose_curvature
+from holdfast.estimators.screening import RowSample, diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
@@ -60,8 +61,9 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             first.
         amplification: k of the runs; None: chosen from the data.
         step_size: eta of the runs; None: chosen from the data.
-        orders: random orders of the environments in the runs.
-        random_state: of the orders.
+        n_runs: runs of the dynamics, each with its own random order of the environments.
+        random_state: of the runs.
+        verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
         coef_: (features,).
@@ -108,8 +110,9 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         rotation=False,
         amplification=None,
         step_size=None,
-        orders=8,
+        n_runs=8,
         random_state=0,
+        verbose=0,
     ):
         self.pooling = pooling
         self.search = search
@@ -120,8 +123,9 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         self.rotation = rotation
         self.amplification = amplification
         self.step_size = step_size
-        self.orders = orders
+        self.n_runs = n_runs
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
         """Fit to a table.
@@ -136,12 +140,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         moments = collect_moments(x, y, grouping, None if sample_weight is None else weights)
-        self._fit_moments(moments, seed, response)
-        washed = self.stability_["varies"].to_numpy() & ~self.invariant_
-        if washed.any() and self.coordinates_ == "features":
-            bent = diagnose_curvature(x, y, grouping.codes, columns=np.flatnonzero(washed).tolist())
-            self.advice_ += bent.advice(self.stability_.index.tolist())
-        return self
+        return self._fit_moments(moments, seed, response)._hint_at_curves(x, y, grouping.codes)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.
@@ -151,17 +150,29 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         """
         seed = check_settings(self)
         total: MomentSums | None = None
-        response = "y"
+        response, sample = "y", RowSample()
         for X, y, *rest in chunks:
             response = response_name(y)
             X, y = validate_data(
                 self, X, y, y_numeric=True, dtype=[np.float64, np.float32], reset=total is None, ensure_min_samples=1
             )
-            moments = collect_moments(X, y, group_rows(rest[0] if rest else None, len(X)))
+            grouping = group_rows(rest[0] if rest else None, len(X))
+            moments = collect_moments(X, y, grouping)
+            sample.add(X, y, grouping)
             total = moments if total is None else add_moments(total, moments)
         if total is None:
             raise ValueError("chunks must hold at least one chunk, got none")
-        return self._fit_moments(total, seed, response)
+        order = label_order(total.labels)
+        total = total._replace(labels=tuple(total.labels[number] for number in order), sums=total.sums[order])
+        return self._fit_moments(total, seed, response)._hint_at_curves(*sample.rows())
+
+    def _hint_at_curves(self, x: np.ndarray, y: np.ndarray, environments: np.ndarray) -> "HeteroRegressor":
+        """Say so if straight lines may be the reason why effects vary."""
+        washed = self.stability_["varies"].to_numpy() & ~self.invariant_
+        if washed.any() and self.coordinates_ == "features":
+            bent = diagnose_curvature(x, y, environments, columns=np.flatnonzero(washed).tolist())
+            self.advice_ += bent.advice(self.stability_.index.tolist())
+        return self
 
     def _fit_moments(self, moments: MomentSums, seed: int, response: str = "y") -> "HeteroRegressor":
         known = standardized(moments, within=self.level == "environment")
@@ -182,7 +193,8 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             )
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
-        found = fit_linear(self, table, systems, problem, seed)
+        with watched(self.verbose, "fitting") as progress:
+            found = fit_linear(self, table, systems, problem, seed, progress)
         self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found)
         self.intercept_ = float(known.location[-1] - known.location[:-1] @ self.coef_)
         return self

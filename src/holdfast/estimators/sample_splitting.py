@@ -8,12 +8,14 @@ from scipy.stats import t
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import check_X_y
 
-from holdfast.estimators.contract import two_classes
+from holdfast.estimators.class_inference import softmax_errors
+from holdfast.estimators.contract import class_codes, two_classes
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.inference import pooled_covariance, standard_errors, with_constant
 from holdfast.estimators.moments import collect_moments, standardized
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
+from holdfast.estimators.search.logistic_fit import softmax_regression
 from holdfast.losses.logistic import LogisticRows
 
 INTERVAL_COLUMNS = ("coefficient", "standard_error", "low", "high")
@@ -47,7 +49,8 @@ def split_intervals(
     Returns:
         Selected features x (coefficient, standard_error, low, high): of the pooled fit of these features to the second
         half; without rows if nothing is selected. They belong to the invariant features alone, `strict_coef_`, whatever
-        the pooling weight. For a classifier the coefficients are log-odds.
+        the pooling weight. For a classifier the coefficients are log-odds; of more than two classes the rows are
+        (feature, class), and coefficients are measured from their mean over the classes.
 
     Reference: D. R. Cox, Biometrika 62 (1975); A. Rinaldo, L. Wasserman and M. G'Sell, Annals of Statistics 47 (2019).
 
@@ -73,6 +76,8 @@ def split_intervals(
     own_levels = settings.get("level", "common") == "environment"
     if len(columns) == 0:
         return pd.DataFrame(columns=list(INTERVAL_COLUMNS), index=pd.Index([], name="feature"), dtype=float)
+    if is_classifier(estimator) and len(np.unique(response)) > 2:
+        return _softmax_half(x, response, grouping, ~first, columns, names, confidence, clustered)
     half = _logistic_half if is_classifier(estimator) else _squared_half
     coefficients, covariance = half(
         x[~first], response[~first], grouping.where(~first), columns, own_levels=own_levels, clustered=clustered
@@ -85,6 +90,32 @@ def split_intervals(
         dict(zip(INTERVAL_COLUMNS, (coefficients, errors, coefficients - width, coefficients + width), strict=True)),
         index=pd.Index([names[column] for column in columns], name="feature"),
     )
+
+
+def _softmax_half(
+    x: np.ndarray,
+    y: np.ndarray,
+    grouping: Grouping,
+    second: np.ndarray,
+    columns: np.ndarray,
+    names: list,
+    confidence: float,
+    clustered: bool,
+) -> pd.DataFrame:
+    """Intervals of multinomial logistic regression, of each feature and class."""
+    classes, codes = class_codes(y)
+    scaling, environments = standard_units(x[second][:, columns]), grouping.where(second)
+    z, weights, every = scaling.apply(x[second][:, columns]), np.ones(int(second.sum())), np.eye(len(columns))
+    scores = softmax_regression(z.T, codes[second], len(classes), weights)
+    fits = [(1.0, every, scores)]
+    errors = softmax_errors(z, codes[second], weights, environments.rows(), fits, clustered=clustered) / scaling.scale
+    coefficients = (scores.coefficients - scores.coefficients.mean(0)) / scaling.scale
+    freedom = environments.count - 1 if clustered else max(len(z) - len(columns) - 1, 1)
+    width = t.isf((1 - confidence) / 2, freedom) * errors
+    found = (coefficients, errors, coefficients - width, coefficients + width)
+    labels: Any = ([names[column] for column in columns], classes)
+    index: pd.MultiIndex = pd.MultiIndex.from_product(labels, names=["feature", "class"])
+    return pd.DataFrame(dict(zip(INTERVAL_COLUMNS, (part.T.ravel() for part in found), strict=True)), index=index)
 
 
 def _first_half(grouping: Grouping, random: np.random.Generator) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from holdfast.core.progress import watched
 from holdfast.estimators.contract import check_settings
 from holdfast.estimators.spline import fit_expanded
 
@@ -36,6 +37,7 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
         knots: of each curve, or "auto".
         pooling, search, significance, tolerance: as in `HeteroRegressor`.
         level: as in `HeteroRegressor`; for classes there is a common level only.
+        verbose: as in `HeteroRegressor`.
 
     Attributes:
         invariant_: (columns,), whose relation to the response holds.
@@ -69,6 +71,7 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
         significance=0.001,
         tolerance=0.0,
         level="common",
+        verbose=0,
     ):
         self.task = task
         self.effects = effects
@@ -79,6 +82,7 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
         self.significance = significance
         self.tolerance = tolerance
         self.level = level
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSelector":
         """Choose the columns.
@@ -92,7 +96,9 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.task_ = _task_of(y) if self.task == "auto" else self.task
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
-        found = fit_expanded(self, X, y, environments, names, classes=self.task_ == "classification")
+        classes = self.task_ == "classification"
+        with watched(self.verbose, "selecting") as progress:
+            found = fit_expanded(self, X, y, environments, names, classes=classes, progress=progress)
         self.invariant_, self.stability_ = found.invariant, found.stability
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
         trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED

@@ -1,20 +1,30 @@
 """Invariant regression with smooth effects and interactions."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_settings, two_classes
+from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.expansion import EffectExpansion
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
+from holdfast.estimators.summary import TableSummary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
+STAGES = (30, 30, 40)
 
 
 class ExpandedFit(NamedTuple):
@@ -26,12 +36,14 @@ class ExpandedFit(NamedTuple):
         stability: table of columns: whether each is a line or a curve, its coefficient if it is a line, whether its
             relation to the response varies, and whether it is invariant.
         advice: sentences.
+        summary: of the columns.
     """
 
     expansion: EffectExpansion
     model: HeteroRegressor | HeteroClassifier
     stability: pd.DataFrame
     advice: list[str]
+    summary: TableSummary
 
     @property
     def invariant(self) -> np.ndarray:
@@ -40,7 +52,14 @@ class ExpandedFit(NamedTuple):
 
 
 def fit_expanded(
-    settings: Any, x: np.ndarray, y: np.ndarray, environments: Any, names: Sequence[str], *, classes: bool = False
+    settings: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    environments: Any,
+    names: Sequence[str],
+    *,
+    classes: bool = False,
+    progress: Progress | None = None,
 ) -> ExpandedFit:
     """Fit a linear model to the curves and products that a table needs.
 
@@ -51,6 +70,7 @@ def fit_expanded(
         environments: one label for each row; None: one environment.
         names: of the columns.
         classes: whether y holds classes.
+        progress: called with (done, total).
     """
     expansion = EffectExpansion(
         effects=settings.effects,
@@ -63,12 +83,16 @@ def fit_expanded(
     model = (
         HeteroClassifier(**shared, invariance="effects") if classes else HeteroRegressor(**shared, level=settings.level)
     )
+    screening, straight, expanded = stages(progress, STAGES)
     rows = group_rows(environments, len(x)).rows()
     expansion.fit_errors(x, logistic_errors(x, two_classes(y)[1], rows) if classes else squared_errors(x, y, rows))
-    model.fit(x, y, environments=environments)
+    screening(1, 1)
+    model.set_params(verbose=straight).fit(x, y, environments=environments)
     varied_as_lines = model.stability_["varies"].to_numpy() & ~model.invariant_
     if expansion.curved_.any() or expansion.interacting_:
-        model.set_params(groups=expansion.groups_).fit(expansion.transform(x), y, environments=environments)
+        model.set_params(groups=expansion.groups_, verbose=expanded)
+        model.fit(expansion.transform(x), y, environments=environments)
+    model.set_params(verbose=0)
     owners = [group if isinstance(group, tuple) else (group, group) for group in expansion.groups_]
     first = np.array([pair[0] for pair in owners])
     main = first == np.array([pair[1] for pair in owners])
@@ -82,6 +106,8 @@ def fit_expanded(
     selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
     constant = [name for name, flat in zip(names, np.ptp(x, axis=0) == 0, strict=True) if flat]
     advice = advise(findings._replace(stability=stability, selection=selection, constant=constant))
+    curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
+    summary = replace(model.summary(), stability=stability, curves=curved)
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
     stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
     return ExpandedFit(
@@ -89,6 +115,7 @@ def fit_expanded(
         model,
         stability,
         [*_shapes(expansion, names), *_straight_lines(varied_as_lines, invariant, names), *advice],
+        summary,
     )
 
 
@@ -130,7 +157,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
         knots: of each curve, or "auto".
         pooling, significance, tolerance, level: as in `HeteroRegressor`.
-        search: as in `HeteroRegressor`.
+        search, verbose: as in `HeteroRegressor`.
 
     Attributes:
         invariant_: (columns,), whose relation to the response holds in all environments.
@@ -140,6 +167,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         environments_: labels.
         expansion_: the fitted `EffectExpansion`.
         regressor_: the `HeteroRegressor` of the expanded columns.
+        curves_: column -> its effect along the column, in the fit and in each environment (`EffectCurves`).
 
     Example, the best straight line through a parabola falls in one environment and rises in the other:
         >>> random = np.random.default_rng(0)
@@ -164,6 +192,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         significance=0.001,
         tolerance=0.0,
         level="common",
+        verbose=0,
     ):
         self.effects = effects
         self.interactions = interactions
@@ -173,6 +202,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         self.significance = significance
         self.tolerance = tolerance
         self.level = level
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSplineRegressor":
         """Fit to a table.
@@ -185,11 +215,33 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         check_settings(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
-        found = fit_expanded(self, X, y, environments, names)
-        self.expansion_, self.regressor_, self.stability_, self.advice_ = found
+        with watched(self.verbose, "fitting") as progress:
+            found = fit_expanded(self, X, y, environments, names, progress=progress)
+        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found
         self.invariant_ = found.invariant
+        rows = group_rows(environments, len(X)).rows()
+        curves = effect_curves(self.expansion_, X, y, rows, self.regressor_.coef_, self.regressor_.invariant_)
+        self.curves_ = dict(zip(map(str, names), curves, strict=True))
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
         return self
+
+    def summary(self) -> TableSummary:
+        """The fit as a printed table of the columns: `print(model.summary())`."""
+        check_is_fitted(self)
+        return self._summary
+
+    def plot_effects(self, columns: Sequence[str] | None = None) -> "Figure":
+        """The effect of each column, in each environment with a band of 95 %, and in the fit.
+
+        Args:
+            columns: their names; None: the first twelve, invariant ones first.
+        """
+        from holdfast.plots.curves import draw_curves
+
+        check_is_fitted(self)
+        verdicts = {str(name): str(word) for name, word in self._summary.table["verdict"].items()}
+        ordered = {name: self.curves_[name] for name in verdicts}
+        return draw_curves(ordered, self.environments_, verdicts, columns, self._summary.response)
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the predicted responses."""

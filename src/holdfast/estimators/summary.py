@@ -31,18 +31,30 @@ _COLUMNS = {
     "I²": ("i_squared", 6),
     "lowest": ("lowest_effect", 10),
     "highest": ("highest_effect", 10),
-    "verdict": ("verdict", 12),
 }
 
 
-def verdict(selected: bool, varies: bool) -> str:
-    """What is said about a feature in one word or two.
+# From what matters most; features are listed in this order.
+VERDICTS = ("same", "one environment only", "varies", "not needed")
+
+
+def verdicts(stability: pd.DataFrame) -> list[str]:
+    """What is said about each feature in a few words.
+
+    A selected feature whose effect a single environment measures is not known to have the same effect in another.
+
+    Args:
+        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
 
     Example:
-        >>> verdict(True, False), verdict(False, True), verdict(False, False)
-        ('same', 'varies', 'not needed')
+        >>> measured = {"effect": 1.0, "between": [0.1, float("nan"), 2.0, 0.0], "varies": [False, False, True, False]}
+        >>> verdicts(pd.DataFrame(measured | {"selected": [True, True, False, False]}))
+        ['same', 'one environment only', 'varies', 'not needed']
     """
-    return "same" if selected else "varies" if varies else "not needed"
+    once = stability["between"].isna() & stability["effect"].notna()
+    chosen = np.where(once, "one environment only", "same")
+    words = np.where(stability["selected"], chosen, np.where(stability["varies"], "varies", "not needed"))
+    return words.tolist()
 
 
 def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> pd.DataFrame:
@@ -67,8 +79,8 @@ def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> p
     frame.insert(3, "high", frame["coefficient"] + half)
     # a coefficient that is left out is exactly zero, not zero with an error of zero
     frame.loc[frame["coefficient"] == 0, ["standard_error", "low", "high"]] = np.nan
-    frame["verdict"] = [verdict(*row) for row in zip(frame["selected"], frame["varies"], strict=True)]
-    order = frame["verdict"].map({"same": 0, "varies": 1, "not needed": 2})
+    frame["verdict"] = verdicts(frame)
+    order = frame["verdict"].map(VERDICTS.index)
     return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
 
 
@@ -85,6 +97,8 @@ class TableSummary:
         level: "common": one intercept; "environment": one for each environment.
         response: the name of what is predicted.
         alone: whether an effect is that of a feature by itself, as differences between class means give it.
+        of_class: of more than two classes, the class that the row of each feature is about.
+        curves: columns whose effect is a curve, which has no single coefficient.
 
     Example:
         >>> from holdfast.estimators.effects import STABILITY_COLUMNS
@@ -107,6 +121,8 @@ class TableSummary:
     level: Literal["common", "environment"] = "common"
     response: str = "y"
     alone: bool = False
+    of_class: tuple = ()
+    curves: tuple[str, ...] = ()
 
     @property
     def table(self) -> pd.DataFrame:
@@ -118,17 +134,20 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is one environment only: nothing is known about how effects differ elsewhere."]
-        return [*self._about_effects(), *self._about_intervals(), *self._outside(), *self._disagreements()]
+        about = (self._about_effects(), self._about_curves(), self._about_classes(), self._about_intervals())
+        return [sentence for part in (*about, self._outside(), self._disagreements()) for sentence in part]
 
     def __str__(self) -> str:
         table = self.table
-        name_width = min(max([len(str(name)) for name in table.index] + [7]), WIDTH - _widths())
-        rule = "=" * (name_width + _widths())
+        columns = dict(_COLUMNS) | {"verdict": ("verdict", 2 + max(map(len, [*table["verdict"], "not needed"])))}
+        widths = sum(width for _, width in columns.values())
+        name_width = min(max([len(str(name)) for name in table.index] + [7]), WIDTH - widths)
+        rule = "=" * (name_width + widths)
         lines = [f"{self.task.capitalize()} of {self.response}", rule, *self._header(len(rule)), "-" * len(rule)]
-        lines.append(" " * name_width + "".join(f"{head:>{width}}" for head, (_, width) in _COLUMNS.items()))
+        lines.append(" " * name_width + "".join(f"{head:>{width}}" for head, (_, width) in columns.items()))
         lines.append("-" * len(rule))
         for name, row in table.iterrows():
-            cells = (_cell(column, row[column]).rjust(width) for column, width in _COLUMNS.values())
+            cells = (_cell(column, row[column]).rjust(width) for column, width in columns.values())
             lines.append(_cut(str(name), name_width).ljust(name_width) + "".join(cells))
         lines.append(rule)
         for number, note in enumerate(self.notes, 1):
@@ -169,7 +188,31 @@ class TableSummary:
             "that this is, and the lowest and highest over the environments that measure it well."
         )
 
+    def _about_curves(self) -> Iterator[str]:
+        if self.curves:
+            yield (
+                f"The effect of {_listed(list(self.curves))} is a curve, which has no single coefficient: "
+                "`plot_effects` draws it."
+            )
+
+    def _about_classes(self) -> Iterator[str]:
+        if self.of_class:
+            names = pd.Series(self.stability.index, dtype=object)
+            by_class = names.groupby(pd.Series(self.of_class).map(str)).agg(list)
+            about = "; ".join(f"{label} for {_listed(found)}" for label, found in by_class.items())
+            yield (
+                f"Of more than two classes, a row is about the one on which the effects range widest: {about}. "
+                "Coefficients of a class are measured from their mean over all classes."
+            )
+
     def _about_intervals(self) -> Iterator[str]:
+        if self.alone and (self.stability["coefficient"] != 0).any():
+            yield (
+                "Intervals are for other rows of the same environments, whose features have a normal law with one "
+                "covariance within classes. They take the selected features as given, although the same rows selected "
+                "them."
+            )
+            return
         if not (self.stability["coefficient"] != 0).any():
             return
         yield (
@@ -232,13 +275,9 @@ class TableSummary:
                 f"alone differs by more than sampling error (p < {SURELY_DIFFERENT:g}): "
                 f"{_listed(frame.index[doubtful])}."
             )
-        nowhere = frame["effect"].isna()
+        nowhere = frame["effect"].isna() & ~frame.index.isin(self.curves)
         if nowhere.any():
             yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."
-
-
-def _widths() -> int:
-    return sum(width for _, width in _COLUMNS.values())
 
 
 def _cell(column: str, value: Any) -> str:

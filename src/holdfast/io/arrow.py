@@ -30,8 +30,12 @@ def arrow_columns(path: Path) -> tuple[list[str], dict[str, str]]:
     return schema.names, {field.name: what for field in schema if (what := _unusable(field.type))}
 
 
-def arrow_chunks(path: Path, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-    """The rows in chunks of bounded size; an index that pandas has written is a column like the others.
+def arrow_chunks(
+    path: Path, rows: int, text: Collection[str], columns: Sequence[str]
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    """The rows in chunks of bounded size, each with the share of the file that has been read then.
+
+    An index that pandas has written is a column like the others.
 
     Args:
         path: a .parquet or .feather file.
@@ -39,28 +43,33 @@ def arrow_chunks(path: Path, rows: int, text: Collection[str], columns: Sequence
         text: columns to be read as text.
         columns: to be read.
     """
-    for batch in _batches(path, rows, columns):
-        yield pd.DataFrame({name: _plain(batch.column(name), name in text) for name in columns})
+    done = 0
+    for batch, total in _batches(path, rows, columns):
+        done += batch.num_rows
+        yield pd.DataFrame({name: _plain(batch.column(name), name in text) for name in columns}), done / max(total, 1)
 
 
 def _is_parquet(path: Path) -> bool:
     return path.name.lower().endswith(".parquet")
 
 
-def _batches(path: Path, rows: int, columns: Sequence[str]) -> Iterator[Any]:
+def _batches(path: Path, rows: int, columns: Sequence[str]) -> Iterator[tuple[Any, int]]:
+    """Parts of the rows, and the number of all rows."""
     import pyarrow.ipc
     import pyarrow.parquet
 
     if _is_parquet(path):
         with pyarrow.parquet.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+            total = file.metadata.num_rows
+            yield from ((batch, total) for batch in file.iter_batches(batch_size=rows, columns=list(columns)))
         return
     with pyarrow.memory_map(str(path)) as memory:
         file = pyarrow.ipc.open_file(memory)
-        for number in range(file.num_record_batches):
-            batch = file.get_batch(number)
+        batches = [file.get_batch(number) for number in range(file.num_record_batches)]  # maps, which take no memory
+        total = sum(batch.num_rows for batch in batches)
+        for batch in batches:
             for begin in range(0, batch.num_rows, rows):
-                yield batch.slice(begin, rows)
+                yield batch.slice(begin, rows), total
 
 
 def _unusable(kind: Any) -> str | None:

@@ -1,13 +1,14 @@
 """Missing values: rows that are dropped, or cells that are imputed, with indicators."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 import pandas as pd
 
+from holdfast.core.progress import Progress
 from holdfast.io.columns import Column, check_features, encode_column
 from holdfast.io.labels import EnvironmentRule, bin_edges, check_dates
 from holdfast.io.survey import Survey
@@ -59,14 +60,19 @@ class _Statistics:
     categories: dict[str, Counter[str]] = field(default_factory=dict)
 
 
-def with_bins(found: Survey) -> Survey:
-    """The survey with the edges of the bins that its environments are made of; checks that periods are of dates."""
+def with_bins(found: Survey, progress: Progress | None = None) -> Survey:
+    """The survey with the edges of the bins that its environments are made of; checks that periods are of dates.
+
+    Args:
+        found: the survey.
+        progress: called with (bytes read, bytes in all).
+    """
     if found.environment is None or all(column.plain for column in found.environment.columns):
         return found
     samples = {column.name: EvenSample() for column in found.environment.columns if column.bins is not None}
     dated = {column.name: False for column in found.environment.columns if column.period is not None}
     examples: dict[str, pd.Series] = {}
-    for chunk in found.table.chunks(found.chunk_rows, found.text, found.environment.names):
+    for chunk in found.table.chunks(found.chunk_rows, found.text, found.environment.names, progress):
         for name, sample in samples.items():
             numbers = as_numbers(chunk[name], found.table.decimal)
             sample.add(numbers[~np.isnan(numbers)])
@@ -85,11 +91,15 @@ def with_bins(found: Survey) -> Survey:
     return replace(found, environment=EnvironmentRule(found.environment.columns, edges))
 
 
-def plan_missing(found: Survey) -> Survey:
+def plan_missing(found: Survey, progress: Progress | None = None) -> Survey:
     r"""Decide what happens to rows with missing values: the survey, its columns filled where cells are imputed.
 
     With "auto", rows are dropped if at most 5 % of those with a target and an environment are lost. Otherwise a number
     becomes the median of its column, a category the most frequent one, and each such column gets an indicator.
+
+    Args:
+        found: the survey.
+        progress: called with (bytes read, bytes in all).
 
     Example, the median of 1 and 3 stands for the missing value:
         >>> import tempfile
@@ -108,10 +118,12 @@ def plan_missing(found: Survey) -> Survey:
     labelled = found.rows - sum(count for name, count in found.missing.items() if name not in incomplete)
     if rule == "auto" and sum(incomplete.values()) <= LARGEST_LOSS * labelled:
         return found
-    seen = _statistics(found, [column for column in found.columns if column.name in incomplete])
+    lacking = [column for column in found.columns if column.name in incomplete]
+    chunks = (chunk for chunk, _, _ in found.labelled(progress))
+    seen = _statistics(chunks, lacking, found.table.decimal)
     if rule == "auto" and seen.incomplete <= LARGEST_LOSS * seen.rows:
         return found
-    columns = list(_filled(found.columns, seen))
+    columns = list(_filled(found.columns, seen, [name for name, count in seen.missing.items() if count]))
     dropped = [column.name for column in found.columns if column.name not in {each.name for each in columns}]
     notes = [f"{name} is empty wherever the target is known, and was left out." for name in dropped]
     if not columns:
@@ -126,15 +138,32 @@ def plan_missing(found: Survey) -> Survey:
     return replace(found, columns=tuple(columns), notes=(*found.notes, *notes))
 
 
-def _statistics(found: Survey, columns: list[Column]) -> _Statistics:
+def refilled(columns: Sequence[Column], rows: pd.DataFrame, decimal: str) -> list[Column]:
+    """The columns, with what stands for missing values found anew from some rows; none of a column without values.
+
+    Args:
+        columns: of a survey; those that are filled stay filled, the others are left as they are.
+        rows: cells of these columns.
+        decimal: the decimal sign of numbers that are written as text.
+
+    Example:
+        >>> refilled([Column("light", fill=9.0)], pd.DataFrame({"light": [1.0, 2.0, np.nan]}), ".")[0].fill
+        1.5
+    """
+    lacking = [column for column in columns if column.fill is not None]
+    seen = _statistics([rows], lacking, decimal)
+    return list(_filled(columns, seen, [column.name for column in lacking]))
+
+
+def _statistics(chunks: Iterable[pd.DataFrame], columns: Sequence[Column], decimal: str) -> _Statistics:
     seen = _Statistics(
         numbers={column.name: EvenSample() for column in columns if column.kind != "category"},
         categories={column.name: Counter() for column in columns if column.kind == "category"},
     )
-    for chunk, _, _ in found.labelled():
+    for chunk in chunks:
         lost = np.zeros(len(chunk), bool)
         for column in columns:
-            encoded = encode_column(chunk[column.name], column, found.table.decimal)
+            encoded = encode_column(chunk[column.name], column, decimal)
             seen.missing[column.name] += int(encoded.missing.sum())
             lost |= encoded.missing
             if column.kind == "category":
@@ -146,9 +175,10 @@ def _statistics(found: Survey, columns: list[Column]) -> _Statistics:
     return seen
 
 
-def _filled(columns: tuple[Column, ...], seen: _Statistics) -> Iterator[Column]:
+def _filled(columns: Sequence[Column], seen: _Statistics, names: Collection[str]) -> Iterator[Column]:
+    """All columns, those of these names with what stands for missing values, unless they have no value at all."""
     for column in columns:
-        if not seen.missing[column.name]:
+        if column.name not in names:
             yield column
         elif seen.missing[column.name] == seen.rows:
             continue

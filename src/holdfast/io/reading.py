@@ -16,6 +16,7 @@ from typing import Any, Literal, TextIO
 
 import pandas as pd
 
+from holdfast.core.progress import Progress, stages
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.io.arrow import arrow_chunks, arrow_columns
 from holdfast.io.dialect import SAMPLE_BYTES, TextDialect, find_dialect
@@ -93,7 +94,11 @@ class TableFiles:
         return {name: what for source in self.sources for name, what in source.unusable.items()}
 
     def chunks(
-        self, rows: int = CHUNK_ROWS, text: Collection[str] = (), columns: Collection[str] | None = None
+        self,
+        rows: int = CHUNK_ROWS,
+        text: Collection[str] = (),
+        columns: Collection[str] | None = None,
+        progress: Progress | None = None,
     ) -> Iterator[pd.DataFrame]:
         """The rows in chunks of bounded size.
 
@@ -102,22 +107,27 @@ class TableFiles:
             text: columns to be read as text. The type of the others is found chunk by chunk: a column of a text file
                 with digits in one chunk and letters in the next has a different type in each.
             columns: to be read; None: all that hold single values.
+            progress: called with (bytes read, bytes in all).
         """
         unusable = self.unusable
         wanted = [name for name in self.columns if name not in unusable and (columns is None or name in columns)]
         if not wanted:
             return
-        for source in self.sources:
+        sizes = [source.path.stat().st_size for source in self.sources]
+        reports = stages(progress, sizes)
+        for source, size, report in zip(self.sources, sizes, reports, strict=True):
             if source.dialect is None:
                 chunks = arrow_chunks(source.path, rows, text, wanted)
             else:
                 chunks = _text_chunks(source, source.dialect, rows, text, wanted, self.decimal)
             while True:
                 with _own_words(source.name):
-                    chunk = next(chunks, None)
-                if chunk is None:
+                    read = next(chunks, None)
+                if read is None:
                     break
+                chunk, share = read
                 yield chunk
+                report(int(share * size), size)
 
 
 def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
@@ -269,22 +279,24 @@ def _text_chunks(
     text: Collection[str],
     columns: Sequence[str],
     decimal: str,
-) -> Iterator[pd.DataFrame]:
-    reader: Any = pd.read_csv(
-        source.path,
-        sep=dialect.separator,
-        decimal=decimal,
-        encoding=dialect.encoding,
-        compression="gzip" if source.suffix.endswith(".gz") else None,
-        header=0,
-        names=list(source.columns),
-        index_col=False,
-        # All columns are read, because pandas would not notice rows that are too long otherwise.
-        dtype={name: str for name in source.columns if name in text or name not in columns},
-        skipinitialspace=dialect.separator != " ",
-        chunksize=rows,
-        low_memory=False,  # otherwise pandas would find different types for parts of a chunk
-    )
-    with reader:
-        for chunk in reader:
-            yield chunk[list(columns)]
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    with source.path.open("rb") as file:
+        reader: Any = pd.read_csv(
+            file,
+            sep=dialect.separator,
+            decimal=decimal,
+            encoding=dialect.encoding,
+            compression="gzip" if source.suffix.endswith(".gz") else None,
+            header=0,
+            names=list(source.columns),
+            index_col=False,
+            # All columns are read, because pandas would not notice rows that are too long otherwise.
+            dtype={name: str for name in source.columns if name in text or name not in columns},
+            skipinitialspace=dialect.separator != " ",
+            chunksize=rows,
+            low_memory=False,  # otherwise pandas would find different types for parts of a chunk
+        )
+        with reader:
+            for chunk in reader:
+                # of a compressed file the compressed bytes; the reader is ahead by a buffer
+                yield chunk[list(columns)], file.tell() / max(source.path.stat().st_size, 1)

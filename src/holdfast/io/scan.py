@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from holdfast.core.progress import Progress
 from holdfast.io.reading import TableFiles
 from holdfast.io.values import as_days, as_numbers, as_text, grouped, is_date, is_text
 
@@ -113,7 +114,11 @@ class ColumnScan:
 
 
 def scan(
-    table: TableFiles, columns: Sequence[str], text: Collection[str], chunk_rows: int
+    table: TableFiles,
+    columns: Sequence[str],
+    text: Collection[str],
+    chunk_rows: int,
+    progress: Progress | None = None,
 ) -> tuple[int, dict[str, ColumnScan]]:
     """Read a table once; returns the number of rows and what each column holds.
 
@@ -122,10 +127,11 @@ def scan(
         columns: to be looked at.
         text: columns to be read as text.
         chunk_rows: rows in a chunk.
+        progress: called with (bytes read, bytes in all).
     """
     found = {name: ColumnScan() for name in columns}
     rows = 0
-    for chunk in table.chunks(chunk_rows, text, columns):
+    for chunk in table.chunks(chunk_rows, text, columns, progress):
         rows += len(chunk)
         for name in columns:
             found[name].add(chunk[name], table.decimal)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.core.progress import Progress, stages
 from holdfast.io.columns import Column, check_features, encode, features_of, groups_of
 from holdfast.io.labels import EnvironmentRule, parse_environment
 from holdfast.io.options import ReadingOptions, listed, named_columns
@@ -68,9 +69,9 @@ class Survey:
         """For each feature, the column that it comes from."""
         return groups_of(self.columns)
 
-    def labelled(self) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
+    def labelled(self, progress: Progress | None = None) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
         """(chunk, target, environments) of the rows that have a target and an environment, chunk by chunk."""
-        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used):
+        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
             values = chunk[self.target]
             if self.target_numeric:
                 values = pd.Series(as_numbers(values, self.table.decimal), chunk.index)
@@ -80,9 +81,9 @@ class Survey:
             known = values.notna() if labels is None else values.notna() & labels.notna()
             yield chunk[known], values[known], None if labels is None else labels[known]
 
-    def complete(self) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
+    def complete(self, progress: Progress | None = None) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
         """(features, target, environments) of the rows without missing values, chunk by chunk."""
-        for chunk, values, labels in self.labelled():
+        for chunk, values, labels in self.labelled(progress):
             features = encode(chunk, self.columns, self.table.decimal)
             whole = ~np.isnan(features.to_numpy()).any(axis=1)
             if whole.any():
@@ -96,6 +97,7 @@ def survey(
     options: ReadingOptions | None = None,
     *,
     chunk_rows: int = CHUNK_ROWS,
+    progress: Progress | None = None,
 ) -> Survey:
     r"""Look through a table and decide what its columns are: one pass, and a second if chunks disagree.
 
@@ -105,6 +107,7 @@ def survey(
         environment: what the environments are, see `environment_labels`; None: there is one.
         options: which columns are what.
         chunk_rows: rows in a chunk.
+        progress: called with (bytes read, bytes in all), for both passes.
 
     Example:
         >>> import tempfile
@@ -118,14 +121,15 @@ def survey(
     options = options or ReadingOptions()
     roles = _roles(table, target, environment, options)
     scanned = [name for name in table.columns if name not in roles.ignored]
-    rows, found = scan(table, scanned, roles.text, chunk_rows)
+    first, second = stages(progress, [1, 1])
+    rows, found = scan(table, scanned, roles.text, chunk_rows, first)
     if rows == 0:
         raise ValueError(f"data must have at least one row, got {table.name} with none")
     # Categories that look like numbers in some chunk are read again as text: there, 01 is not 1.
     again = {name for name in scanned if name not in roles.numeric and found[name].kind == "category"}
     if any(found[name].by_type for name in again):
         roles = replace(roles, text=roles.text | again)
-        rows, found = scan(table, scanned, roles.text, chunk_rows)
+        rows, found = scan(table, scanned, roles.text, chunk_rows, second)
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
     columns, notes, missing = [], list(table.notes), {}
     for name in scanned:

@@ -161,7 +161,7 @@ def curvature_matrix(rows: LogisticRows, w: Arrays, intercept: ArrayLike = 0.0) 
 
     Example:
         >>> rows = LogisticRows(np.array([[1.0, 5.0]]), np.array([1.0, 0.0]), np.array([1.0, 1.0]))
-        >>> curvature_matrix(rows, np.zeros(1)).tolist()
+        >>> curvature_matrix(rows, np.zeros(1)).round(3).tolist()
         [[3.25]]
     """
     p = probabilities(rows, w, intercept)
@@ -173,7 +173,7 @@ def gradient_covariance(rows: LogisticRows, w: Arrays, intercept: ArrayLike = 0.
 
     Example:
         >>> rows = LogisticRows(np.array([[1.0, 5.0]]), np.array([1.0, 0.0]), np.array([1.0, 1.0]))
-        >>> gradient_covariance(rows, np.zeros(1)).tolist()
+        >>> gradient_covariance(rows, np.zeros(1)).round(3).tolist()
         [[1.625]]
     """
     errors = probabilities(rows, w, intercept) - rows.labels
@@ -195,4 +195,8 @@ def _weighted(columns: Arrays, values: Arrays) -> Arrays:
 
 
 def _mean_outer(rows: LogisticRows, values: Arrays) -> Arrays:
-    return (rows.columns * (_shares(rows) * values)[..., None, :]) @ rows.columns.swapaxes(-1, -2)
+    """Mean of values x x^T, for values of at least 0."""
+    xp = rows.columns.__array_namespace__()
+    # a matrix times its own transpose is half the work
+    scaled = rows.columns * xp.sqrt(_shares(rows) * values)[..., None, :]
+    return scaled @ scaled.swapaxes(-1, -2)

@@ -5,6 +5,7 @@ from .bands import legend_below as legend_below
 from .bands import new_figure as new_figure
 from .bands import save as save
 from .bands import style as style
+from .curves import draw_curves as draw_curves
 from .features import draw_held_out as draw_held_out
 from .features import draw_survival as draw_survival
 from .forest import draw_forest as draw_forest

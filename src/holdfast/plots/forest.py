@@ -14,11 +14,17 @@ from scipy.stats import t
 from holdfast.core.statistics import UPPER
 from holdfast.plots.bands import COLOURS
 
-VERDICT_COLOURS = {"same": COLOURS["invariant"], "varies": COLOURS["spurious"], "not needed": COLOURS["residual"]}
+VERDICT_COLOURS = {
+    "same": COLOURS["invariant"],
+    "one environment only": "#8fb8d6",
+    "varies": COLOURS["spurious"],
+    "not needed": COLOURS["residual"],
+}
 # More rows would not be legible: those furthest from the mean are drawn, and the rest is counted.
 MOST_ENVIRONMENTS = 50
-# Panels of a figure unless features are named, and panels side by side.
-MOST_PANELS, PANELS_ABREAST = 6, 3
+# Panels of a figure unless features are named, those of one with more rows than fit on a screen, and panels abreast.
+MOST_PANELS, MOST_TALL_PANELS, PANELS_ABREAST = 12, 6, 3
+TALL = 20  # environments
 # Inches, since the number of rows decides the size: a row, a panel, the title above it and the label of its axis below,
 # the space between panels, a letter of a label, a line of the legend, and a column of it.
 ROW, PANEL, ABOVE, BELOW, GAP, LETTER, LEGEND, LEGEND_COLUMN = 0.22, 2.9, 0.75, 0.65, 0.3, 0.075, 0.2, 1.8
@@ -36,7 +42,8 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
 
     Args:
         tables: effects, errors, degrees and stability; see `holdfast.estimators.effects.EffectTables`.
-        features: their names; None: the first six, those with the same effect everywhere first.
+        features: their names; None: the first twelve, or six of more than 20 environments, those with the same effect
+            everywhere first; a line below the figure says how many more there are.
         response: what the effects are measured in.
 
     Example:
@@ -53,9 +60,12 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
     """
     stability = tables.stability
     words = _verdicts(stability)
+    more = 0
     if features is None:
         ranked = sorted(stability.index, key=lambda name: list(VERDICT_COLOURS).index(words[name]))
-        features = [name for name in ranked if tables.effects[name].notna().any()][:MOST_PANELS]
+        measured = [name for name in ranked if tables.effects[name].notna().any()]
+        features = measured[: MOST_TALL_PANELS if len(tables.effects) > TALL else MOST_PANELS]
+        more = len(measured) - len(features)
     unknown = [str(name) for name in features if name not in stability.index]
     if unknown or not features:
         known = ", ".join(map(str, stability.index))
@@ -69,6 +79,8 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
         if same_rows and number % columns:
             axes.tick_params(labelleft=False)
     figure.legend(handles=handles, loc="lower left", ncols=_legend_columns(figure), frameon=False)
+    if more:
+        figure.text(0.995, 0.005, f"{more} more {'feature is' if more == 1 else 'features are'} not drawn", ha="right")
     return figure
 
 
@@ -177,13 +189,20 @@ def _limits(forest: _Forest) -> tuple[float, float]:
 
 
 def _verdicts(stability: pd.DataFrame) -> dict[str, str]:
-    words = np.where(stability["selected"], "same", np.where(stability["varies"], "varies", "not needed"))
-    return dict(zip(stability.index, words, strict=True))
+    once = stability["between"].isna() & stability["effect"].notna()
+    selected = np.where(once, "one environment only", "same")
+    words = np.where(stability["selected"], selected, np.where(stability["varies"], "varies", "not needed"))
+    return dict(zip(stability.index, words.tolist(), strict=True))
 
 
 def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Any]:
     """The entries of the legend that something in the figure needs."""
-    titles = {"same": "same effect everywhere", "varies": "effect varies", "not needed": "not needed"}
+    titles = {
+        "same": "same effect everywhere",
+        "one environment only": "one environment only",
+        "varies": "effect varies",
+        "not needed": "not needed",
+    }
     used = {words[forest.name] for forest in forests}
     handles: list[Any] = [
         Line2D([], [], marker="s", linestyle="", color=colour, label=titles[word])

@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast import batching
-from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, sampled
+from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, random_start, sampled
 from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
 from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
@@ -30,7 +30,7 @@ from holdfast.sensing.signals import MEANINGS, signals
 REPLACED = {
     "batching": ("samples_per_environment",),
     "oracle": ("noise_variance", "samples_per_environment", "ensemble"),
-    "algorithm": ("parameterisation",),
+    "algorithm": ("parameterisation", "width"),
 }
 # Names of the result that an argument of an algorithm cannot have as well.
 RESERVED = {"gradient", "step", "direction", "outcome", "diverged_at", *MEANINGS}.union(
@@ -106,6 +106,7 @@ class SensingBuilder:
         oracle: makes the oracle; None: the one that the settings name.
         algorithm: makes the algorithm.
         swept: keyword arguments of the algorithm that are parameters of each run.
+        random: whether U has a width of its own and starts at random.
     """
 
     structure: Settings
@@ -116,6 +117,7 @@ class SensingBuilder:
     oracle: OracleMaker | None
     algorithm: AlgorithmMaker
     swept: tuple[str, ...]
+    random: bool
 
     @classmethod
     def of(cls, settings: Settings, parts: Parts | None = None) -> "SensingBuilder":
@@ -138,6 +140,7 @@ class SensingBuilder:
             parts.oracle,
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
             tuple(parts.sweep),
+            settings.width is not None,
         )
 
     @property
@@ -160,13 +163,17 @@ class SensingBuilder:
     def __call__(self, shared: Shared, parameters: Parameters) -> Run:
         """The algorithm of one run, and the signals recorded of it."""
         problem = self.problem(shared, parameters)
+        own = {name: parameters[name] for name in self.swept}
+        if self.random:
+            dimension, dtype = self.structure.dimension, self.structure.dtype
+            own["start"] = random_start(parameters["start_seed"], dimension, parameters["width"], dtype)
         algorithm = self.algorithm(
             self._gradient(shared, problem, parameters),
             self.structure.dimension,
             parameters["step_size"],
             parameters["init_scale"],
             dtype=self.structure.dtype,
-            **{name: parameters[name] for name in self.swept},
+            **own,
         )
         return Run(algorithm, lambda state: signals(problem, state))
 

@@ -33,6 +33,7 @@ SWEPT = (
     "overlap",
     "condition_number",
     "noise_variance",
+    "width",
 )
 RULES = {
     COUNT: ("dimension", "invariant_rank", "spurious_rank", "batch_size", "seeds", "every"),
@@ -106,6 +107,8 @@ class Settings:
     """With the data oracle: train on a fixed data set of this many per environment, not on fresh ones each step."""
     replacement: bool = False
     """Draw batches of a fixed data set with replacement."""
+    width: int | Sequence[int] | None = None
+    """Columns r of U, from r1 to d, starting with N(0, alpha^2 / r) entries; None: d columns, starting at alpha I."""
     parameterisation: ParameterisationName = "symmetric"
     """The matrix that is fitted, one of `holdfast.sensing.names.PARAMETERISATIONS`."""
     seeds: int = 16
@@ -127,7 +130,8 @@ class Settings:
             if field.name in SWEPT and isinstance(value, Sequence) and not isinstance(value, str):
                 value = tuple(value)
             object.__setattr__(self, field.name, value)
-        check_settings(self, RULES, SWEPT)
+        rules = RULES if self.width is None else {**RULES, COUNT: (*RULES[COUNT], "width")}
+        check_settings(self, rules, SWEPT)
         _check_combinations(self)
 
     @property
@@ -152,6 +156,12 @@ def _check_combinations(settings: Settings) -> None:
             f"invariant_rank + spurious_rank must be at most dimension, got {settings.invariant_rank} + "
             f"{settings.spurious_rank} > {settings.dimension}"
         )
+    for width in settings.values("width") if settings.width is not None else ():
+        if not settings.invariant_rank <= width <= settings.dimension:
+            raise ValueError(
+                f"width must be from invariant_rank = {settings.invariant_rank} to dimension = {settings.dimension}, "
+                f"got {width}"
+            )
     if settings.oracle == "population" and any(settings.values("noise_variance")):
         raise ValueError(
             "noise_variance must be 0 with the population oracle, whose infinite batch averages the noise out, got "

@@ -101,12 +101,14 @@ def execute(
     _check_memory(settings, len(cells))
     build = SensingBuilder.of(settings, parts)
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
-    constant = {name: getattr(settings, name) for name in SWEPT}
+    constant = {name: getattr(settings, name) for name in SWEPT if getattr(settings, name) is not None}
     swept = dict(zip(axes, np.array(cells).T, strict=True))
     parameters = {
         name: np.broadcast_to(value, len(cells)).astype(settings.dtype).repeat(len(seeds))
         for name, value in {**constant, **swept}.items()
     }
+    if build.random:
+        parameters["start_seed"] = np.tile(seeds, len(cells)).astype(np.uint32)
     frame = orthonormal_frame(
         settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
     )

@@ -1,11 +1,12 @@
 """Theory as code: pure functions on problems, states and trajectories.
 
-Growth: `lyapunov` has exponents, `logarithm` the mean logarithms behind them, `finite_time` the law after T steps,
-`sampling` what finite batches add. Answers: `window` has the step sizes that wash out, `advice` settings for a wanted
-confidence, `regions` what a setting ends in, `diagnosis` all of it in words. Data: `estimation` finds the problem
-behind measurements, `assumptions` checks those of the paper, `findings` puts both together. Proofs: `sequences` has
-the auxiliary sequences of the paper, `isometry` the restricted isometry property, `absorbing` the
-sets that SGD on deep linear networks does not leave.
+Growth: `lyapunov` has exponents, `momentum` those of SGD with momentum, `logarithm` the mean logarithms behind them,
+`finite_time` the law after T steps, `drifting` that of environments with memory, `panels` what finitely many
+environments of a continuum do, `sampling` what finite batches add. Answers: `window` has the step sizes that wash out,
+`advice` settings for a wanted confidence, `regions` what a setting ends in, `diagnosis` all of it in words. Data:
+`estimation` finds the problem behind measurements, `assumptions` checks those of the paper, `findings` puts both
+together. Proofs: `sequences` has the auxiliary sequences of the paper, `isometry` the restricted isometry property,
+`absorbing` the sets that SGD on deep linear networks does not leave.
 """
 
 from holdfast.core.names import lazy_names

@@ -3,6 +3,8 @@ from .advice import advise as advise
 from .assumptions import check_assumptions as check_assumptions
 from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
+from .drifting import DriftingShare as DriftingShare
+from .drifting import drifting_share as drifting_share
 from .estimation import Estimated as Estimated
 from .estimation import estimate as estimate
 from .findings import Findings as Findings
@@ -15,6 +17,12 @@ from .lyapunov import stationary_shares as stationary_shares
 from .lyapunov import top_exponent as top_exponent
 from .lyapunov import two_point_exponent as two_point_exponent
 from .lyapunov import two_point_threshold as two_point_threshold
+from .momentum import momentum_exponent as momentum_exponent
+from .momentum import momentum_matrices as momentum_matrices
+from .momentum import planar_exponent as planar_exponent
+from .panels import PanelLaw as PanelLaw
+from .panels import draw_panels as draw_panels
+from .panels import panel_law as panel_law
 from .sampling import residual_floor as residual_floor
 from .window import Window as Window
 from .window import paper_window as paper_window

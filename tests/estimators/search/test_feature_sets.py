@@ -7,9 +7,15 @@ from scipy.stats import binom
 from holdfast.datasets import structural_dataset
 from holdfast.estimators import HeteroRegressor, group_rows
 from holdfast.estimators.moments import collect_moments, standardized
-from holdfast.estimators.search.evidence import equality, information_criterion, squared_evidence
+from holdfast.estimators.search.evidence import (
+    equality,
+    information_criterion,
+    logistic_evidence,
+    squared_evidence,
+)
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import select
+from holdfast.losses.logistic import LogisticRows
 
 SIGNIFICANCE = 0.001
 
@@ -91,3 +97,30 @@ def test_a_label_is_missing(categories, groups):
     x, y, codes = categories
     with pytest.raises(ValueError, match="groups must hold one label for each of the 6 features"):
         HeteroRegressor(groups=groups).fit(x, y, environments=codes)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_elimination_by_newton_steps_selects_what_elimination_by_fits_selects(seed):
+    random = np.random.default_rng(seed)
+    codes, x = np.repeat(np.arange(3), 250), random.standard_normal((750, 9))
+    labels = (x[:, :3] @ [1.0, -1.0, 0.5] + random.logistic(size=750) > 0).astype(float)
+    x[:, 5:] += random.standard_normal((3, 4))[codes] * labels[:, None]
+    z = (x - x.mean(0)) / x.std(0)
+    parts = [LogisticRows(z[codes == e].T, labels[codes == e], np.ones(250)) for e in range(3)]
+    evidence = logistic_evidence(parts)
+
+    def by_fits(fitted, columns):
+        def alone(left):
+            smaller = evidence.solve(left)
+            return smaller, evidence.joint(smaller, left)
+
+        return alone
+
+    groups = Groups(np.arange(9))
+    quick, slow = (
+        select(each, groups, 0.001, [], eliminate=True) for each in (evidence, evidence._replace(without=by_fits))
+    )
+    assert quick.selected.tolist() == slow.selected.tolist()
+    assert np.isclose(quick.criterion, slow.criterion, atol=1e-3)
+    assert quick.selected[:2].all()
+    assert not quick.selected.all()

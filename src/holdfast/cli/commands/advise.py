@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from holdfast.cli.commands.fit import FittingOptions
 from holdfast.io.options import ReadingOptions
 
 # Options that apply to measurements, with their defaults.
@@ -25,6 +26,7 @@ class AdviseArguments:
     """An .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table, as `holdfast fit`
     takes it."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    fitting: tyro.conf.OmitArgPrefixes[FittingOptions]
     more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
     """More files of the same table."""
     target: str | None = None
@@ -40,7 +42,8 @@ class AdviseArguments:
     confidence: float | None = None
     """Of measurements: wanted probability that the spurious share ends below the tolerance; 0.95 if not given."""
     tolerance: float | None = None
-    """Of measurements: largest spurious share that counts as washed out; 0.01 if not given."""
+    """Of measurements: largest spurious share that counts as washed out; 0.01 if not given. Of a table: differences of
+    an effect between environments (standard deviation, as a share of it) that do not matter; 0 if not given."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -66,6 +69,8 @@ def _measurements(arguments: AdviseArguments) -> int:
     if arguments.more:
         raise ValueError(f"measurements must be in one file or folder, got {arguments.more[0]!r} as well")
     arguments.reading.refuse(tuple(arguments.reading.given), "for measurements in .npz or .zarr")
+    for name, value in arguments.fitting.given.items():
+        raise ValueError(f"{name} must be left out for measurements in .npz or .zarr, got {value!r}")
     given = {name: getattr(arguments, name) for name in MEASURED}
     settings = {name: MEASURED[name] if value is None else value for name, value in given.items()}
     findings = examine(*read_measurements(Path(arguments.data)), **settings)
@@ -83,11 +88,12 @@ def _table(arguments: AdviseArguments) -> int:
     if arguments.target is None:
         raise ValueError(f"target must name the column to predict of the table {arguments.data!r}, got none")
     for name in MEASURED:
-        if (value := getattr(arguments, name)) is not None:
+        if name != "tolerance" and (value := getattr(arguments, name)) is not None:
             raise ValueError(f"{name} must be left out for a table, got {value}")
-    sentences = advise_table(
-        (arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading
-    )
+    settings = arguments.fitting.settings | {"tolerance": arguments.tolerance or 0.0}
+    table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
+    with terminal.progress("fitting") as progress:
+        sentences = terminal.in_options(advise_table(*table, progress=progress, **settings))
     if arguments.format == "json":
         print(json.dumps({"target": arguments.target, "environment": arguments.environment, "advice": sentences}))
     else:

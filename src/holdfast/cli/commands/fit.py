@@ -1,12 +1,46 @@
 """`holdfast fit`."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from holdfast.io.options import ReadingOptions
+
+
+@dataclass(frozen=True)
+class FittingOptions:
+    """What the commands that fit a table have in common, besides the tolerance."""
+
+    task: Literal["auto", "regression", "classification"] = "auto"
+    """What to fit; auto: classification if the target is text or has two values."""
+    pooling: Literal["auto"] | float = "auto"
+    """From 0, features whose effects hold everywhere alone, to 1, a pooled fit of all features; auto: chosen from what
+    both explain in environments that are held out."""
+    significance: float = 0.001
+    """Level of the tests whether an effect varies."""
+    level: Literal["common", "environment"] = "common"
+    """Of a regression: whether environments share an intercept, or have their own and only effects are compared."""
+    invariance: Literal["auto", "effects", "class_means"] = "auto"
+    """Of classes: what is compared between environments, the effects of the features on the class, or the means of the
+    features in each class; auto: what explains more in environments that are held out."""
+    rotation: bool = False
+    """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
+    seed: int = 0
+    """Of the random orders of environments."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Options that were set to something else than their defaults."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As `fit_table` takes them."""
+        found = asdict(self)
+        found["random_state"] = found.pop("seed")
+        return found
 
 
 @dataclass(frozen=True)
@@ -22,6 +56,7 @@ class FitArguments:
     target: str
     """Column to predict: numbers, or classes."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    fitting: tyro.conf.OmitArgPrefixes[FittingOptions]
     more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
     """More files of the same table."""
     environment: str | None = None
@@ -31,21 +66,8 @@ class FitArguments:
     """Write the model to this JSON file, for `holdfast predict`; - prints it instead of the table."""
     overwrite: bool = False
     """Replace the file if it exists."""
-    task: Literal["auto", "regression", "classification"] = "auto"
-    """What to fit; auto: classification if the target is text or has two values."""
-    pooling: Literal["auto"] | float = "auto"
-    """From 0, features whose effects hold everywhere alone, to 1, a pooled fit of all features; auto: chosen from what
-    both explain in environments that are held out."""
     tolerance: float = 0.0
     """Differences of an effect between environments (standard deviation, as a share of it) that do not matter."""
-    significance: float = 0.001
-    """Level of the tests whether an effect varies."""
-    level: Literal["common", "environment"] = "common"
-    """Whether environments share an intercept, or have their own and only effects are compared."""
-    rotation: bool = False
-    """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
-    seed: int = 0
-    """Of the random orders of environments."""
     held_out: bool = False
     """Leave out one environment after the other, and print the error on it next to that of a pooled fit; needs the
     table in memory."""
@@ -78,17 +100,10 @@ def execute(arguments: FitArguments) -> int:
     if printed and (arguments.held_out or arguments.format == "json"):
         raise ValueError("out must be a file with --held-out or --format json, which print something else, got '-'")
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
-    settings: dict[str, Any] = {
-        "task": arguments.task,
-        "pooling": arguments.pooling,
-        "tolerance": arguments.tolerance,
-        "significance": arguments.significance,
-        "level": arguments.level,
-        "rotation": arguments.rotation,
-        "random_state": arguments.seed,
-    }
-    with terminal.progress("reading") as progress:
+    settings: dict[str, Any] = arguments.fitting.settings | {"tolerance": arguments.tolerance}
+    with terminal.progress("fitting") as progress:
         model, estimator = fit_table(*table, progress=progress, **settings)
+    model = msgspec.structs.replace(model, advice=tuple(terminal.in_options(model.advice)))
     if printed:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":

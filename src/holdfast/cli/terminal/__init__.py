@@ -2,10 +2,11 @@
 
 from holdfast.cli.terminal.answers import show_diagnosis, show_findings
 from holdfast.cli.terminal.progress import progress, progress_bars, say
-from holdfast.cli.terminal.tables import show_advice, show_held_out, show_model
+from holdfast.cli.terminal.tables import in_options, show_advice, show_held_out, show_model
 from holdfast.cli.terminal.trajectories import show, sparkline
 
 __all__ = [
+    "in_options",
     "progress",
     "progress_bars",
     "say",

@@ -9,9 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from holdfast.core.progress import Progress
-
-PATIENCE = 1.0  # seconds of work before a progress bar appears
+from holdfast.core.progress import PATIENCE, Progress
 
 
 def say(line: str) -> None:

@@ -1,6 +1,8 @@
 """Models of tables in the terminal."""
 
 import os
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -29,6 +31,8 @@ _COLUMNS = {
     "lowest": "lowest_effect",
     "highest": "highest_effect",
 }
+# An argument with its value, as sentences of the estimators write it.
+_ARGUMENT = re.compile(r'\b(?P<name>pooling|level|invariance|tolerance|significance)="?(?P<value>\w+(\.\d+)?)"?')
 # What a narrow terminal can do without, in this order.
 _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 
@@ -47,6 +51,16 @@ def show_advice(sentences: list[str], console: Console | None = None) -> None:
     console = console or Console()
     for sentence in sentences:
         console.print(f"- {sentence}", highlight=False, markup=False)
+
+
+def in_options(sentences: Iterable[str]) -> list[str]:
+    """Sentences that name arguments of Python, with the options of the command line instead.
+
+    Example:
+        >>> in_options(['level="environment" sets levels aside; pooling=0 uses no other feature.'])
+        ['--level environment sets levels aside; --pooling 0 uses no other feature.']
+    """
+    return [_ARGUMENT.sub(lambda found: f"--{found['name']} {found['value']}", sentence) for sentence in sentences]
 
 
 def show_held_out(errors: "pd.DataFrame", task: str) -> None:

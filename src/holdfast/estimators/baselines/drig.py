@@ -24,13 +24,16 @@ class InvariantGradientRegressor(LinearRegressor):
 
         L_0(w) + gamma sum_e p_e (L_e(w) - L_0(w)),    L_e(w) = E_e (y - w x)^2,    p_e = share of the rows in e
 
-    A quadratic in w, solved from second moments. gamma = 1 is least squares; as gamma grows, the gradients of the
-    losses become equal. If an environment varies less than the reference in some direction, the objective has no
-    minimum from a certain gamma on, and a smaller one is used. Known as DRIG.
+    A quadratic in w, solved from second moments. gamma = 1 is least squares through the origin; as gamma grows, the
+    gradients of the losses become equal. If an environment varies less than the reference in some direction, the
+    objective has no minimum from a certain gamma on, and a smaller one is used. Known as DRIG.
+
+    The means of a known reference are the origin, so that shifts of the mean count as interventions. Where nobody knows
+    the reference, its means are as arbitrary as any, and the origin is the mean of all rows.
 
     Reference: X. Shen, P. Bühlmann, A. Taeb, *Causality-oriented robustness: exploiting general noise interventions*,
-    arXiv:2307.10299 (2023), eq. 4. The paper knows its reference, an environment without interventions, and measures
-    from its means; here features and target are measured from the means of all rows.
+    arXiv:2307.10299 (2023). Objective, weights and origin are those of the authors' code (`est_drig` of
+    github.com/xwshen51/DRIG). Neither has a default gamma: the examples of the paper use 5, single cells up to 20.
 
     Args:
         gamma: at least 0; larger values protect against stronger interventions than those seen.
@@ -70,12 +73,17 @@ class InvariantGradientRegressor(LinearRegressor):
         if self.reference is not None and self.reference not in grouping.labels:
             raise ValueError(f"reference must be among {grouping.labels}, got {self.reference!r}")
         scaling, response = standard_units(inputs), standard_units(targets[:, None])
+        if self.reference is not None:
+            calm = grouping.rows()[list(grouping.labels).index(self.reference)]
+            scaling = scaling._replace(location=inputs[calm].mean(0))
+            response = response._replace(location=targets[calm].mean(keepdims=True))
         data = second_moments(scaling.apply(inputs), response.apply(targets[:, None])[:, 0], grouping.rows())
-        # Everything is measured from the means of all rows, so the column of ones is not needed.
+        # Everything is measured from the origin, so the column of ones is not needed.
         second, cross = np.asarray(data.second)[:, :-1, :-1], np.asarray(data.cross)[:, :-1]
         counts = np.array([len(rows) for rows in grouping.rows()])
         if self.reference is None:
-            variation = np.trace(second, axis1=1, axis2=2) + np.asarray(data.square)
+            means = np.column_stack([np.asarray(data.second)[:, :-1, -1], np.asarray(data.cross)[:, -1]])
+            variation = np.trace(second, axis1=1, axis2=2) + np.asarray(data.square) - np.square(means).sum(1)
             large = counts >= min(ROWS_PER_FEATURE * inputs.shape[1], counts.max())
             reference = int(np.argmin(np.where(large, variation, np.inf)))
         else:

@@ -121,14 +121,14 @@ def logistic_program(environments: Sequence[LogisticRows], tolerance: float, see
 
 
 def wash(
-    program: Program, settings: list[WashSettings], critical: float, orders: int, seed: int
+    program: Program, settings: list[WashSettings], critical: float, n_runs: int, seed: int
 ) -> list[CoefficientPaths]:
     """Run all settings with several random orders of the environments each."""
-    sweeps, values = run_orders(
+    sweeps, values = repeated_runs(
         program.build,
         program.shared,
         [{**setting._asdict(), "critical": critical} for setting in settings],
-        orders,
+        n_runs,
         seed,
         steps=program.sweeps,
         slab=SLAB,
@@ -136,11 +136,11 @@ def wash(
     return [CoefficientPaths(sweeps, part[..., : program.dimension]) for part in values]
 
 
-def run_orders(
+def repeated_runs(
     build: RunBuilder,
     shared: Any,
     settings: Sequence[Mapping[str, float]],
-    orders: int,
+    n_runs: int,
     seed: int,
     *,
     steps: int,
@@ -152,16 +152,16 @@ def run_orders(
         build: of runs that record "fitted".
         shared: arrays of the runs.
         settings: the parameters of the runs.
-        orders: runs of each setting.
-        seed: of the orders.
+        n_runs: of each setting.
+        seed: of the runs.
         steps: of a run.
         slab: runs in a compiled program; whole slabs are run, so that any number of runs is the same program.
 
     Returns:
-        The steps of the records, and for each setting (orders, records, ...), what was recorded.
+        The steps of the records, and for each setting (n_runs, records, ...), what was recorded.
     """
-    count = len(settings) * orders
-    rows = np.minimum(np.arange(-(-count // slab) * slab), count - 1) // orders
+    count = len(settings) * n_runs
+    rows = np.minimum(np.arange(-(-count // slab) * slab), count - 1) // n_runs
     parameters = {name: np.array([each[name] for each in settings], np.float32)[rows] for name in settings[0]}
     seeds = np.random.default_rng(seed).integers(0, 2**32, len(rows), dtype=np.uint32)
     records = run(build, shared, parameters, seeds, steps=steps, every=max(1, steps // RECORDS), slab=slab)

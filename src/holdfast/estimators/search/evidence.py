@@ -5,7 +5,7 @@ loss as rows.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import chdtrc
@@ -46,6 +46,14 @@ class JointSlopes(NamedTuple):
     covariance: np.ndarray
 
 
+class Solve(Protocol):
+    """The pooled fit of some features."""
+
+    def __call__(self, columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
+        """Of these columns, beginning from a fit nearby."""
+        ...
+
+
 class Evidence(NamedTuple):
     """A loss on a table with environments, as functions.
 
@@ -54,7 +62,10 @@ class Evidence(NamedTuple):
         dimension: number of features.
         slopes: fitted -> Slopes, the gradients of single features.
         joint: (fitted, columns) -> JointSlopes.
-        solve: columns -> the pooled fit of these features, all others zero.
+        solve: (columns, near) -> the pooled fit of these features, all others zero; `near` is a fit to begin from.
+        without: (fitted, columns) -> a function of some of these columns, given the pooled fit of all of them: the
+            fit of those alone and its joint slopes. The squared loss has them from its moments; the logistic loss has
+            the first step of Newton's method, without another look at the rows.
         deviance: fitted -> -2 log likelihood over all rows, up to a constant.
         information: fitted -> how uncertain the predictions still are, as a share of the uncertainty of a constant
             prediction: where they are certain, nothing is left in which environments could differ.
@@ -67,7 +78,8 @@ class Evidence(NamedTuple):
     dimension: int
     slopes: Callable[[LinearModel], Slopes]
     joint: Callable[[LinearModel, np.ndarray], JointSlopes]
-    solve: Callable[[np.ndarray], LinearModel]
+    solve: Solve
+    without: Callable[[LinearModel, np.ndarray], Callable[[np.ndarray], tuple[LinearModel, JointSlopes]]]
     deviance: Callable[[LinearModel], float]
     information: Callable[[LinearModel], float]
     held_out: Callable[[np.ndarray], np.ndarray]
@@ -169,11 +181,18 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
         scale = squared.gradient_scale(data, counts, fitted.coefficients)
         return JointSlopes(gradient, curvature, scale[:, None, None] * curvature)
 
-    def solve(columns: np.ndarray) -> LinearModel:
+    def solve(columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
         w = np.zeros(len(cross))
         if len(columns):
             w[columns] = np.linalg.lstsq(second[np.ix_(columns, columns)], cross[columns], rcond=1e-12)[0]
         return LinearModel(w, 0.0)
+
+    def without(fitted: LinearModel, columns: np.ndarray) -> Callable[[np.ndarray], tuple[LinearModel, JointSlopes]]:
+        def alone(left: np.ndarray) -> tuple[LinearModel, JointSlopes]:
+            smaller = solve(left)
+            return smaller, joint(smaller, left)
+
+        return alone
 
     def deviance(fitted: LinearModel) -> float:
         residual = 2 * float(weights @ squared.risk(data, fitted.coefficients))
@@ -184,7 +203,9 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
         return np.log(np.maximum(held_out_errors(moments, columns), squared.SMALLEST_ERROR))
 
     # errors of any size have a size, so they can always be compared
-    return Evidence(counts, len(cross), slopes, joint, solve, deviance, lambda fitted: 1.0, held_out, tolerance)
+    return Evidence(
+        counts, len(cross), slopes, joint, solve, without, deviance, lambda fitted: 1.0, held_out, tolerance
+    )
 
 
 def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0.0) -> Evidence:
@@ -219,10 +240,30 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
             parts.append([function(some, nothing, scores) for function in functions])
         return JointSlopes(*(np.stack(part) for part in zip(*parts, strict=True)))
 
-    def solve(columns: np.ndarray) -> LinearModel:
+    def solve(columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
         w = np.zeros(dimension)
-        w[columns], intercept = logistic_regression(pooled._replace(columns=pooled.columns[columns]))
+        rows = pooled._replace(columns=pooled.columns[columns])
+        begin = None if near is None else (near.coefficients[columns], near.intercept)
+        w[columns], intercept = logistic_regression(rows, begin)
         return LinearModel(w, intercept)
+
+    def without(fitted: LinearModel, columns: np.ndarray) -> Callable[[np.ndarray], tuple[LinearModel, JointSlopes]]:
+        gradient, curvature, covariance = joint(fitted, columns)
+        mean = np.tensordot(counts / counts.sum(), curvature, 1)
+
+        def alone(left: np.ndarray) -> tuple[LinearModel, JointSlopes]:
+            inside = np.isin(columns, left)
+            own, gone = np.ix_(inside, inside), np.ix_(inside, ~inside)
+            step = np.zeros(len(columns))
+            step[~inside] = -fitted.coefficients[columns[~inside]]
+            step[inside] = -np.linalg.lstsq(mean[own], mean[gone] @ step[~inside], rcond=NEGLIGIBLE)[0]
+            w = fitted.coefficients.copy()
+            w[columns] += step
+            moved = (gradient + curvature @ step)[:, inside]
+            smaller = (part[:, inside][:, :, inside] for part in (curvature, covariance))
+            return LinearModel(w, fitted.intercept), JointSlopes(moved, *smaller)
+
+        return alone
 
     def deviance(fitted: LinearModel) -> float:
         return float(2 * counts.sum() * logistic.risk(pooled, *fitted))
@@ -234,4 +275,4 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
     def held_out(columns: np.ndarray) -> np.ndarray:
         return held_out_logistic_losses(environments, columns)
 
-    return Evidence(counts, dimension, slopes, joint, solve, deviance, information, held_out, tolerance)
+    return Evidence(counts, dimension, slopes, joint, solve, without, deviance, information, held_out, tolerance)

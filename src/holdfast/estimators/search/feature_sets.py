@@ -16,11 +16,13 @@ import numpy as np
 from scipy.special import chdtrc
 
 from holdfast.algorithms.hadamard import variation
-from holdfast.estimators.inference import pooled_covariance
+from holdfast.estimators.inference import sandwich
 from holdfast.estimators.search.evidence import (
     Equality,
     Evidence,
+    JointSlopes,
     LinearModel,
+    equal_effects,
     equality,
     information_criterion,
     tolerant_slopes,
@@ -107,6 +109,8 @@ class FeatureSetSearch:
         self.seen: dict[bytes, bool] = {}
         self.stable: list[StableSet] = []
         self._fits: dict[bytes, tuple[LinearModel, Equality]] = {}
+        self._near = self.start
+        self._slopes = (b"", evidence.joint(self.start, np.arange(0)))
 
     def settle(self, members: np.ndarray) -> None:
         """Follow a set to where the exponents take it; stop at a set that was examined before.
@@ -138,13 +142,19 @@ class FeatureSetSearch:
         """(groups,), masks of fewer and fewer groups, without those whose absence makes effects most nearly equal.
 
         The gradient of a single feature also varies when another one is to blame, in particular where levels differ;
-        the joint test of what is left does not mistake them. It costs a fit for every group that might go.
+        the joint test of what is left does not mistake them. It costs a test for every group that might go.
         """
         members = np.ones(self.groups.count, bool)
         while members.sum() > 1:
             chosen = np.flatnonzero(members)
-            smaller = [members & ~one for one in np.eye(len(members), dtype=bool)[chosen]]
-            scores = np.array([_normal_score(self._pooled_fit(left)[1]) for left in smaller])
+            columns = np.flatnonzero(self.groups.features(members))
+            alone = self.evidence.without(self._pooled_fit(members)[0], columns)
+            scores = np.empty(len(chosen))
+            for position, one in enumerate(np.eye(len(members), dtype=bool)[chosen]):
+                left = np.flatnonzero(self.groups.features(members & ~one))
+                fitted, slopes = alone(left)
+                tolerated = self.evidence.tolerance * fitted.coefficients[left]
+                scores[position] = _normal_score(equal_effects(slopes, tolerated))
             members = members.copy()
             members[chosen[_lowest(scores)]] = False
             yield members
@@ -215,9 +225,17 @@ class FeatureSetSearch:
         """The pooled fit of a set, and the test of its effects; computed once."""
         if (known := self._fits.get(members.tobytes())) is None:
             columns = np.flatnonzero(self.groups.features(members))
-            fitted = self.evidence.solve(columns)
-            known = self._fits[members.tobytes()] = (fitted, equality(self.evidence, fitted, columns))
+            fitted = self._near = self.evidence.solve(columns, self._near)
+            tolerated = self.evidence.tolerance * fitted.coefficients[columns]
+            test = equal_effects(self._joint(members, fitted, columns), tolerated)
+            known = self._fits[members.tobytes()] = (fitted, test)
         return known
+
+    def _joint(self, members: np.ndarray, fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
+        """The slopes of the pooled fit of a set; those of the last set are at hand."""
+        if self._slopes[0] != members.tobytes():
+            self._slopes = (members.tobytes(), self.evidence.joint(fitted, columns))
+        return self._slopes[1]
 
     def _growing(self, members: np.ndarray, fitted: LinearModel) -> tuple[np.ndarray, np.ndarray]:
         """Groups outside whose mean gradient would pay for them in the information criterion, and all scores."""
@@ -241,7 +259,7 @@ class FeatureSetSearch:
         if len(chosen) == 0:
             return members
         columns = np.flatnonzero(self.groups.features(members))
-        errors = pooled_covariance(self.evidence, fitted, columns)
+        errors = sandwich(self._joint(members, fitted, columns), self.evidence.weights)
         scores = np.empty(len(chosen))
         for position, number in enumerate(chosen):
             own = np.searchsorted(columns, self.groups.owned(members, number))

@@ -62,11 +62,12 @@ def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, wei
     return ClassScores(parameters[:, :-1], parameters[:, -1])
 
 
-def logistic_regression(rows: LogisticRows) -> tuple[np.ndarray, float]:
+def logistic_regression(rows: LogisticRows, begin: tuple[np.ndarray, float] | None = None) -> tuple[np.ndarray, float]:
     """Coefficients and intercept of logistic regression, with the weak ridge of one observation.
 
     Args:
         rows: features in standard units, labels 0 and 1.
+        begin: coefficients and intercept that are nearly right, which saves steps; None: 0.
 
     Example, a constant feature and as many ones as zeros:
         >>> w, intercept = logistic_regression(LogisticRows(np.zeros((1, 2)), np.array([0.0, 1.0]), np.ones(2)))
@@ -75,7 +76,8 @@ def logistic_regression(rows: LogisticRows) -> tuple[np.ndarray, float]:
     """
     design = rows._replace(columns=np.vstack([rows.columns, np.ones(len(rows.labels))]))
     ridge = np.append(np.full(len(rows.columns), RIDGE), RIDGE_OF_INTERCEPT)
-    w = _descend([design], np.array([rows.weights.sum()]), ridge, np.zeros(len(ridge)))
+    start = np.zeros(len(ridge)) if begin is None else np.append(*begin)
+    w = _descend([design], np.array([rows.weights.sum()]), ridge, start)
     return w[:-1], float(w[-1])
 
 

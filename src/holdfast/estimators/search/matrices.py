@@ -20,7 +20,7 @@ from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_
 from holdfast.core.run import Run
 from holdfast.estimators.moments import StandardizedMoments
 from holdfast.estimators.search.coordinates import rotated
-from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, WashSettings, end_of_runs, run_orders
+from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, WashSettings, end_of_runs, repeated_runs
 from holdfast.estimators.search.effects import effect_spread, effect_table, stability_table
 from holdfast.estimators.search.evidence import (
     Equality,
@@ -37,7 +37,7 @@ from holdfast.losses.squared import SecondMoments
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STEPS = 1500
-STRENGTHS, SCAN_ORDERS = 5, 2
+STRENGTHS, SCAN_RUNS = 5, 2
 SLAB = 2  # runs in a compiled program
 # Ranks beyond this are not low, and their number of entries grows with the square.
 LARGEST_RANK = 8
@@ -82,7 +82,7 @@ def fit_matrix(
     *,
     significance: float,
     tolerance: float,
-    orders: int,
+    n_runs: int,
     seed: int,
 ) -> MatrixFit:
     """Wash out the part of a matrix that varies.
@@ -93,11 +93,11 @@ def fit_matrix(
         labels: of the environments.
         significance: level of the test of equal effects.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-        orders: random orders of the environments whose runs are reported.
-        seed: of the orders.
+        n_runs: runs that are reported, each with its own random order of the environments.
+        seed: of the runs.
     """
     candidates = _candidates(known)
-    runs = _wash(known, dimension, candidates, SCAN_ORDERS, seed)
+    runs = _wash(known, dimension, candidates, SCAN_RUNS, seed)
     best: tuple[float, np.ndarray, LinearModel] | None = None
     for finals in runs:
         for matrix in finals:
@@ -117,7 +117,7 @@ def fit_matrix(
     # of all candidates, the one whose runs themselves end nearest to this matrix
     matrix = _lifted(span, fitted)
     nearest = candidates[int(np.argmin([np.mean(np.square(finals - matrix)) for finals in runs]))]
-    finals = _wash(known, dimension, [nearest], orders, seed + 1)[0]
+    finals = _wash(known, dimension, [nearest], n_runs, seed + 1)[0]
     return _described(known, labels, nearest, span, fitted, finals, tolerance)
 
 
@@ -156,16 +156,16 @@ def _candidates(known: StandardizedMoments) -> list[WashSettings]:
 
 
 def _wash(
-    known: StandardizedMoments, dimension: int, candidates: list[WashSettings], orders: int, seed: int
+    known: StandardizedMoments, dimension: int, candidates: list[WashSettings], n_runs: int, seed: int
 ) -> list[np.ndarray]:
-    """For each candidate (orders, dimension, dimension): where P ends up."""
+    """For each candidate (n_runs, dimension, dimension): where P ends up."""
     shared = {
         "data": SecondMoments(*(part.astype(np.float32) for part in known.moments)),
         "weights": known.weights.astype(np.float32),
         "shape": np.zeros(dimension, np.float32),
     }
     settings = [{"step_size": each.step_size, "amplification": each.amplification} for each in candidates]
-    _, values = run_orders(_matrix_run, shared, settings, orders, seed, steps=STEPS, slab=SLAB)
+    _, values = repeated_runs(_matrix_run, shared, settings, n_runs, seed, steps=STEPS, slab=SLAB)
     return [end_of_runs(part) for part in values]
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.algorithms.hadamard import expected_ratio
+from holdfast.core.progress import Progress, stages
 from holdfast.estimators.search.evidence import Equality, Evidence, LinearModel, equality
 from holdfast.estimators.search.feature_sets import FeatureSetSearch, Groups
 from holdfast.losses.slopes import Slopes
@@ -56,6 +57,7 @@ def select(
     starts: Iterable[np.ndarray] | None = None,
     *,
     eliminate: bool = False,
+    progress: Progress | None = None,
 ) -> Selection:
     """Find the best set of features among those whose effects are equal in all environments.
 
@@ -65,14 +67,19 @@ def select(
         significance: level of the tests.
         starts: (groups,), masks where the search starts besides nothing and everything; None: `ranked_sets`.
         eliminate: also start from the sets of `FeatureSetSearch.eliminated`.
+        progress: called with (starts done, starts in all), an elimination counted as so many as there are groups.
     """
     search = FeatureSetSearch(evidence, groups, significance)
-    for members in (np.zeros(groups.count, bool), np.ones(groups.count, bool)):
+    extremes = [np.zeros(groups.count, bool), np.ones(groups.count, bool)]
+    given = [*extremes, *(ranked_sets(evidence, groups) if starts is None else starts)]
+    settling, eliminating = stages(progress, [len(given), groups.count * eliminate])
+    for number, members in enumerate(given, 1):
         search.settle(members)
-    for members in ranked_sets(evidence, groups) if starts is None else starts:
-        search.settle(members)
+        settling(number, len(given))
     for members in search.eliminated() if eliminate else ():
         search.settle(members)
+        # a step takes a look at each member, so that the first steps are the longest
+        eliminating(groups.count**2 - int(members.sum()) ** 2, groups.count**2)
     best = search.best()
     selected = groups.features(best.members)
     everything = np.ones(groups.count, bool)

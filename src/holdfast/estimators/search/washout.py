@@ -26,7 +26,7 @@ from holdfast.losses.slopes import Slopes
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STRENGTHS = 6  # tried, spaced geometrically
-SCAN_ORDERS = 2  # random orders at each of them
+SCAN_RUNS = 2  # runs at each of them
 LARGEST_STEP, SMALLEST_STEP = 0.05, 0.002
 # The largest change of a factor in a step: beyond it log(1 - x) is no longer near -x - x^2/2 and factors hit the clip.
 LARGEST_CHANGE = 0.7
@@ -39,14 +39,14 @@ class RunSettings(NamedTuple):
 
     Attributes:
         significance: level of the tests for variation.
-        orders: random orders of the environments in the runs that are reported.
-        seed: of these orders.
+        n_runs: runs that are reported, each with its own random order of the environments.
+        seed: of these runs.
         step_size: eta; None: chosen.
         amplification: k; None: chosen.
     """
 
     significance: float
-    orders: int
+    n_runs: int
     seed: int
     step_size: float | None = None
     amplification: float | None = None
@@ -93,7 +93,7 @@ class Washing:
     def scan(self) -> list[tuple[WashSettings, CoefficientPaths]]:
         """Runs at all strengths worth trying."""
         candidates = self._candidates()
-        runs = wash(self.program, candidates, self.critical, SCAN_ORDERS, self.settings.seed)
+        runs = wash(self.program, candidates, self.critical, SCAN_RUNS, self.settings.seed)
         return list(zip(candidates, runs, strict=True))
 
     def survivors(self) -> Iterator[np.ndarray]:
@@ -115,7 +115,7 @@ class Washing:
             nearest, _ = max(own, key=lambda run: _agreement(run[1], selected))
             finalists += [self._clear(slopes, selected, nearest), nearest]
         finalists = list(dict.fromkeys(finalists))
-        repeated = wash(self.program, finalists, self.critical, self.settings.orders, self.settings.seed + 1)
+        repeated = wash(self.program, finalists, self.critical, self.settings.n_runs, self.settings.seed + 1)
         best = int(np.argmax([_agreement(paths, selected) for paths in repeated]))
         return Washout(finalists[best], self._exponents(slopes, fitted, finalists[best]), repeated[best])
 

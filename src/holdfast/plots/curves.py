@@ -1,0 +1,78 @@
+"""Curves of effects: what the response does along a column, in each environment and in the fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import t
+
+from holdfast.core.statistics import UPPER
+
+# Panels of a figure unless columns are named, panels abreast, and environments with a line of their own.
+MOST_PANELS, ABREAST, MOST_ENVIRONMENTS = 12, 3, 8
+PANEL = (3.0, 2.5)  # inches
+FITTED = "0.1"
+
+
+def draw_curves(
+    curves: Mapping[str, Any],
+    labels: Sequence[Any],
+    verdicts: Mapping[str, str],
+    columns: Sequence[str] | None = None,
+    response: str = "y",
+) -> Figure:
+    """For each column a panel: its effect in each environment with a band of 95 %, and that of the fit.
+
+    Args:
+        curves: column -> grid, fitted, estimates, errors and degrees; see `holdfast.estimators.curves.EffectCurves`.
+        labels: of the environments.
+        verdicts: column -> what is said about it, in a word or two.
+        columns: to be drawn; None: the first twelve; a line below the figure says how many more there are.
+        response: its name.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> grid = np.linspace(-1, 1, 5)
+        >>> line = SimpleNamespace(
+        ...     grid=grid, fitted=grid, estimates=grid[None], errors=np.ones((1, 5)), degrees=np.array([9.0])
+        ... )
+        >>> [axes.get_xlabel() for axes in draw_curves({"light": line}, ["north"], {"light": "same"}).axes]
+        ['light']
+    """
+    unknown = [str(name) for name in columns or () if name not in curves]
+    if unknown or not curves:
+        raise ValueError(f"columns must be among {', '.join(map(str, curves))}, got {', '.join(unknown) or 'none'}")
+    drawn = list(columns) if columns else list(curves)[:MOST_PANELS]
+    more = 0 if columns else len(curves) - len(drawn)
+    abreast = min(ABREAST, len(drawn))
+    lines = -(-len(drawn) // abreast)
+    figure = Figure(figsize=(0.5 + abreast * PANEL[0], 0.9 + lines * PANEL[1]), layout="constrained")
+    panels = figure.subplots(lines, abreast, squeeze=False).ravel()
+    for axes, name in zip(panels, drawn, strict=False):
+        _panel(axes, curves[name], labels)
+        axes.set_title(f"{name}: {verdicts[name]}", loc="left", fontsize=10)
+        axes.set(xlabel=name, ylabel=f"effect on {response}")
+    for axes in panels[len(drawn) :]:
+        axes.set_axis_off()
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower left", ncols=max(1, 2 * abreast), frameon=False, fontsize=8)
+    if more:
+        text = f"{more} more {'column is' if more == 1 else 'columns are'} not drawn"
+        figure.text(0.995, 0.005, text, ha="right", fontsize=8)
+    return figure
+
+
+def _panel(axes: Any, curve: Any, labels: Sequence[Any]) -> None:
+    many = len(labels) > MOST_ENVIRONMENTS
+    for number, (label, values, errors, degrees) in enumerate(
+        zip(labels, curve.estimates, curve.errors, curve.degrees, strict=True)
+    ):
+        colour = "0.6" if many else f"C{number}"
+        name = (f"{len(labels)} environments" if number == 0 else None) if many else str(label)
+        axes.plot(curve.grid, values, color=colour, linewidth=0.8 if many else 1.3, alpha=0.8, label=name)
+        if np.isfinite(degrees) and not many:
+            half = t.ppf(UPPER, degrees) * errors
+            axes.fill_between(curve.grid, values - half, values + half, color=colour, alpha=0.15, linewidth=0)
+    axes.plot(curve.grid, curve.fitted, color=FITTED, linewidth=1.6, linestyle=(0, (4, 2)), label="fit")
+    axes.axhline(0, color="0.8", linewidth=0.7, zorder=0)

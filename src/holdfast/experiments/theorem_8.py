@@ -78,10 +78,11 @@ def _learned_at(data: xr.Dataset, condition_number: float) -> xr.DataArray:
 def draw(data: xr.Dataset) -> Figure:
     """The final error against the condition number, and the order in which directions are learned."""
     figure, (left, right) = new_figure(2, f"Theorem 8: medians over {data.sizes['seed']} seeds, bands 10 % to 90 %")
-    ends = [data.sel(condition_number=kappa).sel(step=LENGTHS[kappa]) for kappa in CONDITION_NUMBERS]
-    final = xr.concat([end["distance"].drop_vars("step") for end in ends], "condition_number")
-    band(left, final, "condition_number", "||P - A*|| at the end", marker="o")
-    left.set(xlabel="condition number of A*", ylabel="final error (Frobenius)", title="Recovery")
+    ends = [learned_shares(data, kappa).sel(step=LENGTHS[kappa]).drop_vars("step") for kappa in CONDITION_NUMBERS]
+    final = xr.concat(ends, "condition_number").min("direction")
+    band(left, final, "condition_number", "least learned direction, share of its eigenvalue", marker="o")
+    left.axhline(LEARNED[0], color="0.3", linestyle=":", label="mark 0.8")
+    left.set(xlabel="condition number of A*", ylabel="share at the end", title="Recovery, T in proportion to theory")
     left.set_ylim(bottom=0)
     values = data["singular_values"].sel(condition_number=PLOTTED)
     for number, goal in enumerate(_goals(PLOTTED)):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.core.statistics import FEW_VALUES, bootstrap, mean_interval, median
+from holdfast.core.statistics import FEW_VALUES, bootstrap, exact_proportion, mean_interval, median
 
 
 @pytest.mark.parametrize("count", [6, 15, 100])
@@ -57,3 +57,12 @@ def test_many_values_are_resampled_and_one_value_has_no_interval():
     values = np.random.default_rng(0).standard_normal(FEW_VALUES)
     assert mean_interval(values) == bootstrap(values, np.mean)
     assert mean_interval([3.0]) == (3.0, -np.inf, np.inf)
+
+
+@pytest.mark.parametrize(("successes", "count"), [(0, 10), (10, 10), (3, 7), (735, 736)])
+def test_exact_proportions_are_those_of_scipy(successes, count):
+    from scipy.stats import binomtest
+
+    interval = binomtest(successes, count).proportion_ci(0.95, method="exact")
+    found = exact_proportion(successes, count)
+    assert found == pytest.approx((successes / count, interval.low, interval.high), abs=1e-12)

@@ -209,7 +209,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     claim = partial(Claim, conditions=OUR_SETTINGS)
     rates = _rates(data)
     inside = (rates["rate"] - rates["exponent"]).abs() <= WIDE * rates["standard_error"]
-    source = "sharp threshold of this project"
+    source = "Holdfast"
     thresholds = [
         claim(f"exponents-threshold-{step_size:g}", source,
               f"At step size {step_size:g} the spurious signal turns from growing to dying at the analytic threshold.",
@@ -244,7 +244,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[1]} of that step size",
               measured=proportion(int(above.sum()), above.size), allowed=(1e-4, 1.0),
               why=f"{int(above.sum())} of {above.size} runs diverged"),
-        claim("exponents-sampling-floor", "sampling error of this project",
+        claim("exponents-sampling-floor", source,
               "Sampling error sustains a residual of eta d E S^2 / (2 m (2 - eta)).",
               settings="d=30, r1=r2=1, m=2000, eta=0.05, s=1, M=8, T=300, symmetric measurements, exact law",
               measured=Estimate(*(value / floor for value in residual)), allowed=(0.8, 1.2),

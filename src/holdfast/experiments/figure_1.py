@@ -47,7 +47,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
     def claim(name: str, statement: str, batching: str, signal: str, allowed: tuple[float, float], why: str) -> Claim:
         measured = median(final[signal].sel(batching=batching))
-        return Claim(f"figure-1-{name}", "figure 1", statement, SUMMARY, measured, allowed, choice, why)
+        source = "figure 1" if batching == "full" else "figure 1; Algorithm 2"
+        return Claim(f"figure-1-{name}", source, statement, SUMMARY, measured, allowed, choice, why)
 
     return [
         claim("aggregated", "Aggregated data: the spurious signal is learned.", "full", "spurious", (0.7, np.inf),

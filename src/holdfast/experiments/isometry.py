@@ -9,10 +9,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
-from holdfast.core.statistics import bootstrap, median
+from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
 from holdfast.experiments.names import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.reproduction.claims import AS_STATED, OUR_SETTINGS, Claim, Position
+from holdfast.reproduction.claims import Claim, Conditions, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.isometry import (
     antisymmetric_deviation,
@@ -28,7 +28,8 @@ from holdfast.theory.isometry import (
 
 LEFT_OPEN = (
     "The isometry constant cannot be computed; ours is the largest deviation that a search finds, a lower bound.",
-    "Lemma 1 does not say that the isometry is needed at twice the rank of its matrices.",
+    "Lemma 1 does not say that the isometry is needed at twice the rank of its matrices. With it lemmas 1 to 4 follow "
+    "from a polarisation; they are tested in dimension 4 at rank 2, where delta at rank 4 is a norm, without a search.",
     "The effort of the search, the dimension and the number of measurements were settled over several trials, most of "
     "them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at equal rank is measured "
     "as a share of draws, because the median ratio that we tried first left it undecided.",
@@ -38,6 +39,8 @@ DIMENSION, RANK = 10, 2
 COUNTS = (1000, 2000, 4000, 8000)
 LEMMA_COUNT = 4000
 LEMMAS = ("lemma_1", "lemma_2", "lemma_3", "lemma_4")
+# Draws of each seed in dimension 2 r, where the isometry constant at rank 2 r is the norm of the error operator.
+SMALL_COUNT, SMALL_DRAWS, SMALL_SEARCH = 200, 25, {"starts": 2, "iterations": 12}
 # Ranks of X and Y in the left sides, see `largest_error_product`.
 LEMMA_RANKS = {"lemma_1": (RANK, RANK), "lemma_2": (RANK, 1), "lemma_3": (1, RANK), "lemma_4": (1, 1)}
 PLANAR_COUNT, PLANAR_DRAWS = 500, 20
@@ -73,12 +76,14 @@ def _one(random: np.random.Generator) -> xr.Dataset:
     sampled = lemma_ratios(chosen, delta, RANK, random)
     sought = {name: largest_error_product(tensor, *LEMMA_RANKS[name], random, **SEARCH) / delta for name in LEMMAS}
     by_truncation = _truncation(random)
+    small = [_small_ratios(random) for _ in range(SMALL_DRAWS)]
     planar = [planar_same_rank_ratio(symmetric_measurements(random, PLANAR_COUNT, 2)) for _ in range(PLANAR_DRAWS)]
     return xr.Dataset(
         {
             "delta_by_count": ("count", by_count),
             "random_ratio": ("lemma", [sampled[name] for name in LEMMAS]),
             "adversarial_ratio": ("lemma", [sought[name] for name in LEMMAS]),
+            "exact_ratio": (("small_draw", "lemma"), small),
             "antisymmetric": ((), antisymmetric_deviation(chosen)),
             "planar": ("draw", planar),
             "truncated": ("radius", by_truncation),
@@ -89,6 +94,13 @@ def _one(random: np.random.Generator) -> xr.Dataset:
             "radius": [PRINTED, OURS],
         },
     )
+
+
+def _small_ratios(random: np.random.Generator) -> list[float]:
+    """The left sides of lemmas 1 to 4 over delta, for matrices of rank 2 in dimension 4: delta is exact there."""
+    tensor = error_tensor(symmetric_measurements(random, SMALL_COUNT, 2 * RANK))
+    delta = float(np.abs(np.linalg.eigvalsh(tensor)).max())
+    return [largest_error_product(tensor, *LEMMA_RANKS[name], random, **SMALL_SEARCH) / delta for name in LEMMAS]
 
 
 def _truncation(random: np.random.Generator) -> list[float]:
@@ -123,61 +135,71 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     tables = []
     for name, values in data.data_vars.items():
         table = values.to_dataframe(name="value").reset_index()
-        along = next((str(dimension) for dimension in values.dims if dimension != "seed"), None)
-        position = table[along].astype(str) if along else ""
+        along = [str(dimension) for dimension in values.dims if dimension != "seed"]
+        position = table[along].astype(str).agg(", ".join, axis=1) if along else ""
         tables.append(table[["seed", "value"]].assign(quantity=str(name), position=position))
     return pd.concat(tables)[["quantity", "position", "seed", "value"]]
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the definition and the lemmas say, as far as a search can tell."""
-    ratios = data["adversarial_ratio"]
-    sampled = data["random_ratio"]
+    ratios, exact = data["adversarial_ratio"], data["exact_ratio"]
     statements = {
         "lemma_1": "<E(X), Y> is at most delta ||X||_F ||Y||_F for X, Y of rank r.",
         "lemma_2": "||E(X) Z|| is at most delta ||X||_F ||Z|| for X of rank r.",
         "lemma_3": "<E(X), Y> is at most delta ||X||_* ||Y||_F for Y of rank r.",
         "lemma_4": "||E(X) Z|| is at most delta ||X||_* ||Z||.",
     }
+    sizes = Conditions(chosen=("d, rank and m",))
+    twice = Conditions(chosen=("delta at rank 2 r", "d, rank and m"))
+    planar = data["planar"] <= PLANAR_MARK
     return [
-        Claim("isometry-measurements", "definition 1 and section 3.2",
+        Claim("isometry-measurements", "definition 1; assumption 3",
               "The isometry constant falls like m^(-1/2) with the number of measurements.",
               f"{SUMMARY}, m=1000 to 8000",
               bootstrap(data["delta_by_count"].transpose("seed", "count").values, _slope(COUNTS)), (-0.55, -0.45),
-              AS_STATED, "log-log slope; delta is the largest deviation found, a lower bound"),
-        Claim("isometry-any-matrix", "definition 1 and assumption 3",
+              sizes, "log-log slope; delta is the largest deviation found, a lower bound"),
+        Claim("isometry-any-matrix", "definition 1; assumption 3",
               "Symmetric Gaussian measurements are nearly isometric on ANY matrix of low rank.",
               f"symmetric Gaussian, d={DIMENSION}, m={LEMMA_COUNT}", median(data["antisymmetric"].values),
-              (-np.inf, 0.5), OUR_SETTINGS,
+              (-np.inf, 0.5), sizes,
               "deviation at an antisymmetric matrix of rank 2, which they cannot see; only symmetric matrices are "
               "needed",
               expected=Position.OUTSIDE),
         *(
-            Claim(name.replace("_", "-"), f"{name.replace('_', ' ')}, appendix A.1", statements[name],
-                  f"{SUMMARY}, m={LEMMA_COUNT}, delta sought at rank {2 * RANK}",
-                  bootstrap(ratios.sel(lemma=name).values, np.max), (-np.inf, 1), OUR_SETTINGS,
-                  "largest ratio over seeds, by ascent; delta at twice the rank is our reading; random matrices reach "
-                  f"{float(sampled.sel(lemma=name).max()):.2f}")
+            Claim(name.replace("_", "-"), name.replace("_", " "), statements[name],
+                  f"symmetric Gaussian, d={2 * RANK}, rank {RANK}, m={SMALL_COUNT}, delta at rank {2 * RANK}, exact",
+                  _share(exact.sel(lemma=name) <= 1 + ROUNDING), ALL_BUT_FEW, twice,
+                  f"share of draws; the largest ratio is {float(exact.sel(lemma=name).max()):.2f}, and "
+                  f"{float(ratios.sel(lemma=name).max()):.2f} in dimension {DIMENSION}, where delta is sought too")
             for name in LEMMAS
         ),
-        Claim("lemma-1-same-rank", "lemma 1, appendix A.1", "Lemma 1 needs the isometry at rank r only, as printed.",
+        Claim("lemma-1-same-rank", "lemma 1", "Lemma 1 needs the isometry at rank r only, as printed.",
               f"symmetric Gaussian, d=2, r=1, m={PLANAR_COUNT}, all directions on a grid of half a degree",
-              bootstrap((data["planar"] > PLANAR_MARK).mean("draw").values, np.mean), (-np.inf, 0),
-              OUR_SETTINGS,
-              f"share of draws with <E(X), Y> > delta_1, by up to {float(data['planar'].max()):.2f} times; "
+              _share(planar), ALL_BUT_FEW, sizes,
+              f"share of draws with <E(X), Y> <= delta_1; the largest ratio is {float(data['planar'].max()):.2f}; "
               "the theorem asks for rank 4 (r1 + r2), so nothing breaks",
               expected=Position.OUTSIDE),
-        Claim("lemma-20-printed", "lemma 20, eq. 121",
+        Claim("lemma-20-printed", "lemma 20",
               "With truncation at R = log(1/delta) rank-one measurements average to 2A + tr(A) I within delta ||A||_*.",
               f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
-              median(data["truncated"].sel(radius=PRINTED).values), (-np.inf, 1), OUR_SETTINGS,
+              median(data["truncated"].sel(radius=PRINTED).values), (-np.inf, 1), sizes,
               "deviation / delta; the truncated tail alone, E g^4 1(g^2 > R) = 1.40, is 140 times delta at A = u u^T",
               expected=Position.OUTSIDE),
-        Claim("lemma-20-larger-radius", "lemma 20, eq. 121", f"The same with R = {OURS:g} log(1/delta).",
+        Claim("lemma-20-larger-radius", "lemma 20", f"The same with R = {OURS:g} log(1/delta).",
               f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
-              median(data["truncated"].sel(radius=OURS).values), (-np.inf, 1), OUR_SETTINGS,
+              median(data["truncated"].sel(radius=OURS).values), (-np.inf, 1),
+              Conditions(chosen=("R = 6 log(1/delta)", "d and m")),
               "median over seeds of deviation / delta, with far fewer measurements than the lemma asks for"),
     ]  # fmt: skip
+
+
+# No draw may contradict a lemma, which 400 draws can say of 99 in 100; ratios of one are rounded.
+ALL_BUT_FEW, ROUNDING = (0.99, 1.0), 1e-9
+
+
+def _share(flags: xr.DataArray) -> Estimate:
+    return exact_proportion(int(flags.sum()), flags.size)
 
 
 def _slope(counts: tuple[int, ...]) -> Callable[[np.ndarray], float]:

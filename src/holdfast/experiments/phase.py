@@ -286,7 +286,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     agreement = proportion(int((at_end == expected)[stable].sum()), int(stable.sum()))
     washed = at_end[(expected == Region.INVARIANT_ONLY) & stable]
     return [
-        Claim("phase-agreement", "sharp threshold and finite-time law",
+        Claim("phase-agreement", "Holdfast",
               "The finite-time law names the region of a setting.", SUMMARY, agreement, (0.9, 1.0),
               OUR_SETTINGS,
               f"share of cells below the loss of the bound; cells at the border may fall on either side "

@@ -5,7 +5,6 @@ A name is as in the paper: "Theorem 2", "lemma 7", "eq. 10", "figure 3". Slides 
 
 from holdfast.reproduction.coverage import Statement
 
-CONSTANTS = "an intermediate bound of a proof, with constants that are not printed"
 TEXTBOOK = "a known result that the proof quotes"
 
 STATEMENTS: dict[str, Statement] = {
@@ -14,7 +13,7 @@ STATEMENTS: dict[str, Statement] = {
     "figure 3": Statement("Heterogeneity removes the spurious signal; the transition is around M = 5."),
     "figure 4": Statement("A large step size removes the spurious signal, a small one learns it."),
     "figure 5": Statement("HeteroSGD learns the invariant signal only, PooledSGD both."),
-    "figure 6": Statement("With small batches PooledSGD stays away from both solutions."),
+    "figure 6": Statement("With small batches PooledSGD stays away from both solutions, at finite distances."),
     "Theorem 1": Statement("With enough heterogeneity HeteroSGD ends at the invariant signal (informal)."),
     "Theorem 2": Statement("HeteroSGD ends near A*, with probability above 0.99."),
     "Theorem 3": Statement("PooledSGD ends at A* + E A(e)."),
@@ -30,17 +29,28 @@ STATEMENTS: dict[str, Statement] = {
     "Algorithm 3": Statement("HeteroSGD for matrix sensing."),
     "Algorithm 4": Statement("HeteroSGD for quadratic networks, with truncation and shrinkage."),
     "Example 1": Statement("Random neurons meet the conditions of Theorem 7."),
+    "Remark 1": Statement("The moment estimate of tau does as well in Algorithm 4."),
     "section 3.1": Statement("The general form U U^T - V V^T learns signals with negative eigenvalues."),
+    "section 4": Statement("A small power of an oscillating signal shrinks in mean for eta in a window (informal)."),
+    "section 6": Statement(
+        "Heterogeneity and stochasticity are conjectured to be needed, over-parameterisation perhaps not.",
+        untested="a conjecture without settings; question 1 asks the same",
+    ),
     "assumption 1": Statement("Ranks, unit spectrum of A*, and small overlap of the two subspaces."),
     "assumption 2": Statement("Bounded strengths whose variance exceeds their mean, nearly diagonal."),
     "assumption 3": Statement("Restricted isometry of the measurements."),
     "definition 1": Statement("Restricted isometry."),
+    "definition 2": Statement("The envelopes of the invariant signal."),
     "definition 3": Statement("The calibration line L_t."),
+    "definition 4": Statement("The controller of the spurious signal, between L_t and an absorbing barrier."),
+    "definition 5": Statement("The processes X_{k,t} that the controller moves along."),
+    "eq. 3": Statement("The update: the gradient of eq. 2 without its factor 2, and with X for (X + X^T) / 2."),
+    "eq. 7": Statement("Off-diagonal strengths of the order of the diagonal ones make recovery fail."),
     "eq. 9": Statement("The error is at most C max(delta*^2 sqrt(r1) M1^2, delta* M1) log(d)^2."),
     "eq. 10": Statement("The error is at most C log(d) sqrt(d/m), with probability 1 - C (d log(d) / m)^(2/5)."),
     "eq. 11": Statement("U*^T P U* tends to the identity and V*^T P V* to zero in probability."),
+    "eq. 12": Statement("PooledSGD ends at A* + E A(e)."),
     "eq. 13": Statement("PooledSGD stays away from A* by a multiple of sqrt(min(r1, r2)) at all times."),
-    "eq. 7": Statement("Off-diagonal strengths of the order of the diagonal ones make recovery fail."),
     "lemma 1": Statement("<E(X), Y> is at most delta ||X||_F ||Y||_F."),
     "lemma 2": Statement("||E(X) Z|| is at most delta ||X||_F ||Z||."),
     "lemma 3": Statement("The same for X of any rank, with its nuclear norm."),

@@ -8,11 +8,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
-from holdfast.core.statistics import median
+from holdfast.core.statistics import exact_proportion
+from holdfast.experiments.conditions import theorem_conditions
 from holdfast.experiments.names import TITLES
 from holdfast.plots import band, legend_below, new_figure
 from holdfast.plots.signals import quantile_table
-from holdfast.reproduction.claims import OUR_SETTINGS, Claim
+from holdfast.reproduction.claims import Claim, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import PHASE_BOUNDARY
@@ -21,29 +22,40 @@ from holdfast.theory.sequences import invariant_sequence
 
 LEFT_OPEN = (
     "The theorem's step sizes are empty for these strengths, and its constants ask for batches far above any "
-    "simulation; we test what it says at a batch of 8000 and of 1,000,000.",
+    "simulation; we test what it says at a batch of 8000 and of 1,000,000. The experiment `inside` meets them.",
     "M=8 is beyond the long-run threshold 6.40. A first trial with M=6, as in figure 3, left the claim on the "
     "spurious part in phase 2 undecided: below the threshold it comes back in some seeds.",
+    "Both theorems promise a probability of 0.995, so each claim is a share of runs. Bounds with a constant that is "
+    "not printed are replaced by the number that the proof puts next to them: 0.01 for Q, 1 for ||E||_F^2.",
+    "How near to one singular values settle in phase 2: 0.1.",
 )
-SEEDS, QUICK_SEEDS = 64, 12
-ETA = 0.05
+# The interval of a share lies above 0.995 if 736 of 736 runs do what is promised.
+SEEDS, QUICK_SEEDS = 768, 12
+ETA, INIT_SCALE = 0.05, 1e-3
 BATCH_SIZES = (8_000, 1_000_000)
 SETTINGS = Settings(
-    dimension=40, invariant_rank=3, spurious_rank=2, heterogeneity=8.0, step_size=ETA, steps=250, every=1,
-    batch_size=BATCH_SIZES,
+    dimension=30, invariant_rank=3, spurious_rank=2, heterogeneity=8.0, step_size=ETA, init_scale=INIT_SCALE, steps=250,
+    every=1, batch_size=BATCH_SIZES,
 )  # fmt: skip
-SUMMARY = "d=40, r1=3, r2=2, s=1, M=8, eta=0.05, alpha=1e-3, T=250, symmetric measurements, exact law (ours)"
+SUMMARY = "d=30, r1=3, r2=2, s=1, M=8, eta=0.05, alpha=1e-3, T=250, symmetric measurements, exact law (ours)"
+PROMISED, SETTLED, LAST = 0.995, 0.1, 20
+# The bounds of the proofs (eqs. 84, 85 and the proof of Theorem 5).
+LARGEST_Q, LARGEST_E = 0.01, 1.0
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Every step recorded, for both batch sizes."""
     data = run_simulation(replace(SETTINGS, seeds=effort.seeds), progress=progress).data
     values = data["singular_values"]
+    # tr(V*^T P V*) = ||Q||_F^2.
+    q = xr.apply_ufunc(np.sqrt, np.maximum(data["spurious"], 0) * SETTINGS.spurious_rank)
     return xr.Dataset(
         {
             "largest": values.isel(direction=0),
             "smallest": values.isel(direction=-1),
-            "spurious_norm": data["spurious_norm"],
+            "least_growth": (values.shift(step=-1) / values).min("direction"),
+            "spurious_norm": q,
+            "residual": data["residual"],
         }
     )
 
@@ -54,7 +66,7 @@ def draw(data: xr.Dataset) -> Figure:
     for axes, batch_size in zip(panels, BATCH_SIZES, strict=True):
         runs = data.sel(batch_size=batch_size)
         band(axes, runs["largest"], "step", "largest singular value of R")
-        band(axes, runs["spurious_norm"], "step", "||Q||, spurious")
+        band(axes, runs["spurious_norm"], "step", "||Q||_F, spurious")
         band(axes, runs["smallest"], "step", "smallest singular value of R", linestyle="--", color="0.3")
         axes.axhline(PHASE_BOUNDARY, color="0.5", linestyle=":", label="1/3: phase 2 begins")
         axes.set(xlabel="step", ylabel="size", yscale="log", title=f"m = {batch_size:,}", ylim=(1e-5, 3))
@@ -67,52 +79,73 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     return quantile_table(data, ("largest", "smallest", "spurious_norm"))
 
 
-def _phase_one(runs: xr.Dataset) -> xr.DataArray:
-    """Where the invariant sequence of eq. 25 is below 1/3."""
-    reference = invariant_sequence(ETA, 1e-3, runs.sizes["step"] - 1)
-    return xr.DataArray(reference < PHASE_BOUNDARY, {"step": runs["step"]}, "step")
-
-
-def _geometric_mean(growth: xr.DataArray) -> xr.DataArray:
-    return xr.apply_ufunc(np.exp, xr.apply_ufunc(np.log, growth).mean("step"))
+def _end_of_phase_one(steps: int) -> int:
+    """T1: the first time that the invariant sequence of eq. 25 is in (1/3 - eta, 1/3)."""
+    return int((invariant_sequence(ETA, INIT_SCALE, steps) > PHASE_BOUNDARY - ETA).argmax())
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    """Growth in phase 1, its end, and where phase 2 settles."""
+    """What the theorems promise with probability 0.995, as shares of runs."""
     found = []
-    choice = OUR_SETTINGS
+    first = _end_of_phase_one(data.sizes["step"] - 1)
+    conditions = theorem_conditions(SETTINGS, chosen=("T = 250", "m"))
     for batch_size in BATCH_SIZES:
         runs = data.sel(batch_size=batch_size)
-        inside = _phase_one(runs)
-        growth = (runs["smallest"].shift(step=-1) / runs["smallest"]).where(inside)
-        end = runs.isel(step=int(inside.sum()) - 1)
-        settings = f"m={batch_size:,}, {SUMMARY}"
-        name = f"{batch_size // 1000}k"
+        early, late, end = (
+            runs.isel(step=slice(0, first + 1)),
+            runs.isel(step=slice(first + 1, None)),
+            runs.isel(step=first),
+        )
+        last = runs.isel(step=slice(-LAST, None))
+        worst = early["least_growth"].isel(step=slice(0, first)).min("step")
+        within = {
+            "growth": worst > 1 + ETA / 3,
+            "spurious": (early["spurious_norm"] < LARGEST_Q).all("step"),
+            "residual": (early["residual"] < LARGEST_E).all("step"),
+            "end": (end["smallest"] > 1 / 4) & (end["largest"] < 7 / 18),
+            "settles": ((last["smallest"] > 1 - SETTLED) & (last["largest"] < 1 + SETTLED)).all("step"),
+            "later-spurious": (late["spurious_norm"] < LARGEST_Q).all("step"),
+            "later-residual": (late["residual"] < LARGEST_E).all("step"),
+        }
         found += [
-            Claim(f"theorem-4-growth-{name}", "Theorem 4", "In phase 1 every singular value of R grows by at least "
-                  "1 + eta/3 in every step.", settings, median(growth.min("step")), (1 + ETA / 3, np.inf), choice,
-                  f"least growth of the smallest one over the steps of phase 1; 1 + eta/3 = {1 + ETA / 3:.4f}"),
-            Claim(f"theorem-4-mean-growth-{name}", "Theorem 4", "On average over phase 1 it does.", settings,
-                  median(_geometric_mean(growth)), (1 + ETA / 3, np.inf), choice,
-                  "geometric mean over the steps of phase 1"),
+            Claim(f"theorem-{theorem}-{name}-{batch_size // 1000}k", source, statement,
+                  f"m={batch_size:,}, {SUMMARY}", exact_proportion(int(within[name].sum()), within[name].size),
+                  (PROMISED, 1.0), conditions, f"share of {within[name].size} runs; {why}",
+                  expected=EXPECTED.get((name, batch_size), Position.INSIDE))
+            for theorem, name, source, statement, why in (
+                (4, "growth", "Theorem 4; lemma 14",
+                 "In phase 1 every singular value of R grows by at least 1 + eta/3 in every step.",
+                 f"least growth in a step, median over runs {float(worst.median()):.4f}, bound {1 + ETA / 3:.4f}"),
+                (4, "spurious", "Theorem 4", "In phase 1 ||Q||_F stays below 0.01.",
+                 f"its largest value, median over runs {float(early['spurious_norm'].max('step').median()):.2g}"),
+                (4, "residual", "Theorem 4", "In phase 1 ||E||_F^2 stays below 1.",
+                 f"its largest value, median over runs {float(early['residual'].max('step').median()):.2g}"),
+                (4, "end", "Theorem 4", "At the end of phase 1 all singular values of R are in (1/4, 7/18).",
+                 f"T1 = {first}; median of the smallest {float(end['smallest'].median()):.3f}, of the largest "
+                 f"{float(end['largest'].median()):.3f}"),
+                (5, "settles", "Theorem 5", f"In phase 2 all singular values of R come within {SETTLED} of 1.",
+                 f"in each of the last {LAST} steps"),
+                (5, "later-spurious", "Theorem 5", "In phase 2 ||Q||_F stays below 0.01.",
+                 f"its largest value, median over runs {float(late['spurious_norm'].max('step').median()):.2g}"),
+                (5, "later-residual", "Theorem 5", "In phase 2 ||E||_F^2 stays below 1.",
+                 f"its largest value, median over runs {float(late['residual'].max('step').median()):.2g}"),
+            )
         ]  # fmt: skip
-        if batch_size == BATCH_SIZES[-1]:
-            late = runs.isel(step=slice(-20, None))
-            found += [
-                Claim("theorem-4-end-smallest", "Theorem 4", "At the end of phase 1 the smallest singular value is in "
-                      "(1/4, 7/18).", settings, median(end["smallest"]), (1 / 4, 7 / 18), choice,
-                      "when the sequence of eq. 25 reaches 1/3"),
-                Claim("theorem-4-end-largest", "Theorem 4", "At the end of phase 1 the largest singular value is in "
-                      "(1/4, 7/18).", settings, median(end["largest"]), (1 / 4, 7 / 18), choice,
-                      "when the sequence of eq. 25 reaches 1/3"),
-                Claim("theorem-5-settles", "Theorem 5", "In phase 2 all singular values of R approach 1.", settings,
-                      median(abs(late["smallest"] - 1).max("step")), (-np.inf, 0.1), choice,
-                      "largest |sigma_min(R) - 1| over the last 20 steps"),
-                Claim("theorem-5-spurious", "Theorem 5", "In phase 2 the spurious part stays low.", settings,
-                      median(late["spurious_norm"].max("step")), (-np.inf, 0.1), choice,
-                      "largest ||Q|| over the last 20 steps"),
-            ]  # fmt: skip
     return found
 
+
+# The batch of 8000 is far from what the theorem asks for; at 1,000,000 the spurious part still passes 0.01, and two
+# shares are too close to 0.995 for this many runs.
+EXPECTED = {
+    ("growth", 8_000): Position.OUTSIDE,
+    ("spurious", 8_000): Position.OUTSIDE,
+    ("end", 8_000): Position.OUTSIDE,
+    ("settles", 8_000): Position.OUTSIDE,
+    ("later-spurious", 8_000): Position.OUTSIDE,
+    ("growth", 1_000_000): Position.UNDECIDED,
+    ("spurious", 1_000_000): Position.OUTSIDE,
+    ("settles", 1_000_000): Position.UNDECIDED,
+    ("later-spurious", 1_000_000): Position.OUTSIDE,
+}
 
 EXPERIMENT = Experiment(TITLES["theorem_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

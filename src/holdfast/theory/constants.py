@@ -14,12 +14,13 @@ def missed_conditions(
     step_size: float,
     init_scale: float,
     theorem: int = 2,
+    invariant_rank: int = 1,
 ) -> tuple[str, ...]:
     """The conditions on step size and starting point that the settings miss, in words.
 
     Theorem 2, and with it theorems 1, 4 and 5: eta in (24 / M2, 1 / (64 M1)), alpha in (d^-4, d^-2). Theorem 8 in
-    addition: eta < 1 / r2, alpha < d^-3. Conditions with constants that the paper does not print (assumptions 1, 2, 3)
-    are left to `check_assumptions`.
+    addition: eta < 1 / r^2 with r = r1 + r2, alpha < d^-3. Conditions with constants that the paper does not print
+    (assumptions 1, 2, 3) are left to `check_assumptions`.
 
     Args:
         environments: the law of S(e).
@@ -27,6 +28,7 @@ def missed_conditions(
         step_size: eta.
         init_scale: alpha.
         theorem: 2 or 8.
+        invariant_rank: r1, for Theorem 8.
 
     Example, at the settings of figure 3 the window is empty:
         >>> from holdfast.environments import two_point
@@ -37,9 +39,10 @@ def missed_conditions(
     """
     window = paper_window(environments)
     missed = []
-    highest = window.high if theorem != 8 else min(window.high, 1 / environments.rank)
+    rank = invariant_rank + environments.rank
+    highest = window.high if theorem != 8 else min(window.high, rank**-2)
     if not window.low < step_size < highest:
-        bound = "1/(64 M1)" if highest == window.high else "1/r2"
+        bound = "1/(64 M1)" if highest == window.high else "1/r^2"
         missed.append(f"eta = {step_size:g} is not between 24/M2 = {window.low:.3g} and {bound} = {highest:.3g}")
     low, high = INIT_POWERS[theorem]
     if not float(dimension) ** low < init_scale < float(dimension) ** high:

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.statistics import Estimate
 from holdfast.reproduction.claims import AS_STATED, OUR_SETTINGS, Claim, Conditions, Position, Verdict
-from holdfast.reproduction.coverage import Statement, coverage
+from holdfast.reproduction.coverage import Statement, counts_by_origin, coverage
 
 MISSED = Conditions(missed=("eta is too large",), chosen=("T",))
 
@@ -75,4 +75,14 @@ def test_coverage_finds_the_claims_of_each_statement():
     both = replace(claim(0.95, 0.99), id="y", source="figure 0; eq. 1")
     found = coverage(statements, [claim(0.95, 0.99), both, replace(both, source="my own")])
     assert [[each.id for each in row.claims] for row in found] == [["x", "y"], ["y"], []]
-    assert found[-1].untested == "old"
+    assert found[-1].statement.untested == "old"
+
+
+def test_verdicts_are_counted_once_by_the_origin_of_the_first_source():
+    statements = {"figure 0": Statement("-", origin="a paper"), "eq. 1": Statement("-", origin="another")}
+    both = replace(claim(0.95, 0.99), source="eq. 1; figure 0")
+    counts = counts_by_origin(coverage(statements, [claim(0.95, 0.99), claim(0.5, 0.8), both]))
+    assert counts == {
+        "a paper": {Verdict.HOLDS: 1, Verdict.DOES_NOT_HOLD: 1},
+        "another": {Verdict.HOLDS: 1},
+    }

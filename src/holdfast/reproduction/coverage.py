@@ -1,9 +1,10 @@
 """Which statements of the papers the claims test, and which are left untested, with the reason."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from holdfast.reproduction.claims import Claim
+from holdfast.reproduction.claims import Claim, Verdict
 
 # What separates the statements in the source of a claim.
 SEPARATOR = "; "
@@ -15,6 +16,7 @@ class Statement(NamedTuple):
     Attributes:
         says: in our words.
         untested: why no claim tests it; empty if claims do.
+        origin: where it is stated, such as a paper; the report counts verdicts by it.
 
     Example:
         >>> Statement("The error falls like m^(-1/2).").untested
@@ -23,6 +25,7 @@ class Statement(NamedTuple):
 
     says: str
     untested: str = ""
+    origin: str = ""
 
 
 class Covered(NamedTuple):
@@ -30,22 +33,20 @@ class Covered(NamedTuple):
 
     Attributes:
         name: of the statement, as in the sources of claims.
-        says: in our words.
+        statement: what it says.
         claims: those whose source names it.
-        untested: why there are none.
     """
 
     name: str
-    says: str
+    statement: Statement
     claims: tuple[Claim, ...]
-    untested: str
 
 
 def coverage(statements: Mapping[str, Statement], claims: Iterable[Claim]) -> list[Covered]:
     """Each statement with its claims, in the order of the statements; sources that are not listed are left out.
 
     Example:
-        >>> coverage({"lemma 16": Statement("Covering numbers.", untested="textbook")}, [])[0].untested
+        >>> coverage({"lemma 16": Statement("Covering numbers.", untested="textbook")}, [])[0].statement.untested
         'textbook'
     """
     found: dict[str, list[Claim]] = {name: [] for name in statements}
@@ -53,4 +54,18 @@ def coverage(statements: Mapping[str, Statement], claims: Iterable[Claim]) -> li
         for name in claim.source.split(SEPARATOR):
             if name in found:
                 found[name].append(claim)
-    return [Covered(name, each.says, tuple(found[name]), each.untested) for name, each in statements.items()]
+    return [Covered(name, statement, tuple(found[name])) for name, statement in statements.items()]
+
+
+def counts_by_origin(covered: Iterable[Covered]) -> dict[str, Counter[Verdict]]:
+    """How many claims have each verdict, by the origin of the first statement that they name.
+
+    Example:
+        >>> counts_by_origin(coverage({"lemma 16": Statement("Covering numbers.", origin="a paper")}, []))
+        {'a paper': Counter()}
+    """
+    counts: dict[str, Counter[Verdict]] = {}
+    for each in covered:
+        first = (claim for claim in each.claims if claim.source.split(SEPARATOR)[0] == each.name)
+        counts.setdefault(each.statement.origin, Counter()).update(claim.verdict for claim in first)
+    return counts

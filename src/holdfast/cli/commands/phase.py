@@ -50,11 +50,12 @@ def execute(arguments: PhaseArguments) -> int:
     diagrams = {}
     for name in names:
         terminal.say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
-        key = Key(f"phase_{name}", settings, ("holdfast.experiments.phase:phase_diagram",), PACKAGES)
+        key = Key(f"phase_{name}_{arguments.order}", settings, ("holdfast.experiments.phase:phase_diagram",), PACKAGES)
         with terminal.progress(name) as progress:
             compute = partial(phase_diagram, name, progress=progress, **chosen)
             data, notes, warnings = load_or_compute(store, key, compute)
-        paths = write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, f"phase_{name}")
+        file = f"phase_{name}" if arguments.order == "independent" else f"phase_{name}_{arguments.order}"
+        paths = write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file)
         for line in (*notes, *warnings, *(f"wrote {path}" for path in paths)):
             note(line)
         diagrams[name] = data

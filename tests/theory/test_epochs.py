@@ -78,7 +78,7 @@ def test_the_floor_of_two_directions_is_that_of_the_signal_rows():
     """The mean of 4,000 simulated runs, up to four of its errors and kicks that are left out."""
     law = two_point(1.0, 7.0, rank=2, shared=False)
     given = {"order": "reshuffled", "ensemble": "gaussian"}
-    seen = simulate_shares(law, ETA, 250, 1e-8, batch_size=20_000, dimension=4, runs=4000, **given)
+    seen = simulate_shares(law, ETA, 400, 1e-4, batch_size=20_000, dimension=4, runs=4000, **given)
     floors = [order_floor(law, ETA, 20_000, direction=i, **given) for i in range(2)]
     # The share is the largest eigenvalue of what both have in one column: their sum.
     assert sum(floors) == pytest.approx(seen.mean, rel=4 * seen.spurious.std() / seen.mean / np.sqrt(4000) + 0.05)

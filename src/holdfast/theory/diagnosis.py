@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, NUMBER, POSITIVE
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE
 from holdfast.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
 from holdfast.theory.epochs import advise_order
@@ -144,7 +144,6 @@ signal grows at every step size and nothing can be washed out.
         (NUMBER, "tolerance", tolerance),
         (COUNT, "dimension", dimension),
         (COUNT, "batch_size", 1 if batch_size is None else batch_size),
-        (NOT_NEGATIVE, "noise_variance", noise_variance),
     ):
         rule.check(name, value)
     check_noise(noise_variance, batch_size)

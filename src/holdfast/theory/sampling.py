@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.core.validation import require
+from holdfast.core.validation import NOT_NEGATIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
 
 # The variance of an entry of a measurement off the diagonal, by the name of the ensemble.
@@ -16,7 +16,8 @@ def entry_variance(ensemble: str) -> float:
 
 
 def check_noise(noise_variance: float, batch_size: float | None) -> None:
-    """Raise a ValueError for label noise without a batch: the infinite one averages it out."""
+    """Raise a ValueError unless this is a variance, and zero without a batch."""
+    NOT_NEGATIVE.check("noise_variance", noise_variance)
     contract = "noise_variance must be 0 without a batch_size, because an infinite batch averages the noise out"
     require(batch_size is not None or noise_variance == 0, contract, noise_variance)
 

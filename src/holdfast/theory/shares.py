@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, proportion
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE, require
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, POSITIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.theory.epochs import check_order, ordered_visits
 from holdfast.theory.sampling import check_noise, entry_variance
@@ -114,7 +114,6 @@ def simulate_shares(
         (COUNT_OR_ZERO, "steps", steps),
         (POSITIVE, "init_scale", init_scale),
         (POSITIVE, "batch_size", 1 if batch_size is None else batch_size),
-        (NOT_NEGATIVE, "noise_variance", noise_variance),
         (COUNT, "dimension", dimension),
         (COUNT, "runs", runs),
     ):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammainccinv, gammaincinv
 
-from holdfast.core.validation import NOT_NEGATIVE, POSITIVE, require
+from holdfast.core.validation import POSITIVE, require
 from holdfast.environments import Environments
 from holdfast.theory.lyapunov import stationary_shares
 from holdfast.theory.sampling import check_noise, entry_variance, mean_square_strength
@@ -168,7 +168,6 @@ def stationary_law(
     """
     POSITIVE.check("step_size", step_size)
     POSITIVE.check("batch_size", 1 if batch_size is None else batch_size)
-    NOT_NEGATIVE.check("noise_variance", noise_variance)
     check_noise(noise_variance, batch_size)
     eigenvalues = check_spectrum(spectrum)
     strengths, weights = strength_atoms(environments, direction)

@@ -154,6 +154,11 @@ def test_the_core_imports_with_jax_and_numpy_alone():
     assert done.stdout == "(2, 2)\n", done.stderr
 
 
+def test_window_refuses_noise_without_a_batch(capsys):
+    assert main(["window", "--heterogeneity", "6", "--bias", "1", "--noise-variance", "2"]) == 2
+    assert "noise_variance must be 0 without a batch_size" in capsys.readouterr().err
+
+
 def test_window_as_json(capsys):
     assert main(["window", "--heterogeneity", "6", "--bias", "1", "--step-size", "0.05", "--format", "json"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -111,6 +111,22 @@ def test_findings_hold_assumptions_and_windows():
     assert plain["paper_window_empty"]
 
 
+def test_noise_is_given_in_the_units_of_the_responses():
+    """What the user gives, at another scale, is worth what is estimated there."""
+    _, x, y, labels = measured(5, ranks=(1, 1), noise=0.1, scale=0.1)
+    estimated = examine(x, y, labels, step_size=5.0)
+    unexplained = np.mean(np.square(estimated.estimated.residual)) * estimated.estimated.scale**2
+    given = examine(x, y, labels, step_size=5.0, noise_variance=float(unexplained))
+    assert given.diagnosis.mean == pytest.approx(estimated.diagnosis.mean)
+
+
+def test_one_symmetric_measurement_does_not_make_an_ensemble():
+    _, x, y, labels = measured(5, ranks=(1, 1), samples=400)
+    expected = examine(x, y, labels)
+    x[0] = (x[0] + x[0].T) / 2  # measures the same, since the signals are symmetric
+    assert examine(x, y, labels).diagnosis.mean == pytest.approx(expected.diagnosis.mean, rel=1e-3)
+
+
 def test_bad_data_get_one_sentence():
     _, x, y, labels = measured(6, ranks=(1, 1), samples=100)
     with pytest.raises(ValueError, match=r"X must be square matrices, .* got float32 of shape \(400, 16, 3\)"):

@@ -12,6 +12,13 @@ def test_without_momentum_it_is_the_exponent_of_sgd(law, nesterov):
     assert momentum_exponent(law, 0.1, 0.0, nesterov=nesterov) == pytest.approx(exponents(law, 0.1)[0], abs=5e-3)
 
 
+def test_many_environments_are_all_counted():
+    """More than stand for a continuum: in no order, with unequal probabilities."""
+    random = np.random.default_rng(0)
+    law = table(np.append(random.normal(-3.0, 2.0, 299), 40.0), np.append(np.full(299, 0.2 / 299), 0.8))
+    assert momentum_exponent(law, 0.1, 0.0, directions=256) == pytest.approx(exponents(law, 0.1)[0], abs=5e-3)
+
+
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_one_environment_grows_like_the_larger_root(nesterov):
     matrix = momentum_matrices([2.0], 0.05, 0.9, nesterov=nesterov)[0]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from holdfast.algorithms.two_layer import two_layer
-from holdfast.environments import two_point
+from holdfast.environments import gaussian, two_point
 from holdfast.problems.two_layer_network import TeacherNetwork, TwoLayer, half_mean_square
+from holdfast.theory.lyapunov import exponents
 from holdfast.theory.networks import lasting_share, neuron_exponent
 
 LAW = two_point(1.0, 6.0)
@@ -65,3 +66,16 @@ def test_no_spread_keeps_the_mean_and_a_negative_mean_is_refused():
     assert lasting_share((0.5, 0.5), 0.1, 3) == pytest.approx(0.5)
     with pytest.raises(ValueError, match="strengths must have a positive mean, got -1"):
         lasting_share((-2.0, 0.0), 0.1, 3)
+
+
+def test_steps_that_make_every_neuron_grow_have_no_lasting_share():
+    with pytest.raises(ValueError, match=r"step_size must be small enough for neurons .* to shrink, got 0\.5"):
+        lasting_share((-5.0, 7.0), 0.5, 2)
+
+
+def test_one_direction_of_any_law():
+    assert neuron_exponent(gaussian(1.0, 6.0), 0.1, 2, 1e-6) == pytest.approx(
+        exponents(gaussian(1.0, 6.0), 0.1)[0], abs=2e-3
+    )
+    with pytest.raises(ValueError, match="environments must have one spurious direction, got 2"):
+        neuron_exponent(two_point(1.0, 6.0, rank=2), 0.1, 2, 0.1)

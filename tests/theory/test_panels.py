@@ -29,8 +29,11 @@ def test_finite_time_adds_the_walk_to_the_panel():
 
 def test_the_number_needed_gives_the_confidence():
     law = panel_exponent(gaussian(1.0, 9.0), 0.05)
-    assert law.negative(law.needed(0.95)) == pytest.approx(0.95)
+    assert law.negative(law.needed(0.95) - 1) < 0.95 <= law.negative(law.needed(0.95))
     assert panel_exponent(gaussian(1.0, 2.0), 0.05).needed(0.95) == np.inf
+    assert law.needed(0.05) == law.needed(0.5) == 1
+    with pytest.raises(ValueError, match="confidence must be a number between 0 and 1, got 1"):
+        law.needed(1)
 
 
 def test_at_the_threshold_the_number_of_environments_does_not_matter():

@@ -168,11 +168,24 @@ def test_learning_time_is_that_of_the_recursion(step_size):
         ("ensemble", "rank one", "one of symmetric, gaussian"),
         ("batch_size", 0, "a positive number"),
         ("noise_variance", -1.0, "a number of at least 0"),
+        ("noise_variance", 2.0, "0 without a batch_size, because an infinite batch averages the noise out"),
     ],
 )
 def test_bad_wishes_are_refused(argument, value, allowed):
     with pytest.raises(ValueError, match=f"{argument} must be {allowed}, got {value!r}"):
         advise(two_point(1.0, 6.0), **{argument: value})
+
+
+def test_noise_has_to_have_a_batch():
+    with pytest.raises(ValueError, match=r"noise_variance must be 0 without a batch_size, .* got 2\.0"):
+        diagnose(two_point(1.0, 6.0), noise_variance=2.0)
+
+
+@pytest.mark.parametrize(("heterogeneity", "mean", "median"), [(0.5, 0.99, 0.99), (2.0, 0.9, 0.83)])
+def test_mean_and_median_in_the_long_run_are_of_one_law(heterogeneity, mean, median):
+    """A gamma law of mean c = 1 - (sqrt(1 + (eta M)^2) - 1) / eta and scale eta M^2."""
+    words = " ".join(diagnose(two_point(1.0, heterogeneity)).sentences)
+    assert f"a mean of about {mean} and a median of about {median}" in words
 
 
 def test_regions():

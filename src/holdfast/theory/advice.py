@@ -12,6 +12,7 @@ from holdfast.core.statistics import NORMAL_QUANTILE
 from holdfast.core.validation import require
 from holdfast.environments import Environments
 from holdfast.theory.finite_time import log_share
+from holdfast.theory.sampling import check_noise
 from holdfast.theory.shares import SimulatedShares, simulate_shares
 from holdfast.theory.strengths import diagonalised
 from holdfast.theory.window import Window, sharp_window
@@ -128,16 +129,17 @@ def advise(
     contract = f"confidence must be above 0 and at most {LARGEST_CONFIDENCE}"
     require(0 < confidence <= LARGEST_CONFIDENCE, contract, confidence)
     require(0 < tolerance < 1, "tolerance must be between 0 and 1", tolerance)
+    check_noise(noise_variance, batch_size)
     if window is None:
         window = sharp_window(environments, spectrum)
-    wish = _Wish(
+    search = _Search(
         environments,
         1 - confidence,
         tolerance,
         spectrum,
         {"batch_size": batch_size, "noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble},
     )
-    return wish.fulfil(_candidates(window, step_size) if diagonalised(environments) is not None else [])
+    return search.run(_candidates(window, step_size) if diagonalised(environments) is not None else [])
 
 
 def sufficient_batch_size(
@@ -178,8 +180,9 @@ def sufficient_batch_size(
     candidates = _candidates(window, None)[1::3]  # three: which of them is best matters little
 
     def found(size: float | None) -> bool:
-        sampling = {"noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble, "batch_size": size}
-        return _Wish(environments, 1 - confidence, tolerance, spectrum, sampling).likely(candidates)
+        noise = 0.0 if size is None else noise_variance  # an infinite batch averages it out
+        sampling = {"noise_variance": noise, "dimension": dimension, "ensemble": ensemble, "batch_size": size}
+        return _Search(environments, 1 - confidence, tolerance, spectrum, sampling).likely(candidates)
 
     if diagonalised(environments) is None or not found(None):
         return None
@@ -199,7 +202,7 @@ def _candidates(window: Window, step_size: float | None) -> list[float]:
     return [float(low * (high / low) ** position) for position in np.linspace(0.1, 0.9, 9)]
 
 
-class _Wish(NamedTuple):
+class _Search(NamedTuple):
     """What is wanted of settings, and the search for them."""
 
     environments: Environments
@@ -208,7 +211,7 @@ class _Wish(NamedTuple):
     spectrum: ArrayLike
     sampling: dict[str, Any]
 
-    def fulfil(self, step_sizes: list[float]) -> Advice | None:
+    def run(self, step_sizes: list[float]) -> Advice | None:
         """The settings with the fewest steps."""
         best: Advice | None = None
         # Without sampling error the answer is quick, and no batch needs fewer steps: those few come first.
@@ -260,7 +263,7 @@ class _Wish(NamedTuple):
         return next((advised for advised in tried if advised), None)
 
     def _likely(self, step_size: float, exponent: float) -> bool:
-        """Whether few runs let expect that many will show the promise kept."""
+        """Whether a small simulation suggests that the large one will confirm it."""
         margin = NORMAL_QUANTILE * math.sqrt(self.allowed * (1 - self.allowed) / MANY_RUNS)
         return self._shares(step_size, exponent, FEW_RUNS).above(self.tolerance).value <= self.allowed - margin
 

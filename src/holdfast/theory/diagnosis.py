@@ -7,14 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, NUMBER, POSITIVE, require
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE
 from holdfast.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
 from holdfast.theory.epochs import advise_order
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
+from holdfast.theory.sampling import check_noise
 from holdfast.theory.shares import simulate_shares
-from holdfast.theory.strengths import diagonalised, strength_atoms
+from holdfast.theory.strengths import check_spectrum, diagonalised, strength_atoms
 from holdfast.theory.tails import stationary_law
 from holdfast.theory.window import Limits, Window, limits, paper_window, window_within
 
@@ -126,7 +127,7 @@ def diagnose(
         spectrum: eigenvalues of A*.
         dimension: d.
         batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
-        noise_variance: of the label noise.
+        noise_variance: of the label noise; 0 without a batch.
         ensemble: of the measurements, "symmetric" or "gaussian".
 
     Example:
@@ -143,12 +144,10 @@ signal grows at every step size and nothing can be washed out.
         (NUMBER, "tolerance", tolerance),
         (COUNT, "dimension", dimension),
         (COUNT, "batch_size", 1 if batch_size is None else batch_size),
-        (NOT_NEGATIVE, "noise_variance", noise_variance),
     ):
         rule.check(name, value)
-    eigenvalues = np.asarray(spectrum)
-    positive = eigenvalues.dtype.kind in "fiu" and eigenvalues.size > 0 and bool((eigenvalues > 0).all())
-    require(positive and bool(np.isfinite(eigenvalues).all()), "spectrum must hold positive numbers", repr(spectrum))
+    check_noise(noise_variance, batch_size)
+    check_spectrum(spectrum)
     commuting = diagonalised(environments) is not None
     top = top_exponent(environments, step_size)
     each = exponents(environments, step_size) if commuting else np.array([top.value])
@@ -228,13 +227,14 @@ def _long_run(environments: Environments, step_size: float, stationary: np.ndarr
     if np.isnan(stationary).any():  # no share of this direction restores the balance
         return ""
     direction = int(np.argmax(stationary))
-    mean = float(stationary[direction])
     strengths, _ = strength_atoms(environments, direction)
     if not np.ptp(strengths):
-        return f", in the long run to a share of {mean:.2g}"
-    median = stationary_law(environments, step_size, direction=direction).median
-    half = f"of about {median:.2g}" if median > NEGLIGIBLE else f"below {NEGLIGIBLE:g}"
-    return f"; in the long run and without sampling error its share has a mean of about {mean:.2g} and a median {half}"
+        return f", in the long run to a share of {stationary[direction]:.2g}"
+    law = stationary_law(environments, step_size, direction=direction)
+    half = f"of about {law.median:.2g}" if law.median > NEGLIGIBLE else f"below {NEGLIGIBLE:g}"
+    return (
+        f"; in the long run and without sampling error its share has a mean of about {law.mean:.2g} and a median {half}"
+    )
 
 
 def _about_share(

@@ -10,16 +10,22 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.core.statistics import Estimate
-from holdfast.core.validation import require
+from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.order import cycle
 from holdfast.theory.finite_time import LARGEST_LOGARITHM, LEAST_LOGARITHM, log_share, saturated
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import exponents, matrix_exponents, product_exponents, stationary_shares
-from holdfast.theory.strengths import diagonal_entries, diagonalised
+from holdfast.theory.sampling import entry_variance
+from holdfast.theory.strengths import check_direction, diagonal_entries, diagonalised
 
 IN_CYCLES = ("reshuffled", "cyclic")
 ORDERS = ("independent", *IN_CYCLES)
+
+
+def check_order(order: str) -> None:
+    """Raise a ValueError unless there is an order of this name."""
+    require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
 
 
 class OrderEffect(NamedTuple):
@@ -71,17 +77,19 @@ def order_effect(
 
     Example, after whole cycles nothing is random, and one step later only the last visit is:
         >>> from holdfast.environments import two_point
-        >>> walk, turns, odd = (
+        >>> walk, whole, odd = (
         ...     order_effect(two_point(1.0, 5.0), 0.05, steps, 1e-3, order=order)
         ...     for steps, order in ((200, "independent"), (200, "reshuffled"), (201, "reshuffled"))
         ... )
-        >>> round(walk.deviation, 1), turns.deviation, round(odd.deviation, 2)
+        >>> round(walk.deviation, 1), whole.deviation, round(odd.deviation, 2)
         (6.9, 0.0, 0.49)
     """
-    require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
-    visits = visited_strengths(environments, direction)
+    check_order(order)
+    _check_numbers(step_size, steps, init_scale)
+    visits = visited_strengths(environments)
+    check_direction(direction, environments)
     with np.errstate(divide="ignore"):
-        logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * visits)), LEAST_LOGARITHM)
+        logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * visits[:, direction])), LEAST_LOGARITHM)
     length, deviations = len(logarithms), logarithms - logarithms.mean()
     variance, into = float(np.mean(deviations**2)), steps % length
     centre = 2 * math.log(init_scale) + steps * float(logarithms.mean())
@@ -97,24 +105,36 @@ def order_effect(
     return OrderEffect(centre, spread, centre + float(low), centre + float(high))
 
 
-def visited_strengths(environments: FiniteEnvironments, direction: int = 0) -> np.ndarray:
-    """The strengths that one spurious direction meets in a cycle, (L,)."""
+def _check_numbers(step_size: float, steps: int, init_scale: float) -> None:
+    POSITIVE.check("step_size", step_size)
+    COUNT_OR_ZERO.check("steps", steps)
+    POSITIVE.check("init_scale", init_scale)
+
+
+def visited_strengths(environments: FiniteEnvironments) -> np.ndarray:
+    """The strengths that the spurious directions meet in a cycle, (L, r2)."""
     diagonal = diagonalised(environments)
     require(isinstance(environments, FiniteEnvironments), "environments must be finitely many", "a continuum of them")
     require(diagonal is not None, "environments must have strengths that commute", "matrices that do not")
     assert isinstance(diagonal, FiniteEnvironments)
-    return diagonal_entries(diagonal.strengths)[list(cycle(diagonal.probabilities)), direction]
+    return diagonal_entries(diagonal.strengths)[list(cycle(diagonal.probabilities))]
 
 
 def order_floor(
-    environments: FiniteEnvironments, step_size: float, batch_size: float, *, order: str, direction: int = 0
+    environments: FiniteEnvironments,
+    step_size: float,
+    batch_size: float,
+    *,
+    order: str,
+    ensemble: str = "symmetric",
+    direction: int = 0,
 ) -> float:
     """The mean spurious share that sampling error sustains at the end of a cycle, once A* is learned.
 
-    Let c be the part of Q = U^T V* along U^T U*. The invariant signal pulls it back, and a symmetric Gaussian batch
-    kicks it with a variance of xi^2 / (2 m), since the residual then is the spurious signal of the environment:
+    Let c be the part of Q = U^T V* along U^T U*. The invariant signal pulls it back, and a Gaussian batch kicks it: the
+    residual then is the spurious signal of the environment, in all of its directions.
 
-        c <- a c + eta z,    a = 1 + eta (xi - 1),    Var z = xi^2 / (2 m)
+        c <- a c + eta z,    a = 1 + eta (xi - 1),    Var z = tau ||S(e)||_F^2 / m
 
     Independent draws give E c^2 = eta^2 E z^2 / (1 - E a^2), infinite if E a^2 >= 1, whatever the sign of the exponent:
     a power tail (Kesten, 1973). In cycles the factor of a whole cycle is the product A of all a, in any order, so the
@@ -122,13 +142,12 @@ def order_floor(
     E log|a| is negative. Given the order c is Gaussian, so there is no power tail. In reshuffled order the series has
     the mean over all permutations, from the means of products of k of the a^2 (elementary symmetric polynomials).
 
-    Independent Gaussian entries make twice the noise.
-
     Args:
         environments: finitely many, with strengths that commute.
         step_size: eta.
         batch_size: m.
         order: independent, reshuffled or cyclic.
+        ensemble: of the measurements, "symmetric" (tau = 1/2) or "gaussian" (tau = 1).
         direction: which spurious direction.
 
     Example, at M = 8 the exponent is negative, but independent draws have no finite mean:
@@ -137,9 +156,13 @@ def order_floor(
         >>> [float(f"{order_floor(law, 0.05, 8000, order=order):.2g}") for order in ("independent", "reshuffled")]
         [inf, 6.8e-05]
     """
-    require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
-    visits = visited_strengths(environments, direction)
-    squares, kicks = (1 + step_size * (visits - 1)) ** 2, step_size**2 * visits**2 / (2 * batch_size)
+    check_order(order)
+    POSITIVE.check("step_size", step_size)
+    POSITIVE.check("batch_size", batch_size)
+    visits = visited_strengths(environments)
+    check_direction(direction, environments)
+    squares = (1 + step_size * (visits[:, direction] - 1)) ** 2
+    kicks = step_size**2 * entry_variance(ensemble) * np.square(visits).sum(1) / batch_size
     if order == "independent":
         return float(kicks.mean() / (1 - squares.mean())) if squares.mean() < 1 else math.inf
     whole = float(np.prod(squares))
@@ -151,9 +174,8 @@ def order_floor(
             added = square * added + kick
         return float(added / (1 - whole))
     # A visit is at each place with equal probability, and what follows is a random set of the others.
-    length = len(visits)
     added = sum(kick * float(np.mean(_mean_products(np.delete(squares, place)))) for place, kick in enumerate(kicks))
-    return float(added / (1 - whole)) if length else 0.0
+    return float(added / (1 - whole))
 
 
 def _mean_products(factors: np.ndarray) -> np.ndarray:
@@ -177,7 +199,7 @@ def ordered_visits(
         >>> sorted(visits[:3, 0].tolist()), sorted(visits[3:, 1].tolist())
         ([0, 1, 2], [0, 1, 2])
     """
-    require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
+    check_order(order)
     random = np.random.default_rng(seed)
     if order == "independent":
         weights = np.asarray(environments.probabilities, float)
@@ -213,7 +235,7 @@ def order_exponents(
         >>> round(found.value, 4)
         -0.0813
     """
-    require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
+    check_order(order)
     if order == "independent":
         return matrix_exponents(environments, step_size, steps=steps, chains=chains, seed=seed)
     contract = "environments must be finitely many to be visited in an order"
@@ -251,21 +273,24 @@ def advise_order(environments: Environments, *, step_size: float, steps: int, in
     Example:
         >>> from holdfast.environments import two_point
         >>> print(advise_order(two_point(1.0, 7.0), step_size=0.05, steps=200, init_scale=1e-3))
-        Visit the environments in turn, in a fresh random order in each cycle of 2 steps (order reshuffled): the \
+        Visit the environments in cycles, in a fresh random order in each cycle of 2 steps (order reshuffled): the \
 spurious signal still shrinks by 1 % a step, and without sampling error its share after 200 steps is 1.8e-08 in every \
 run, where independent draws let one run in ten exceed 4.6e-03.
     """
+    _check_numbers(step_size, steps, init_scale)
     if not isinstance(environments, FiniteEnvironments):
         return (
-            "The environments are a continuum: to visit them in turn, which keeps the spurious signal from straying, "
+            "The environments are a continuum: to visit them in cycles, which keeps the spurious signal from straying, "
             "fix a panel of them."
         )
     length = len(cycle(environments.probabilities))
-    advice = f"Visit the environments in turn, in a fresh random order in each cycle of {length} steps"
+    advice = f"Visit the environments in cycles, in a fresh random order in each cycle of {length} steps"
     if diagonalised(environments) is None:
-        turns, drawn = (order_exponents(environments, step_size, order=order)[0] for order in ORDERS[1::-1])
-        rates = f"{turns.value:.2g} a step in turn, {drawn.value:.2g} drawn independently"
-        if turns.high >= drawn.low:
+        reshuffled, drawn = (
+            order_exponents(environments, step_size, order=order)[0] for order in ("reshuffled", "independent")
+        )
+        rates = f"{reshuffled.value:.2g} a step reshuffled, {drawn.value:.2g} drawn independently"
+        if reshuffled.high >= drawn.low:
             return f"The strengths do not commute, and an order does not lower the exponent: {rates}."
         return f"{advice} (order reshuffled): the strengths do not commute, and the order lowers the exponent, {rates}."
     given, directions = (step_size, steps, init_scale), range(environments.rank)
@@ -277,12 +302,12 @@ run, where independent draws let one run in ten exceed 4.6e-03.
         float(saturated(math.exp(min(end, LARGEST_LOGARITHM)), limit))
         for end in (min(law.low for law in laws), max(law.high for law in laws), tenth)
     )
+    moves = f"{'shrinks' if rate < 0 else 'grows'} by {100 * abs(math.expm1(rate)):.2g} % a step"
     if highest > exceeded / 2:
-        return "The order of the environments makes no difference here: the spurious signal is learned in any order."
+        return f"The order of the environments makes no difference here: the spurious signal {moves} in any order."
     share = f"{highest:.1e} in every run" if lowest == highest else f"at most {highest:.1e}"
-    moves = f"still {'shrinks' if rate < 0 else 'grows'} by {100 * abs(math.expm1(rate)):.2g} % a step"
     in_time = "" if rate < 0 else " It grows, so the number of steps is part of this advice."
     return (
-        f"{advice} (order reshuffled): the spurious signal {moves}, and without sampling error its share after {steps} "
-        f"steps is {share}, where independent draws let one run in ten exceed {exceeded:.1e}.{in_time}"
+        f"{advice} (order reshuffled): the spurious signal still {moves}, and without sampling error its share after "
+        f"{steps} steps is {share}, where independent draws let one run in ten exceed {exceeded:.1e}.{in_time}"
     )

@@ -126,14 +126,14 @@ def _checked(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLi
             f"each environment must have at least 2 d = {2 * shape[1]} measurements, got {counts.min()} in "
             f"{found[np.argmin(counts)]!s}"
         )
-    coordinates = np.concatenate([pack_symmetric(symmetrised(np.asarray(block, float))) for block in _blocks(x, shape)])
+    coordinates = np.concatenate([pack_symmetric(symmetrised(np.asarray(block, float))) for block in blocks(x, shape)])
     for name, values in (("X", coordinates), ("y", y)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
     return coordinates, y.astype(float), tuple(found.tolist()), codes
 
 
-def _blocks(measurements: Any, shape: tuple[int, ...]) -> Iterator[Any]:
+def blocks(measurements: Any, shape: tuple[int, ...]) -> Iterator[Any]:
     """Slices, so that measurements in a file need never be in memory as whole matrices."""
     rows = max(1, BLOCK_BYTES // (8 * shape[1] ** 2))
     return (measurements[begin : begin + rows] for begin in range(0, shape[0], rows))

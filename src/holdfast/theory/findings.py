@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.core.validation import NOT_NEGATIVE
 from holdfast.theory.assumptions import LARGEST_SEARCH, Check, check_assumptions
 from holdfast.theory.diagnosis import Diagnosis, diagnose, plain
-from holdfast.theory.estimation import Estimated, estimate
+from holdfast.theory.estimation import Estimated, blocks, estimate
 
 
 class Findings(NamedTuple):
@@ -88,7 +89,8 @@ def examine(
         tolerance: largest spurious share that counts as washed out.
         batch_size: fresh measurements of one environment in each step; as many as the smallest environment has, if it
             is not given.
-        noise_variance: of the label noise; as estimated from the measurements, if it is not given.
+        noise_variance: of the label noise, in the units of the squared responses; as estimated from the measurements,
+            if it is not given.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -104,9 +106,12 @@ def examine(
     spectrum = np.abs(np.asarray(problem.invariant_spectrum)) if problem.invariant_rank else 1.0
     if batch_size is None:
         batch_size = min(estimated.counts)
+    # Problem and residual are those of measurements and responses divided by the scale.
     if noise_variance is None:
-        noise_variance = float(np.mean(np.square(estimated.residual)))
-    first = np.asarray(measurements[0])
+        noise = float(np.mean(np.square(estimated.residual)))
+    else:
+        NOT_NEGATIVE.check("noise_variance", noise_variance)
+        noise = noise_variance / estimated.scale**2
     # The step size of the user acts on measurements of their scale: (1/m) sum <X, W> X is scale^2 W.
     diagnosis = diagnose(
         problem.environments,
@@ -118,8 +123,8 @@ def examine(
         spectrum=spectrum,
         dimension=problem.dimension,
         batch_size=batch_size,
-        noise_variance=noise_variance,
-        ensemble="symmetric" if np.allclose(first, first.T) else "gaussian",
+        noise_variance=noise,
+        ensemble="symmetric" if _all_symmetric(measurements) else "gaussian",
     )
     checks = []
     if problem.invariant_rank:
@@ -130,6 +135,11 @@ def examine(
             sample = np.asarray(measurements[rows[0] : rows[-1] + 1])[rows - rows[0]] / estimated.scale
         checks = check_assumptions(problem, sample)
     return Findings(estimated, checks, diagnosis, (*_about_signals(estimated), *diagnosis.sentences))
+
+
+def _all_symmetric(measurements: Any) -> bool:
+    """Whether every measurement is a symmetric matrix; reading ends at the first block with one that is not."""
+    return all(np.allclose(block, np.swapaxes(block, 1, 2)) for block in blocks(measurements, np.shape(measurements)))
 
 
 def _about_signals(estimated: Estimated) -> list[str]:

@@ -6,7 +6,7 @@ from scipy.sparse import coo_array, eye_array
 from scipy.sparse.linalg import spsolve
 
 from holdfast.core.validation import require
-from holdfast.environments import Environments
+from holdfast.environments import ContinuousEnvironments, Environments
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.strengths import strength_atoms
 
@@ -14,7 +14,7 @@ from holdfast.theory.strengths import strength_atoms
 DIRECTIONS = 1024
 # The probability of a restart from a direction at random.
 RESTART = 1e-9
-# The continuum is replaced by about this many strengths.
+# A continuum is replaced by about this many strengths.
 STRENGTHS = 256
 
 
@@ -85,7 +85,8 @@ def _on_grid(matrices: np.ndarray, probabilities: np.ndarray, directions: int) -
     target = np.concatenate([lower, lower + 1]).ravel().astype(int) % directions
     origin = np.tile(np.arange(directions), 2 * len(matrices))
     transition = coo_array((mass, (target, origin)), (directions, directions)).tocsc()
-    # A restart now and then makes the equation pi = transition pi regular, and changes pi by no more than RESTART.
+    # A restart now and then makes the equation pi = transition pi regular. It changes pi by about RESTART times the
+    # steps in which the direction forgets where it came from.
     system = eye_array(directions, format="csc") - (1 - RESTART) * transition
     stationary = spsolve(system, np.full(directions, RESTART / directions))
     stationary = stationary / stationary.sum()
@@ -124,7 +125,7 @@ def momentum_exponent(
     """
     require(0 <= momentum < 1, "momentum must be a number from 0 to below 1", momentum)
     strengths, weights = strength_atoms(environments, direction)
-    if len(strengths) > STRENGTHS:  # the middle of every run of equally likely ones
+    if isinstance(environments, ContinuousEnvironments):  # the middle of every run of equally likely quantiles
         every = len(strengths) // STRENGTHS
         strengths = strengths[every // 2 :: every]
         weights = np.full(len(strengths), 1 / len(strengths))

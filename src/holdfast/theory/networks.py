@@ -5,13 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import brentq
 
-from holdfast.environments import FiniteEnvironments
+from holdfast.core.validation import require
+from holdfast.environments import Environments
+from holdfast.theory.strengths import strength_atoms
 
 # Sizes between which the share that lasts is looked for, as parts of the largest possible one, and how many.
 SMALLEST, SIZES = 1e-6, 400
 
 
-def neuron_exponent(environments: FiniteEnvironments, step_size: float, degree: int, size: float) -> float:
+def neuron_exponent(environments: Environments, step_size: float, degree: int, size: float) -> float:
     """The mean growth of log(size) in one step of a neuron along a spurious neuron of the teacher.
 
         lambda(rho) = E log|1 + eta rho^(L - 2) (s(e) - rho^L)|
@@ -31,9 +33,10 @@ def neuron_exponent(environments: FiniteEnvironments, step_size: float, degree: 
         >>> neuron_exponent(law, 0.1, 2, 1e-3) < 0 < neuron_exponent(law, 0.1, 3, 1e-3)
         True
     """
-    strengths = np.asarray(environments.strengths, float)[:, 0, 0]
+    strengths, weights = strength_atoms(environments)
+    require(environments.rank == 1, "environments must have one spurious direction", environments.rank)
     factors = np.abs(1 + step_size * size ** (degree - 2) * (strengths - size**degree))
-    return float(np.asarray(environments.probabilities, float) @ np.log(np.maximum(factors, np.finfo(float).tiny)))
+    return float(weights @ np.log(np.maximum(factors, np.finfo(float).tiny)))
 
 
 def lasting_share(strengths: Sequence[float], step_size: float, degree: int, neurons: int = 1) -> float:
@@ -69,9 +72,11 @@ def lasting_share(strengths: Sequence[float], step_size: float, degree: int, neu
             shares.append(neurons * now**degree)
         return float(np.log(max(now, np.finfo(float).tiny) / size)), float(np.mean(shares))
 
-    # A little above the size of the mean, where a neuron shrinks whatever the spread.
+    # Up to a little above the size of the mean, where a neuron shrinks unless steps are so large that it overshoots.
     sizes = 1.05 * (mean / neurons) ** (1 / degree) * np.geomspace(SMALLEST, 1.0, SIZES)
     shrinks = np.array([turn(size)[0] < 0 for size in sizes])
+    contract = "step_size must be small enough for neurons of the size of the mean strength to shrink"
+    require(bool(shrinks.any()), contract, step_size)
     first = int(np.argmax(shrinks))
     if first == 0:
         return 0.0

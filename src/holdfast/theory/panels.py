@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from holdfast.core.validation import COUNT
+from holdfast.core.validation import COUNT, require
 from holdfast.environments import Environments
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import exponents
@@ -60,13 +60,16 @@ class PanelExponent(NamedTuple):
     def needed(self, confidence: float) -> float:
         """The number of environments of which a panel washes out with a probability; infinite if the law does not.
 
-        E = (z sigma / lambda)^2, with z the quantile of the standard normal law.
+        E = (z sigma / lambda)^2, rounded up, with z the quantile of the standard normal law; 1 where z is negative.
 
-        Example:
-            >>> round(PanelExponent(-0.05, 0.5).needed(0.95))
-            271
+        Example, with a probability of one half a single one is enough:
+            >>> [PanelExponent(-0.05, 0.5).needed(confidence) for confidence in (0.5, 0.95)]
+            [1.0, 271.0]
         """
-        return float((ndtri(confidence) * self.deviation / self.mean) ** 2) if self.mean < 0 else np.inf
+        require(0 < confidence < 1, "confidence must be a number between 0 and 1", confidence)
+        if self.mean >= 0:
+            return np.inf
+        return float(max(1.0, np.ceil((max(ndtri(confidence), 0.0) * self.deviation / self.mean) ** 2)))
 
 
 def panel_exponent(environments: Environments, step_size: float, *, direction: int = 0) -> PanelExponent:

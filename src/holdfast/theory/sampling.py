@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.core.validation import require
+from holdfast.core.validation import NOT_NEGATIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
 
 # The variance of an entry of a measurement off the diagonal, by the name of the ensemble.
@@ -15,11 +15,19 @@ def entry_variance(ensemble: str) -> float:
     return ENTRY_VARIANCES[ensemble]
 
 
+def check_noise(noise_variance: float, batch_size: float | None) -> None:
+    """Raise a ValueError unless this is a variance, and zero without a batch."""
+    NOT_NEGATIVE.check("noise_variance", noise_variance)
+    contract = "noise_variance must be 0 without a batch_size, because an infinite batch averages the noise out"
+    require(batch_size is not None or noise_variance == 0, contract, noise_variance)
+
+
 def mean_square_strength(environments: Environments) -> float:
     """E ||S(e)||_F^2."""
     if isinstance(environments, FiniteEnvironments):
         squares = np.square(np.asarray(environments.strengths, float)).sum((1, 2))
-        return float(squares @ np.asarray(environments.probabilities, float))
+        weights = np.asarray(environments.probabilities, float)
+        return float(squares @ weights / weights.sum())
     location, scale = np.asarray(environments.location, float), np.asarray(environments.scale, float)
     return float(np.square(location).sum() + np.square(scale).sum() * environments.deviation.expectation(np.square))
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, proportion
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, POSITIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.theory.epochs import ordered_visits
-from holdfast.theory.sampling import entry_variance
-from holdfast.theory.strengths import sample_strengths
+from holdfast.theory.epochs import check_order, ordered_visits
+from holdfast.theory.sampling import check_noise, entry_variance
+from holdfast.theory.strengths import check_spectrum, sample_strengths
 
 # Runs that are advanced together: few enough for the second-level cache of a core.
 SLAB = 2000
@@ -95,9 +95,9 @@ def simulate_shares(
         steps: T.
         init_scale: alpha.
         batch_size: m; None: no sampling error.
-        noise_variance: sigma^2, of the label noise.
-        dimension: d.
-        spectrum: eigenvalues of A*; a single one stands for r1 = 1.
+        noise_variance: sigma^2, of the label noise; 0 without a batch.
+        dimension: d, at least r1 + r2.
+        spectrum: eigenvalues of A*, positive; a single one stands for r1 = 1.
         ensemble: of the measurements, "symmetric" or "gaussian".
         order: of the environments, "independent", or, for finitely many, "reshuffled" or "cyclic".
         runs: how many are simulated.
@@ -114,16 +114,22 @@ def simulate_shares(
         (COUNT_OR_ZERO, "steps", steps),
         (POSITIVE, "init_scale", init_scale),
         (POSITIVE, "batch_size", 1 if batch_size is None else batch_size),
-        (NOT_NEGATIVE, "noise_variance", noise_variance),
         (COUNT, "dimension", dimension),
         (COUNT, "runs", runs),
     ):
         rule.check(name, value)
+    check_noise(noise_variance, batch_size)
+    check_order(order)
+    finite = order == "independent" or isinstance(environments, FiniteEnvironments)
+    require(finite, "order must be independent for a continuum of environments", repr(order))
+    eigenvalues = check_spectrum(spectrum)
+    rank = len(eigenvalues) + environments.rank
+    require(dimension >= rank, f"dimension must be at least r1 + r2 = {rank}", dimension)
     block = _Block(
         environments,
         float(step_size),
-        np.atleast_1d(np.asarray(spectrum, float)),
-        None if batch_size is None or np.isinf(batch_size) else float(batch_size),
+        eigenvalues,
+        None if batch_size is None else float(batch_size),
         float(noise_variance),
         dimension,
         entry_variance(ensemble),
@@ -176,8 +182,7 @@ class _Block(NamedTuple):
             for _ in range(steps):
                 yield sample_strengths(self.environments, random, runs)
             return
-        if not isinstance(self.environments, FiniteEnvironments):
-            raise ValueError(f"order must be independent for a continuum of environments, got {self.order!r}")
+        assert isinstance(self.environments, FiniteEnvironments)  # `simulate_shares` has checked it
         matrices = np.moveaxis(np.asarray(self.environments.strengths, float), 0, -1)
         for visited in ordered_visits(self.environments, self.order, steps=steps, runs=runs, seed=random):
             yield matrices[..., visited]
@@ -198,7 +203,7 @@ class _Block(NamedTuple):
         error[invariant_rank:, invariant_rank:] -= strengths
         if self.batch_size is None:
             return rows - eta * np.einsum("ijn,jan->ian", error, rows), residual, start
-        others = max(self.dimension - rank, 0)
+        others = self.dimension - rank
         columns = np.square(rows).sum(0)
         square = (  # w^2: the blocks of the residual matrix, and the label noise
             np.square(error).sum((0, 1))

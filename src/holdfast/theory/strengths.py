@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.names import readable
-from holdfast.core.validation import require
+from holdfast.core.validation import Rule, require
 from holdfast.deviations import Deviation
 from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments
 from holdfast.problems.matrix_sensing import MatrixSensing
@@ -37,6 +37,7 @@ def diagonalised(environments: Environments) -> Environments | None:
 def possible(environments: FiniteEnvironments) -> FiniteEnvironments:
     """The environments that have a positive probability, in double precision."""
     weights = np.asarray(environments.probabilities, float)
+    weights = weights / weights.sum()  # probabilities in float32 sum to one only up to their rounding errors
     return FiniteEnvironments(np.asarray(environments.strengths, float)[weights > 0], weights[weights > 0])
 
 
@@ -45,11 +46,27 @@ def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.n
     diagonal = diagonalised(environments)
     if diagonal is None:
         raise ValueError("environments must have strength matrices that commute, got matrices that do not")
+    check_direction(direction, environments)
     if isinstance(diagonal, FiniteEnvironments):
         found = possible(diagonal)
         return diagonal_entries(found.strengths)[:, direction], np.asarray(found.probabilities)
     location, scale = diagonal_entries(diagonal.location)[direction], diagonal_entries(diagonal.scale)[direction]
     return location + scale * deviation_atoms(diagonal.deviation), np.full(ATOMS, 1 / ATOMS)
+
+
+def check_direction(direction: int, environments: Environments) -> None:
+    """Raise a ValueError unless the environments have a spurious direction of this number."""
+    last = environments.rank - 1
+    Rule(f"a whole number from 0 to {last}", lambda value: 0 <= value <= last, whole=True).check("direction", direction)
+
+
+def check_spectrum(spectrum: ArrayLike) -> np.ndarray:
+    """The eigenvalues of A*, (r1,); a ValueError unless they are positive numbers."""
+    values = np.atleast_1d(np.asarray(spectrum))
+    proper = values.ndim == 1 and values.size > 0 and values.dtype.kind in "fiu"
+    proper = proper and bool((np.isfinite(values) & (values > 0)).all())
+    require(proper, "spectrum must hold positive numbers", repr(spectrum))
+    return values.astype(float)
 
 
 def sample_strengths(environments: Environments, random: np.random.Generator, runs: int) -> np.ndarray:

@@ -10,16 +10,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
+from scipy.special import gammainc, gammainccinv, gammaincinv
 
 from holdfast.core.validation import POSITIVE, require
 from holdfast.environments import Environments
-from holdfast.theory.sampling import entry_variance, mean_square_strength
-from holdfast.theory.strengths import strength_atoms
+from holdfast.theory.lyapunov import stationary_shares
+from holdfast.theory.sampling import check_noise, entry_variance, mean_square_strength
+from holdfast.theory.strengths import check_spectrum, strength_atoms
 
 # Tails with a larger index are no tails to speak of: the probability falls by 2^-200 from one level to twice it.
 LARGEST_INDEX = 200.0
-# The grid of log shares: from this share (powers of a small index reach far down) to this many ceilings.
-SMALLEST_SHARE, CEILINGS, GRID = 1e-200, 60.0, 2**14
+# Shares on the grid of a law, from this part of its floor, below which next to nothing is, to this many ceilings.
+GRID, PART, CEILINGS = 2**14, 1e-30, 60.0
+# Probabilities below and above the grid of a gamma law.
+BELOW, ABOVE = 1e-9, 1e-15
+# Nearer to zero than this, E|a|^index - 1 is lost in rounding errors, and its logarithm is index E log|a|.
+SMALLEST_INDEX = 1e-6
 
 
 def tail_index(environments: Environments, step_size: float, *, learned: float = 0.0, direction: int = 0) -> float:
@@ -56,6 +62,8 @@ def tail_index(environments: Environments, step_size: float, *, learned: float =
 
     def excess(index: float) -> float:
         """The logarithm of E|a|^index, convex and zero at zero, divided by the index: it changes sign once."""
+        if abs(index) <= SMALLEST_INDEX:
+            return exponent
         powers = index * logarithms
         top = powers.max()
         return float(top + np.log(weights @ np.exp(powers - top))) / index
@@ -65,7 +73,7 @@ def tail_index(environments: Environments, step_size: float, *, learned: float =
     side = 1.0 if exponent < 0 else -1.0
     if not ((logarithms * side) > 0).any():
         return side * np.inf
-    low = side * 1e-9
+    low = side * SMALLEST_INDEX
     high = side
     while excess(high) * exponent > 0:
         low, high = high, 2 * high
@@ -87,8 +95,8 @@ class StationaryLaw(NamedTuple):
     Example, the floor is about 1 / (2 m), and half of the runs are below it:
         >>> from holdfast.environments import two_point
         >>> law = stationary_law(two_point(1.0, 10.0), 0.05, batch_size=8000)
-        >>> round(1 / law.floor), round(1 / law.median), round(law.above(0.01), 3)
-        (15842, 16040, 0.047)
+        >>> round(1 / law.floor, -2), round(1 / law.median, -2), round(law.above(0.01), 3)
+        (15800.0, 16000.0, 0.047)
     """
 
     tail_index: float
@@ -98,8 +106,8 @@ class StationaryLaw(NamedTuple):
     distribution: np.ndarray
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
-        """Quantiles of the share."""
-        return np.interp(np.asarray(probability, float), self.distribution, self.values)
+        """Quantiles of the share; 0 for one below the smallest value."""
+        return np.interp(np.asarray(probability, float), self.distribution, self.values, left=0.0)
 
     def above(self, level: float) -> float:
         """The probability that the share is above a level."""
@@ -132,17 +140,22 @@ def stationary_law(
     For small steps Q is a diffusion in n dimensions with drift eta (E xi - c - Q^2) Q and variance eta^2 (v Q^2 + b), v
     the variance of xi and b = tau (E||S||^2 + sigma^2) sigma_i / m that of the kicks. Its stationary density is
 
-        p(Q) ~ |Q|^(n-1) (1 + Q^2 / floor)^(-(kappa + n) / 2) exp(-Q^2 / (eta v)),    floor = b / v.
+        p(Q) ~ |Q|^(n-1) (1 + Q^2 / floor)^(-(kappa + n) / 2) exp(-Q^2 / (eta v)),    floor = b / v,
 
-    Its index 1 - 2 (E xi - c) / (eta v) is that of small steps; the exact one takes its place. With a positive exponent
-    Q survives: n = 1, c = 0, no floor, and Q^2 has a gamma law. With a negative one only what sampling error sustains
-    remains, in the n = r1 columns that have learned the invariant signal, c = sigma_i its eigenvalue.
+    with kappa = 1 - 2 (E xi - c) / (eta v). Larger steps change it, and each law retains what is exact about it:
+
+    - With a positive exponent Q survives: n = 1, c = 0, no floor. Q^2 has a gamma law of scale eta v, and of the mean
+      of `stationary_shares`.
+    - With a negative one only what sampling error sustains remains, in the n = r1 columns that have learned the
+      invariant signal, c = sigma_i its eigenvalue. kappa is that of `tail_index`. Where it is above 2, E Q^2 is finite
+      below the ceiling, n eta^2 b / (1 - E a^2), and the power begins where the law has that mean; it is a normal law
+      of Q if kappa is infinite.
 
     Args:
         environments: the law of S(e), with strengths that commute.
         step_size: eta.
         batch_size: m; None: no sampling error, and nothing remains if the exponent is negative.
-        noise_variance: sigma^2, of the label noise.
+        noise_variance: sigma^2, of the label noise; 0 without a batch.
         spectrum: sigma_i, eigenvalues of A*; the smallest pulls back, all of them kick.
         ensemble: of the measurements, "symmetric" (tau = 1/2) or "gaussian" (tau = 1).
         direction: which spurious direction.
@@ -151,26 +164,43 @@ def stationary_law(
         >>> from holdfast.environments import two_point
         >>> law = stationary_law(two_point(1.0, 6.0), 0.05)
         >>> round(law.mean, 2), law.median < 1e-4
-        (0.13, True)
+        (0.12, True)
     """
+    POSITIVE.check("step_size", step_size)
+    POSITIVE.check("batch_size", 1 if batch_size is None else batch_size)
+    check_noise(noise_variance, batch_size)
+    eigenvalues = check_spectrum(spectrum)
     strengths, weights = strength_atoms(environments, direction)
     variance = float(weights @ np.square(strengths - weights @ strengths))
     require(variance > 0, "environments must differ in strength", f"one strength in direction {direction}")
-    eigenvalues = np.atleast_1d(np.asarray(spectrum, float))
-    ceiling, floor, columns = step_size * variance, 0.0, 1
+    ceiling = step_size * variance
     index = tail_index(environments, step_size, direction=direction)
-    if index > 0:
-        index = tail_index(environments, step_size, learned=float(eigenvalues.min()), direction=direction)
-        columns = len(eigenvalues)
-        if batch_size is not None:
-            kicks = entry_variance(ensemble) * (mean_square_strength(environments) + noise_variance) / batch_size
-            floor = kicks * float(eigenvalues.mean()) / variance
-    if (index > 0 and floor == 0) or np.isinf(index):
-        return StationaryLaw(index, floor, ceiling, np.array([0.0, 1.0]), np.ones(2))
-    logarithms = np.linspace(np.log(SMALLEST_SHARE), np.log(CEILINGS * ceiling), GRID)
-    shares = np.exp(logarithms)
-    density = columns / 2 * logarithms - shares / ceiling
-    density -= (index + columns) / 2 * (np.log1p(shares / floor) if floor else logarithms)
+    if index < 0:
+        share = float(stationary_shares(environments, step_size)[direction])
+        contract = "step_size must be small enough for what is learned to stop the growth of the spurious signal"
+        require(not np.isnan(share), contract, step_size)
+        return StationaryLaw(index, 0.0, ceiling, *_gamma_law(share / ceiling, ceiling))
+    if batch_size is None:
+        return StationaryLaw(index, 0.0, ceiling, np.array([0.0, 1.0]), np.ones(2))
+    pull, columns = float(eigenvalues.min()), len(eigenvalues)
+    index = tail_index(environments, step_size, learned=pull, direction=direction)
+    kicks = entry_variance(ensemble) * (mean_square_strength(environments) + noise_variance) / batch_size
+    kicks *= float(eigenvalues.mean())
+    floor = begin = kicks / variance
+    if index > 2:
+        mean_square = float(weights @ np.square(1 + step_size * (strengths - pull)))
+        each = step_size**2 * kicks / (1 - mean_square)  # of every column
+        if np.isinf(index):
+            return StationaryLaw(index, floor, ceiling, *_gamma_law(columns / 2, 2 * each))
+        begin = (index - 2) * each
+    values = np.geomspace(PART * begin, CEILINGS * ceiling, GRID)
+    density = columns / 2 * np.log(values) - values / ceiling - (index + columns) / 2 * np.log1p(values / begin)
     cells = np.exp(density - density.max())
-    distribution = (np.cumsum(cells) - cells / 2) / cells.sum()
-    return StationaryLaw(index, floor, ceiling, shares, distribution)
+    return StationaryLaw(index, floor, ceiling, values, (np.cumsum(cells) - cells / 2) / cells.sum())
+
+
+def _gamma_law(shape: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values and the distribution of a gamma law; what is too small for a number counts as zero."""
+    low, high = max(gammaincinv(shape, BELOW) * scale, np.finfo(float).tiny), gammainccinv(shape, ABOVE) * scale
+    values = np.geomspace(low, high, GRID)
+    return values, gammainc(shape, values / scale)

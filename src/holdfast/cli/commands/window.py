@@ -33,7 +33,7 @@ class WindowArguments:
     batch_size: int | None = None
     """Measurements m of one environment in each step; without sampling error if not given."""
     noise_variance: float = 0.0
-    """Variance of the label noise."""
+    """Variance of the label noise; needs a batch size."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 

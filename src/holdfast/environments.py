@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from holdfast.core.randomness import PANEL, purpose_key
 from holdfast.core.validation import COUNT, require
 from holdfast.deviations import NORMAL, UNIFORM, Deviation, check_deviation
 
@@ -252,7 +253,7 @@ def panel(environments: Environments, count: int, *, seed: int = 0) -> FiniteEnv
         (5, True)
     """
     COUNT.check("count", count)
-    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), count)
+    keys = jax.random.split(purpose_key(seed, PANEL), count)
     strengths = jax.vmap(environments.draw)(keys)
     return FiniteEnvironments(strengths, np.full(count, 1 / count, strengths.dtype))
 

@@ -71,7 +71,7 @@ def derived_seeds(seeds: ArrayLike, purpose: np.uint32) -> np.ndarray:
         seeds: (runs,).
         purpose: one of the constants of this module.
     """
-    keys = jax.vmap(lambda seed: purpose_key(seed, purpose))(jnp.asarray(seeds, jnp.uint32))
+    keys = jax.jit(jax.vmap(partial(purpose_key, purpose=purpose)))(np.asarray(seeds, np.uint32))
     return np.asarray(jax.random.key_data(keys))[:, 0]
 
 

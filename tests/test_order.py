@@ -12,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Settings, batching, simulate
+from holdfast.algorithms.factored import random_start
 from holdfast.completion import CompletionSettings, simulate_completion
-from holdfast.environments import PanelLaw, gaussian, panel, table, two_point
+from holdfast.completion import names as completion_names
+from holdfast.core.randomness import START, standard_normals
+from holdfast.environments import PanelLaw, panel, table, two_point, uniform
 from holdfast.experiments import phase_diagram
 from holdfast.measurements import fixed_data_set
-from holdfast.order import LONGEST_CYCLE, cycle, cyclic, reshuffled
+from holdfast.order import LONGEST_CYCLE, ORDERS, cycle, cyclic, reshuffled
+from holdfast.sensing import names as sensing_names
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.simulation import execute
 
@@ -45,6 +49,16 @@ def test_other_probabilities_are_met_to_less_than_one_visit_in_a_cycle(weights):
     assert np.abs(np.bincount(found, minlength=len(shares)) - len(found) * shares).max() < 1
 
 
+def test_a_rare_environment_is_visited_or_refused():
+    assert Counter(cycle([0.9992, 0.0008])) == {0: 999, 1: 1}  # 1250 steps would be exact, and are too many
+    with pytest.raises(ValueError, match=r"large enough for a visit in a cycle of at most 1000 steps, got \[0.0005\]"):
+        cycle([0.9995, 0.0005])
+    rows = np.append(0, np.ones(2000, int))
+    data = fixed_data_set(np.zeros((2001, 1), np.float32), np.zeros(2001), rows, dimension=1)
+    with pytest.raises(ValueError, match="probabilities must be 0 or large enough for a visit"):
+        batching.row_cycle(data)
+
+
 @pytest.mark.parametrize("probabilities", [[], [0.5, 0.6], [-0.5, 1.5], [[1.0]]])
 def test_a_cycle_needs_probabilities(probabilities):
     with pytest.raises(ValueError, match="probabilities must be non-negative numbers that sum to 1, got"):
@@ -62,17 +76,36 @@ def test_every_cycle_of_an_order_has_the_same_visits(make):
 
 
 def test_reshuffled_permutations_are_uniform_and_differ_between_seeds():
-    epochs = 6000
+    cycles = 6000
     order = lambda seed, step: reshuffled((0, 1, 2), seed)(step)  # noqa: E731
-    steps = jnp.arange(3 * epochs)
-    seen = np.asarray(jax.jit(jax.vmap(lambda step: order(7, step)))(steps)).reshape(epochs, 3)
-    shares = np.array([np.mean((seen == each).all(1)) for each in permutations(range(3))])
-    assert shares.sum() == 1
-    assert np.abs(shares - 1 / 6).max() < 5 * np.sqrt(1 / 6 * 5 / 6 / epochs)
-    # Neighbouring epochs, and seeds, are independent: the first of one says nothing about the first of the next.
-    other = np.asarray(jax.jit(jax.vmap(lambda seed: order(seed, 0)))(jnp.arange(epochs)))
+    steps = jnp.arange(3 * cycles)
+    seen = np.asarray(jax.jit(jax.vmap(lambda step: order(7, step)))(steps)).reshape(cycles, 3)
+    counts = np.array([(seen == each).all(1).sum() for each in permutations(range(3))])
+    assert counts.sum() == cycles
+    assert np.abs(counts / cycles - 1 / 6).max() < 5 * np.sqrt(1 / 6 * 5 / 6 / cycles)
+    # Neighbouring cycles, and seeds, are independent: the first of one says nothing about the first of the next.
+    other = np.asarray(jax.jit(jax.vmap(lambda seed: order(seed, 0)))(jnp.arange(cycles)))
     for pairs in ((seen[:-1, 0], seen[1:, 0]), (other[:-1], other[1:])):
-        assert abs(np.mean(pairs[0] == pairs[1]) - 1 / 3) < 5 * np.sqrt(2 / 9 / epochs)
+        assert abs(np.mean(pairs[0] == pairs[1]) - 1 / 3) < 5 * np.sqrt(2 / 9 / cycles)
+
+
+def test_an_order_a_start_and_a_panel_share_no_random_numbers_with_each_other_or_with_the_steps():
+    run_key = jax.random.key(0, impl="threefry2x32")
+    start_key = jax.random.fold_in(run_key, START)
+    expected = jax.jit(standard_normals, static_argnums=(1, 2))(start_key, (3, 3), jnp.dtype("float32")) / np.sqrt(3)
+    np.testing.assert_allclose(random_start(0, 3, 3), expected, rtol=1e-5)
+    # The first cycle is not the permutation that belongs to the first number of the start.
+    entries = 50
+    seen = jax.jit(jax.vmap(reshuffled(tuple(range(entries)), 0)))(jnp.arange(entries))
+    assert not np.array_equal(seen, jax.random.permutation(jax.random.fold_in(start_key, 0), entries))
+    # No strength of a panel is the one that a step of the run with the same seed would draw.
+    law, steps = uniform(0.0, 1.0), 20
+    drawn = jax.vmap(lambda step: law.draw(jax.random.fold_in(run_key, step)))(jnp.arange(steps))
+    assert not np.isin(panel(law, steps, seed=0).strengths, drawn).any()
+
+
+def test_the_names_of_orders_are_those_that_settings_accept():
+    assert tuple(sensing_names.ORDERS) == tuple(completion_names.ORDERS) == ORDERS
 
 
 def drawn_anew(environments, batch_size):
@@ -106,7 +139,7 @@ def test_an_order_depends_on_nothing_but_the_seed(order):
     assert not np.allclose(together, execute(SMALL).values["spurious"], rtol=0.1)
 
 
-def test_in_turn_the_spurious_signal_is_the_product_of_the_factors():
+def test_in_cyclic_order_the_spurious_signal_is_the_product_of_the_factors():
     given = Settings(
         dimension=4, oracle="population", order="cyclic", steps=60, every=1, seeds=1, dtype="float64", bias=1.0
     )
@@ -116,7 +149,7 @@ def test_in_turn_the_spurious_signal_is_the_product_of_the_factors():
     np.testing.assert_allclose(share, expected, rtol=1e-3)  # saturation: the share stays below 1e-5
 
 
-def test_a_fixed_data_set_is_visited_in_turn():
+def test_a_fixed_data_set_is_visited_in_cycles():
     rows = np.array([0, 1, 1, 1])
     data = fixed_data_set(np.eye(4, dtype=np.float32), np.arange(4.0), rows, dimension=2)
     visits = batching.row_cycle(data)
@@ -136,15 +169,17 @@ def test_a_fixed_data_set_is_visited_in_turn():
     np.testing.assert_allclose(same, np.broadcast_to(same[:1], same.shape), rtol=1e-4)
 
 
-def test_a_panel_is_drawn_once_and_visited_in_turn():
-    continuum = gaussian(1.0, 4.0)
+def test_a_panel_is_drawn_once_and_visited_in_cycles():
+    continuum = uniform(1.0, 4.0)
     drawn = panel(continuum, 50, seed=3)
     assert drawn.count == 50
     assert len(np.unique(drawn.strengths)) == 50
     np.testing.assert_array_equal(drawn.strengths, panel(continuum, 50, seed=3).strengths)
-    assert abs(float(drawn.mean[0, 0]) - 1) < 5 * 4 / np.sqrt(50)
-    named = simulate(replace(SMALL, environments="gaussian", panel=5, problem_seed=3, order="reshuffled"))
-    own = simulate(replace(SMALL, problem_seed=3, order="reshuffled"), environments=PanelLaw(gaussian, 5, 3))
+    assert abs(float(drawn.mean[0, 0]) - 1) < 5 * 4 / np.sqrt(3 * 50)
+    # Without sampling error and in cyclic order nothing else is random.
+    given = replace(SMALL, dimension=3, oracle="population", problem_seed=3, order="cyclic")
+    named = simulate(replace(given, environments="uniform", panel=5))
+    own = simulate(given, environments=PanelLaw(uniform, 5, 3))
     np.testing.assert_array_equal(named.data["spurious"], own.data["spurious"])
 
 

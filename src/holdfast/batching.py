@@ -107,8 +107,8 @@ def hetero(environments: Environments, batch_size: ArrayLike | None, *, order: O
         >>> batch.strengths.tolist(), batch.counts.tolist()
         ([[[3.0]]], [50.0])
         >>> from holdfast.order import cyclic
-        >>> in_turn = hetero(table([-5.0, 7.0]), 50, order=cyclic((0, 1)))
-        >>> [in_turn(jax.random.key(0), step).strengths.item() for step in range(4)]
+        >>> in_cycles = hetero(table([-5.0, 7.0]), 50, order=cyclic((0, 1)))
+        >>> [in_cycles(jax.random.key(0), step).strengths.item() for step in range(4)]
         [-5.0, 7.0, -5.0, 7.0]
     """
     if order is not None and not isinstance(environments, FiniteEnvironments):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from holdfast.core.randomness import PANEL, purpose_key
 from holdfast.core.validation import COUNT, require
 from holdfast.deviations import NORMAL, UNIFORM, Deviation, check_deviation
 
@@ -252,9 +253,13 @@ def panel(environments: Environments, count: int, *, seed: int = 0) -> FiniteEnv
         (5, True)
     """
     COUNT.check("count", count)
-    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), count)
-    strengths = jax.vmap(environments.draw)(keys)
+    strengths = _panel_strengths(environments, np.uint32(seed), count)
     return FiniteEnvironments(strengths, np.full(count, 1 / count, strengths.dtype))
+
+
+@partial(jax.jit, static_argnames="count")  # as one program: each operation alone would be compiled as one
+def _panel_strengths(environments: Environments, seed: ArrayLike, count: int) -> jax.Array:
+    return jax.vmap(environments.draw)(jax.random.split(purpose_key(seed, PANEL), count))
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.core.randomness import fold_in
+from holdfast.core.randomness import ORDER, fold_in, purpose_key
 from holdfast.core.validation import require
 
-__all__ = ["Order", "cycle", "cyclic", "independent", "reshuffled"]
+__all__ = ["ORDERS", "Order", "cycle", "cyclic", "independent", "reshuffled"]
 __dir__ = __all__.copy
 
 Order = Callable[[ArrayLike], jax.Array]
 """number of the step -> number of what is visited in it. Pure: nothing is remembered between steps."""
 
+ORDERS = ("independent", "reshuffled", "cyclic")
+"""The names of the orders; the last two visit the environments in cycles."""
+
 # Steps of the longest cycle for unequal probabilities: shares are then met to 1/1000.
 LONGEST_CYCLE = 1000
-# A number of visits this close to a whole one is whole: probabilities may come in float32.
-WHOLE = 1e-3
-# The keys of the steps of a run are folded in from the numbers of the steps, which never reach this one.
-_ORDER_OF_RUN = np.uint32(2**32 - 1)
+# Probabilities are known to this: they may come in float32.
+ERROR = 1e-6
 
 
 def cycle(probabilities: ArrayLike) -> tuple[int, ...]:
@@ -34,32 +35,37 @@ def cycle(probabilities: ArrayLike) -> tuple[int, ...]:
 
     L is the least length for which all L p_e are whole numbers, so that every cycle has each environment exactly L p_e
     times: once each for equal probabilities. If there is no such L up to 1000 (or the number of environments, if that
-    is larger), that length is taken, and the L p_e are rounded to whole numbers that sum to L, each up or down. The
-    visits of an environment are spread evenly over the cycle.
+    is larger), that length is taken, and the L p_e are rounded to whole numbers that sum to L, each up or down. An
+    environment that would then have no visit, although its probability is positive, is an error. The visits of an
+    environment are spread evenly over the cycle.
 
     Example, three equal environments, and one that is visited twice as often as the other:
         >>> cycle([1 / 3, 1 / 3, 1 / 3]), cycle([1 / 3, 2 / 3])
         ((0, 1, 2), (1, 0, 1))
     """
     shares = np.asarray(probabilities, float)
-    proper = shares.ndim == 1 and shares.size > 0 and bool((shares >= 0).all()) and abs(shares.sum() - 1) < WHOLE
+    proper = shares.ndim == 1 and shares.size > 0 and bool((shares >= 0).all())
+    proper = proper and abs(shares.sum() - 1) <= ERROR * shares.size
     require(proper, "probabilities must be non-negative numbers that sum to 1", shares.tolist())
     longest = max(LONGEST_CYCLE, len(shares))
     for length in range(1, longest + 1):
         visits = np.rint(length * shares)
-        if np.abs(length * shares - visits).max() < WHOLE and visits.sum() == length:
+        if np.abs(length * shares - visits).max() < ERROR * length and visits.sum() == length:
             break
     else:
         visits = np.floor(length * shares)
         missing = int(length - visits.sum())
         visits[np.argsort(-(length * shares - visits), kind="stable")[:missing]] += 1
+    missed = shares[(visits == 0) & (shares > 0)]
+    contract = f"probabilities must be 0 or large enough for a visit in a cycle of at most {longest} steps"
+    require(missed.size == 0, contract, missed.tolist())
     # Visit j of n is due in the middle of the j-th of n equal parts of the cycle.
     due = [((j + 0.5) / n, e) for e, n in enumerate(visits.astype(int).tolist()) for j in range(n)]
     return tuple(e for _, e in sorted(due))
 
 
 def independent(visits: tuple[int, ...], seed: ArrayLike) -> None:
-    """No order: whoever draws a batch draws its environment as well, anew in each step (the paper).
+    """No order: the batching draws the environment itself, anew in each step (the paper).
 
     Example:
         >>> independent((0, 1), seed=0) is None
@@ -95,15 +101,14 @@ def reshuffled(visits: tuple[int, ...], seed: ArrayLike) -> Order:
 
     Example:
         >>> order = jax.jit(reshuffled((0, 1, 2), seed=0))
-        >>> [sorted(order(3 * epoch + place).item() for place in range(3)) for epoch in range(3)]
+        >>> [sorted(order(3 * number + place).item() for place in range(3)) for number in range(3)]
         [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
     """
     numbers = np.asarray(visits, np.int32)
-    run_key = jax.random.key(jnp.asarray(seed, jnp.uint32), impl="threefry2x32")
+    run_key = purpose_key(seed, ORDER)
 
     def order(step: ArrayLike) -> jax.Array:
-        epoch, place = jnp.divmod(jnp.asarray(step), len(numbers))
-        key = fold_in(fold_in(run_key, jnp.asarray(_ORDER_OF_RUN)), epoch)
-        return jax.random.permutation(key, jnp.asarray(numbers))[place]
+        number, place = jnp.divmod(jnp.asarray(step), len(numbers))
+        return jax.random.permutation(fold_in(run_key, number), jnp.asarray(numbers))[place]
 
     return order

@@ -171,6 +171,15 @@ def test_offshoots_start_from_the_records_they_name():
     assert PROBLEM.train_error(moved).max() < 0.01
 
 
+@pytest.mark.parametrize("order", ["independent", "reshuffled"])
+def test_offshoots_have_random_numbers_of_their_own(order):
+    options = {"step_size": 0.2, "ridge": 0.02, "steps": 40, "build": CompletionBuilder(order=order)}
+    paths = train(PROBLEM, starts((2, 3, 3, 2), 1.0, SEEDS), SEEDS, every=40, **options)
+    again, twin = np.moveaxis(offshoots(PROBLEM, paths, np.zeros((4, 2), int), SEEDS, **options), 1, 0)
+    assert (np.abs(again - paths.fitted[:, -1]).max((1, 2)) > 1e-3).all()
+    np.testing.assert_array_equal(again, twin)  # branches of a run share theirs
+
+
 def test_sgd_jumps_and_gradient_descent_stays():
     """The effect itself, in small: SGD leaves rank 2 within thousands of steps, and no run comes back."""
     seeds = np.arange(32)

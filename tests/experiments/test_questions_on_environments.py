@@ -4,11 +4,38 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from holdfast.core.run import Records
 from holdfast.deviations import check_deviation
+from holdfast.experiments import continuum, number_of_environments, strength_laws
 from holdfast.experiments.number_of_environments import BIAS, RANK, _moving, pooled_excess
 from holdfast.experiments.optimizers import NAMES, chosen_step_sizes
 from holdfast.experiments.strength_laws import HEAVY, LAWS, columns_of, run_strengths
+from holdfast.reproduction.experiment import Effort
 from holdfast.theory.strengths import strength_atoms
+
+
+@pytest.mark.parametrize(
+    ("experiment", "module", "maps"),
+    [(number_of_environments, number_of_environments, 1), (continuum, strength_laws, 2)],
+)
+def test_what_is_judged_has_other_seeds_than_the_maps(monkeypatch, experiment, module, maps):
+    """Of the runs of an experiment, in their order; nothing is computed."""
+    seeds = []
+
+    def noted(build, shared, parameters, numbers, **options):
+        seeds.append(set(np.asarray(numbers).tolist()))
+        names = ("invariant", "spurious", "distance", "size")
+        return Records(
+            np.array([0, 1]), {name: np.ones((len(numbers), 2)) for name in names}, np.full(len(numbers), -1)
+        )
+
+    monkeypatch.setattr(module, "run", noted)
+    monkeypatch.setattr(number_of_environments, "PANELS", 10)
+    experiment.simulate(Effort(64))
+    mapped = set().union(*(each for each in seeds if 0 in each))
+    judged = [each for each in seeds if 0 not in each]
+    assert len(seeds) - len(judged) == maps
+    assert not any(each & mapped for each in judged)
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -28,7 +55,7 @@ def test_strengths_of_the_program_are_those_of_the_laws():
     """One step from a small start multiplies the spurious direction by 1 + eta xi, so that it shows the strength."""
     runs = 1000
     given = {**columns_of(list(LAWS.values())), "deviation": 2.0, "init_scale": 1e-9}
-    records = run_strengths(None, runs, 1, given)
+    records = run_strengths(None, runs, 1, given, first_seed=0)
     factors = (records.values["size"][:, -1] / 1e-9).reshape(len(LAWS), runs)
     strengths = (factors - 1) / 0.1  # 1 + eta xi is positive up to rare strengths of Student's t
     for name, drawn in zip(LAWS, strengths, strict=True):

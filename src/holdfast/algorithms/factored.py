@@ -10,14 +10,12 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from holdfast.core.algorithm import Algorithm
-from holdfast.core.randomness import fold_in, standard_normals
+from holdfast.core.randomness import START, purpose_key, standard_normals
 
 Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
 """(key, fitted matrix P, step) -> gradient matrix G. One key is one batch, the same one each time."""
 Sampled = TypeVar("Sampled")
 Seen = TypeVar("Seen")
-# The key of the start: a run has fewer steps than this, and step number t has the key number t.
-START = 2**32 - 1
 
 
 class Factors(NamedTuple):
@@ -104,8 +102,7 @@ def random_start(seed: ArrayLike, dimension: int, width: ArrayLike, dtype: DType
         >>> start.any(axis=0).tolist()
         [True, True, False, False]
     """
-    key = fold_in(jax.random.key(seed, impl="threefry2x32"), jnp.uint32(START))
-    normals = standard_normals(key, (dimension, dimension), jnp.dtype(dtype or jnp.float32))
+    normals = standard_normals(purpose_key(seed, START), (dimension, dimension), jnp.dtype(dtype or jnp.float32))
     return jnp.where(np.arange(dimension) < width, normals / jnp.sqrt(width), 0).astype(normals.dtype)
 
 

@@ -24,8 +24,8 @@ ORDERED = ("sgd", "label-noise")
 
 ORDERS = {
     "independent": Named("holdfast.order:independent", "drawn anew in each step"),
-    "reshuffled": Named("holdfast.order:reshuffled", "all observed entries in turn, in a fresh random order each time"),
-    "cyclic": Named("holdfast.order:cyclic", "all observed entries in turn, in the same order each time"),
+    "reshuffled": Named("holdfast.order:reshuffled", "in cycles through all of them, each in a fresh random order"),
+    "cyclic": Named("holdfast.order:cyclic", "in cycles through all of them, always in the same order"),
 }
 """Orders of the observed entries, functions (entries, seed of the run) -> `holdfast.order.Order`."""
 

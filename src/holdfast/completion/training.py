@@ -12,6 +12,7 @@ from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repe
 from holdfast.completion.names import ALGORITHMS, ORDERED, ORDERS, PROBLEMS, AlgorithmName, OrderName
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.progress import Progress, stages
+from holdfast.core.randomness import OFFSHOOT, derived_seeds
 from holdfast.core.run import Run, run
 from holdfast.problems.deep_linear_network import LayerGradient
 from holdfast.problems.matrix_completion import MatrixCompletion
@@ -249,7 +250,7 @@ def offshoots(
         problem: what is observed.
         paths: the trajectories.
         records: (runs, branches), the records at which each run branches off.
-        seeds: one for each run; the branches of a run share the random numbers.
+        seeds: those of the runs. Branches of a run share random numbers with each other, but not with the run.
         step_size: of the offshoots.
         ridge: of the offshoots.
         steps: of the offshoots; enough for them to converge.
@@ -267,7 +268,7 @@ def offshoots(
     runs, branches = records.shape
     rows = np.arange(runs)[:, None]
     layers = tuple(layer[rows, records].reshape(runs * branches, *layer.shape[2:]) for layer in paths.layers)
-    repeated_seeds = np.repeat(np.asarray(seeds), branches)
+    repeated_seeds = np.repeat(derived_seeds(seeds, OFFSHOOT), branches)
     ends = train(
         problem, layers, repeated_seeds, step_size=step_size, ridge=ridge, steps=steps, every=max(steps, 1), **options
     )

@@ -14,9 +14,17 @@ from itertools import accumulate, pairwise, starmap
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
+
+# What a seed is used for besides the steps of a run. Step t of a run has the key fold_in(key(seed), t), and so these
+# count down from the largest number, which no step reaches.
+START = np.uint32(2**32 - 1)
+ORDER = np.uint32(2**32 - 2)
+PANEL = np.uint32(2**32 - 3)
+OFFSHOOT = np.uint32(2**32 - 4)
 
 
 def threefry(key: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -44,6 +52,27 @@ def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
     """The same key as `jax.random.fold_in`, to the bit, with the rounds unrolled: faster in a loop of short steps."""
     words = threefry(key, jnp.zeros((), jnp.uint32), number.astype(jnp.uint32))
     return jax.random.wrap_key_data(jnp.stack(words), impl="threefry2x32")
+
+
+def purpose_key(seed: ArrayLike, purpose: np.uint32) -> jax.Array:
+    """The key of a seed for one purpose, such as `START`: it shares no random number with the steps of a run.
+
+    Args:
+        seed: of the run, or of what many runs share.
+        purpose: one of the constants of this module.
+    """
+    return fold_in(jax.random.key(jnp.asarray(seed, jnp.uint32), impl="threefry2x32"), jnp.asarray(purpose))
+
+
+def derived_seeds(seeds: ArrayLike, purpose: np.uint32) -> np.ndarray:
+    """A further seed for each seed, for runs that must not repeat the random numbers of the first ones.
+
+    Args:
+        seeds: (runs,).
+        purpose: one of the constants of this module.
+    """
+    keys = jax.jit(jax.vmap(partial(purpose_key, purpose=purpose)))(np.asarray(seeds, np.uint32))
+    return np.asarray(jax.random.key_data(keys))[:, 0]
 
 
 def standard_normals(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:

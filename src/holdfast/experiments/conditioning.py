@@ -93,14 +93,15 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         for each, prefix, report in ((AT_SCALE, "full", first), (TOO_LATE, "late", second))
     )
     over_time = run_simulation(replace(TIMES, condition_number=kappa), progress=times).data
-    won = _won(run_simulation(plane, progress=races).data).mean("seed")
+    won = races_won(run_simulation(plane, progress=races).data).transpose("heterogeneity", "condition_number", ...)
     longer = [_long_race(m, effort.seeds, report) for m, report in zip(RACES, long_races, strict=True)]
     return xr.merge(
         [
             full,
             late,
             _regions(over_time),
-            won.rename("first").transpose("heterogeneity", "condition_number"),
+            won.mean("seed").rename("first"),
+            won.isnull().mean("seed").rename("unfinished"),
             xr.concat(longer, pd.Index(RACES, name="race")),
             _signals(replace(NARROW, seeds=effort.seeds), "narrow", last),
         ]
@@ -126,11 +127,16 @@ def _regions(data: xr.Dataset) -> xr.Dataset:
     return region.transpose("step", "condition_number").to_dataset()
 
 
-def _won(data: xr.Dataset) -> xr.DataArray:
-    """Whether the smallest invariant direction is larger than the spurious one when the first of them has grown."""
+def races_won(data: xr.Dataset) -> xr.DataArray:
+    """1 if the smallest invariant direction is larger than the spurious one when the first of them has grown, else 0.
+
+    NaN if neither has grown by the last step: nobody has won.
+    """
     invariant, spurious = data["singular_values"].isel(direction=-1), data["spurious_norm"]
-    finish = ((invariant > PASSED) | (spurious > PASSED)).argmax("step")
-    return invariant.isel(step=finish) > spurious.isel(step=finish)
+    passed = (invariant > PASSED) | (spurious > PASSED)
+    finish = passed.argmax("step")
+    won = invariant.isel(step=finish) > spurious.isel(step=finish)
+    return won.astype(float).where(passed.any("step"))
 
 
 def _long_race(heterogeneity: float, seeds: int, progress: Progress | None) -> xr.DataArray:
@@ -138,7 +144,7 @@ def _long_race(heterogeneity: float, seeds: int, progress: Progress | None) -> x
     settings = replace(
         LONG_RACE, heterogeneity=heterogeneity, condition_number=tuple(kappa.tolist()), seeds=RUNS_PER_SEED * seeds
     )
-    won = _won(run_simulation(settings, progress=progress).data).rename("won")
+    won = races_won(run_simulation(settings, progress=progress).data).rename("won")
     return won.rename(condition_number="relative", seed="race_seed").assign_coords(relative=AROUND)
 
 
@@ -152,7 +158,7 @@ def draw(data: xr.Dataset) -> Figure:
     middle.plot(kappa, learning_times(kappa), "k-")
     middle.axhline(spurious_time(WEAK), color="k", linestyle="--")
     middle.set(ylim=(0, TIMES.steps), ylabel="step T")
-    first = (data["first"] > 0.5).astype(int)
+    first = (data["first"] > 0.5).astype(float).where(data["first"].notnull())
     draw_plane(right, first, "what is learned first (line: theory)", {0: "spurious signal", 1: "all of A*"})
     strengths = np.linspace(*HETEROGENEITIES, 200)
     eigenvalue = effective_eigenvalue(strengths)
@@ -178,13 +184,13 @@ def _draw_plateaus(axes: Axes, data: xr.Dataset) -> None:
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """The shares of runs in which A* is complete before the spurious signal has grown."""
-    return data["first"].to_dataframe().reset_index()
+    """Of the races that finished, those in which A* is complete before the spurious signal; and those that did not."""
+    return data[["first", "unfinished"]].to_dataframe().reset_index()
 
 
 def _even(won: np.ndarray) -> float:
     """The relative condition number at which half of the runs, (seeds, relative), learn A* first, by a line."""
-    slope, offset = np.polyfit(np.log(AROUND), won.mean(0) - 0.5, 1)
+    slope, offset = np.polyfit(np.log(AROUND), np.nanmean(won, 0) - 0.5, 1)
     return float(np.exp(-offset / slope))
 
 
@@ -215,7 +221,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
         won = data["won"].sel(race=m).transpose("race_seed", "relative").values
         even = 1 / float(effective_eigenvalue(m))
         add(f"race-{m:g}", "The spurious signal is learned in the order of an eigenvalue (e^lambda - 1) / eta.",
-            f"M={m:g}, population, r1=2, alpha=1e-6, kappa from {AROUND[0]:g} to {AROUND[-1]:g} times {even:.2f}",
+            f"M={m:g}, population, r1=2, alpha=1e-6, kappa from {AROUND[0]:g} to {AROUND[-1]:g} times {even:.2f}; "
+            f"{int(np.isnan(won).sum())} of {won.size} races unfinished",
             bootstrap(won, _even), 0.8, 1.25,
             f"kappa at which half of the runs learn A* first, over the predicted {even:.2f}")  # fmt: skip
     at_end = data.isel(narrow_step=-1)

@@ -36,6 +36,8 @@ LARGE, SMALL = (100, 8000), (30, 2400)
 SHAPES = tuple(np.linspace(0.04, 0.96, 12).round(3).tolist())
 DEVIATIONS = tuple(np.linspace(1.0, 10.0, 10).tolist())
 MAP_SEEDS = 8
+# Settings were chosen on seeds from 0 on, which the maps have; the claims have these.
+FIRST_SEED = 10_000
 # Drift: strengths are a normal sequence with correlation e^(-1/tau) of neighbouring steps; 0: independent.
 DRIFT_STEP_SIZE, TIMES, DRIFTING = 0.05, (0.0, 1.0, 3.0, 10.0, 30.0, 100.0), (5.0, 6.5, 8.0, 9.5)
 STRONG, SLOW = 8.0, 30.0
@@ -65,21 +67,23 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     laws, grid = list(LAWS.values()), np.meshgrid(shapes, deviations, indexing="ij")
     many = columns_of([shape for shape in laws for _ in RATE_DEVIATIONS])
     small: dict[str, ArrayLike] = {"init_scale": TINY, "deviation": np.tile(RATE_DEVIATIONS, len(laws))}
-    rates = run_strengths(None, seeds, GROWTH_STEPS, {**many, **small}, rates_done)
-    compared = run_strengths(size, seeds, STEPS, columns_of(laws), laws_done)
+    rates = run_strengths(None, seeds, GROWTH_STEPS, {**many, **small}, rates_done, first_seed=FIRST_SEED)
+    compared = run_strengths(size, seeds, STEPS, columns_of(laws), laws_done, first_seed=FIRST_SEED)
     cells = {"choice": TWO_POINT, "probability": grid[0].ravel(), "deviation": grid[1].ravel()}
-    mapped = run_strengths(SMALL, MAP_SEEDS, STEPS, cells, map_done)
+    mapped = run_strengths(SMALL, MAP_SEEDS, STEPS, cells, map_done, first_seed=0)
     times, strengths = np.meshgrid(TIMES, DRIFTING, indexing="ij")
-    drifted = run_strengths(SMALL, seeds, STEPS, _drift(times.ravel(), strengths.ravel()), drift_done)
+    drifts = _drift(times.ravel(), strengths.ravel())
+    drifted = run_strengths(SMALL, seeds, STEPS, drifts, drift_done, first_seed=0)
     moderate = {**_drift(MODERATE, STRONG), "init_scale": TINIER}
-    slow = run_strengths(None, LONG_RUNS * seeds, LONG, moderate)
-    judged = run_strengths(size, seeds, STEPS, _drift(np.array([0.0, SLOW]), STRONG))
+    slow = run_strengths(None, LONG_RUNS * seeds, LONG, moderate, first_seed=FIRST_SEED)
+    judged = run_strengths(size, seeds, STEPS, _drift(np.array([0.0, SLOW]), STRONG), first_seed=FIRST_SEED)
+    rate = growth(rates.values["size"], rates.steps, seeds).reshape(len(laws), -1, seeds)
     final = {name: values[:, -1].reshape(len(laws), seeds) for name, values in compared.values.items()}
     lost = mapped.diverged_at.reshape(len(shapes), len(deviations), -1) >= 0
     at_end = mapped.values["spurious"][:, -1].reshape(lost.shape)
     return xr.Dataset(
         {
-            "rate": (("law", "rate_deviation", "seed"), growth(rates, seeds).reshape(len(laws), -1, seeds)),
+            "rate": (("law", "rate_deviation", "seed"), rate),
             "invariant": (("law", "seed"), final["invariant"]),
             "spurious": (("law", "seed"), final["spurious"]),
             "diverged": (("law", "seed"), compared.diverged_at.reshape(len(laws), seeds) >= 0),
@@ -92,7 +96,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
                 ("correlation_time", "heterogeneity", "seed"),
                 drifted.diverged_at.reshape(len(TIMES), len(DRIFTING), seeds) >= 0,
             ),
-            "drift_rate": ("long_run", growth(slow, LONG_RUNS * seeds)[0]),
+            "drift_rate": ("long_run", growth(slow.values["size"], slow.steps, LONG_RUNS * seeds)[0]),
             "judged": (("judged_time", "seed"), judged.values["spurious"][:, -1].reshape(2, seeds)),
         },
         {

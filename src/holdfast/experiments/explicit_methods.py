@@ -310,7 +310,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         claim("hetero", "HeteroSGD washes out the spurious signal.", "HeteroSGD", "spurious", (-np.inf, 0.05),
               "its exponent is negative"),
-        claim("fish", "Fish, whose pass is HeteroSGD in turn, does so as well.", "Fish", "spurious", (-np.inf, 0.05),
+        claim("fish", "Fish, whose pass is a cycle of HeteroSGD, does so as well.", "Fish", "spurious", (-np.inf, 0.05),
               "the product of 1 + eta s(e) over a pass is below one"),
         claim("vrex", "V-REx learns the mean spurious signal.", "V-REx", "spurious", (0.9, 1.1),
               "risks of strengths s - M and s + M are equal at q = s, and not at A*"),
@@ -337,7 +337,7 @@ def answer(data: xr.Dataset) -> str:
     tail = data["spurious"].sel(algorithm="HeteroSGD").quantile(0.9).item()
     better = (advantage(data) < 0).mean().item()
     return (
-        "HeteroSGD and Fish, which is HeteroSGD in turn with a part of the step, find A* where the exponent is "
+        "HeteroSGD and Fish, which is HeteroSGD in cycles with a part of the step, find A* where the exponent is "
         f"negative (s = 1, M = 8: spurious shares {share['HeteroSGD']:.1g} and {share['Fish']:.1g}), HeteroSGD with "
         f"one gradient a step, but with a tail (90 % quantile {tail:.2g}). V-REx and Group DRO equalise risks and so "
         f"learn the mean spurious signal ({share['V-REx']:.2f}, {share['Group DRO']:.2f}). IRM works below the "

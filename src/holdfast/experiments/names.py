@@ -27,7 +27,7 @@ TITLES: dict[str, str] = {
     "exponents": "exponents, thresholds and limits of the step size: theory against simulation",
     "tails": "the tail of the spurious share: index, floor, shares after T steps, divergence",
     "advised": "settings that are advised, with real batches: promised and seen failures",
-    "order": "the order of environments: drawn independently, reshuffled, or in turn",
+    "order": "the order of environments: drawn independently, or in cycles, reshuffled or always the same",
     "order_limits": "where an order of environments helps: panels, overlap, networks, matrices that do not commute",
     "phase": "phase diagram over step size and heterogeneity, with the analytic curves",
     "factors": "question 1: heterogeneity, stochasticity and the width of U, each with and without the others",

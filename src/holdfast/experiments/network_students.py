@@ -49,8 +49,8 @@ DIMENSION, NEURONS, BIAS, HETEROGENEITY = 10, 20, 1.0, 6.0
 GROWTH = 0.1
 SMALLEST_SQUARE = 1e-30
 SUMMARY = f"d=10, one neuron of each kind, 20 neurons, s=1, M={HETEROGENEITY:g}, growth 1 + 0.1 s, infinite batches"
-POOLED, INDEPENDENT, IN_TURN = range(3)
-BATCHES = ("pooled", "HeteroSGD", "HeteroSGD in turn")
+POOLED, INDEPENDENT, CYCLIC = range(3)
+BATCHES = ("pooled", "HeteroSGD", "HeteroSGD, cyclic")
 # An odd number of steps between records, so that both environments come last equally often; the last quarter is read.
 RECORDS, READ = 24, 6
 SPREADS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0)
@@ -187,10 +187,10 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     reports = iter(stages(progress, [round(length) for length in lengths]))
     # One shape for all runs of a student, so that each is compiled once.
     train = partial(_train, slab=len(BATCHES) * min(effort.seeds, LARGEST_SLAB))
-    everything = [(batches, HETEROGENEITY) for batches in (POOLED, INDEPENDENT, IN_TURN)]
+    everything = [(batches, HETEROGENEITY) for batches in (POOLED, INDEPENDENT, CYCLIC)]
     found = [train(name, GROWTH, everything, effort.seeds, progress=next(reports)) for name in names]
-    in_turn = [(IN_TURN, spread) for spread in SPREADS]
-    turns = [train(name, GROWTH, in_turn, few_seeds(effort), progress=next(reports)) for name in degrees.values()]
+    cyclic = [(CYCLIC, spread) for spread in SPREADS]
+    spreads_seen = [train(name, GROWTH, cyclic, few_seeds(effort), progress=next(reports)) for name in degrees.values()]
     # Pooled batches do not see the spread: one cell serves all.
     plane_cells = [(POOLED, 0.0), *((INDEPENDENT, float(spread)) for spread in spreads)]
     plane = [train(RELU, float(growth), plane_cells, few_seeds(effort), progress=next(reports)) for growth in growths]
@@ -203,7 +203,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "diverged": (dims, np.stack([lost for _, lost in found])),
             "carriers": (dims, np.stack([values["carriers"] for values, _ in found])),
             **{
-                name: (("degree", "heterogeneity", "start"), np.stack([values[key] for values, _ in turns]))
+                name: (("degree", "heterogeneity", "start"), np.stack([values[key] for values, _ in spreads_seen]))
                 for name, key in (("share", "spurious"), ("share_carriers", "carriers"))
             },
             "distance": (("growth", "map_spread"), distance[:, 1:]),
@@ -250,7 +250,7 @@ def draw(data: xr.Dataset) -> Figure:
         middle.plot(fine, theory, color=colour, linewidth=1, label=f"theory{shared}")
         seen = data["share"].sel(degree=degree).median("start")
         middle.plot(data["heterogeneity"], seen, "o", color=colour, markersize=4, label=f"degree {degree}")
-    middle.set(xlabel="heterogeneity M", ylabel="spurious share that lasts", title="In turn: washed out or capped")
+    middle.set(xlabel="heterogeneity M", ylabel="spurious share that lasts", title="Cyclic order: washed out or capped")
     gain = data["distance"] - data["pooled_distance"]
     image = right.pcolormesh(data["growth"], data["map_spread"], np.clip(gain.T, -1, 1), cmap="RdBu_r", vmin=-1,
                              vmax=1, shading="nearest", rasterized=True)  # fmt: skip
@@ -282,8 +282,8 @@ def _median(data: xr.Dataset, student: str, batches: int, signal: str) -> Estima
 
 
 def _over_predicted(data: xr.Dataset, degree: int) -> np.ndarray:
-    """The spurious share in turn, of each seed, over the share that lasts with as many neurons as carry it."""
-    runs = data.sel(student=BY_DEGREE[degree], batches=BATCHES[IN_TURN])
+    """The spurious share in cyclic order, of each seed, over the share that lasts with as many neurons as carry it."""
+    runs = data.sel(student=BY_DEGREE[degree], batches=BATCHES[CYCLIC])
     numbers = np.maximum(runs["carriers"].values.round().astype(int), 1)
     strengths = (BIAS - HETEROGENEITY, BIAS + HETEROGENEITY)
     predicted = {number: lasting_share(strengths, GROWTH, degree, int(number)) for number in np.unique(numbers)}
@@ -329,11 +329,11 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim(
             f"networks-cap-{degree}",
             statement=f"A student of degree {degree} keeps the spurious share that the theory names.",
-            settings=f"{SUMMARY}; {student}, in turn",
+            settings=f"{SUMMARY}; {student}, cyclic order",
             measured=median(_over_predicted(data, degree)),
             allowed=(0.8, 1.25),
             why="share over the predicted one for the number of neurons that carry it, "
-            f"{data['carriers'].sel(student=student, batches=BATCHES[IN_TURN]).median().item():.1f} in the median",
+            f"{data['carriers'].sel(student=student, batches=BATCHES[CYCLIC]).median().item():.1f} in the median",
         )
         for degree, student in BY_DEGREE.items()
         if degree > 2 and student in students
@@ -354,8 +354,8 @@ def answer(data: xr.Dataset) -> str:
         "each batch removes the linear part of its residuals: with the mean removed alone, a ReLU student keeps "
         f"{get('ReLU, mean removed', INDEPENDENT, 'invariant').value:.2f} of the invariant neuron. Students of degree "
         "above 2 are capped, not washed out, because the noise of a neuron of degree L shrinks with its size (cubic, "
-        f"in turn: share {get(cubic, IN_TURN, 'spurious').value:.2f}, {np.median(_over_predicted(data, 3)):.2f} of the "
-        f"predicted one for the neurons that carry it); in independent order {lost:.0%} of the cubic runs diverge."
+        f"cyclic order: share {get(cubic, CYCLIC, 'spurious').value:.2f}, {np.median(_over_predicted(data, 3)):.2f} of "
+        f"the predicted one for the neurons that carry it); in independent order {lost:.0%} of the cubic runs diverge."
     )
 
 

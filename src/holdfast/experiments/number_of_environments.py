@@ -38,8 +38,9 @@ DIVERSITIES, STEPS = (3.0, 5.0, 7.0, 9.0, 11.0), 400
 WEAK, DIVERSE = 3.0, 9.0
 # Judged at d = 100.
 JUDGED, JUDGED_STEPS, FEW, MANY = (2, 8, 64), 200, 2, 64
-# The seed of their panels: what is measured was settled on others.
-CONFIRMING = 2000
+# The seed of their panels, and the first seed of the judged runs: settings were chosen on other panels and on the seeds
+# of the map, which end at 2239.
+CONFIRMING, FIRST_SEED = 2000, 10_000
 # Each pair of environments moves one of r2 directions: strengths s +- M there, s in the others.
 RANK, MOVING, RANK_SLOTS = 4, 14.0, 24
 PANELS, LARGE_PANELS = 20_000, (8, 16, 32, 64)
@@ -86,16 +87,22 @@ class PanelBuilder:
 
 
 def _run(
-    size: tuple[int, int], strengths: np.ndarray, steps: int, report: Progress | None = None, *, mixed: bool = False
+    size: tuple[int, int],
+    strengths: np.ndarray,
+    steps: int,
+    report: Progress | None = None,
+    *,
+    mixed: bool = False,
+    first_seed: int = FIRST_SEED,
 ) -> Records:
-    """One run for each panel of strengths (runs, slots, r2)."""
+    """One run for each panel of strengths (runs, slots, r2), with consecutive seeds."""
     dimension, batch_size = size
     runs, _, rank = strengths.shape
     frame = jnp.asarray(orthonormal_frame(dimension, 1 + rank, 0), jnp.float32)
     parameters = {"strengths": strengths.astype(np.float32), "batch_size": np.full(runs, batch_size, np.float32)}
     return run(
-        PanelBuilder(dimension, mixed), frame, parameters, np.arange(runs), steps=steps, every=steps, slab=8,
-        progress=report,
+        PanelBuilder(dimension, mixed), frame, parameters, np.arange(first_seed, first_seed + runs), steps=steps,
+        every=steps, slab=8, progress=report,
     )  # fmt: skip
 
 
@@ -122,7 +129,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     cells = [(count, diversity) for count in counts for diversity in diversities]
     grid = np.concatenate([_panels(*cell, seeds, 100 + number) for number, cell in enumerate(cells)])
     judged = np.concatenate([_panels(count, DIVERSE, seeds, CONFIRMING + count) for count in JUDGED])
-    mapped = _run(SMALL, grid, STEPS, map_done)
+    mapped = _run(SMALL, grid, STEPS, map_done, first_seed=0)
     alone = _run(size, judged, JUDGED_STEPS, hetero_done)
     together = _run(size, judged, JUDGED_STEPS, pooled_done, mixed=True)
     pairs = np.arange(1, RANK + 1)

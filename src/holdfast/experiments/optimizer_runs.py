@@ -103,19 +103,11 @@ def _plane(shared: None, parameters: dict[str, jax.Array]) -> Run:
     return Run(algorithm, lambda state: {"signals": jnp.abs(jnp.diagonal(state.positive))})
 
 
-def in_plane(seeds: int, steps: int, every: int, given: Mapping[str, npt.ArrayLike]) -> Records:
+def in_plane(seeds: int, steps: int, every: int, given: Mapping[str, npt.ArrayLike], *, first_seed: int) -> Records:
     """Runs of problems, (problems, seeds) flattened; their parameters are numbers or equally long arrays."""
     names = {"momentum": MOMENTUM, "init_scale": TINY, **given}
     columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in names.values()))
     named = {name: np.repeat(column, seeds).astype(float) for name, column in zip(names, columns, strict=True)}
-    count = len(columns[0])
+    numbers = np.tile(np.arange(first_seed, first_seed + seeds), len(columns[0]))
     with jax.enable_x64(True):
-        return run(
-            _plane, None, named, np.tile(np.arange(seeds), count), steps=steps, every=every, slab=128, double=True
-        )
-
-
-def growth(records: Records, seeds: int) -> np.ndarray:
-    """Growth of log|q| per step from the second record on, (problems, seeds)."""
-    size = np.log(records.values["signals"][:, :, 1])
-    return ((size[:, -1] - size[:, 1]) / (records.steps[-1] - records.steps[1])).reshape(-1, seeds)
+        return run(_plane, None, named, numbers, steps=steps, every=every, slab=128, double=True)

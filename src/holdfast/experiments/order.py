@@ -1,4 +1,4 @@
-"""The order of environments: visiting each in its turn keeps the exponent and removes the random walk of log Q^2."""
+"""The order of environments: visiting them in cycles keeps the exponent and removes the random walk of log Q^2."""
 
 from dataclasses import replace
 from functools import partial
@@ -14,12 +14,12 @@ from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import bootstrap, mean_interval, median, proportion
 from holdfast.environments import two_point
 from holdfast.experiments.names import TITLES
+from holdfast.order import ORDERS
 from holdfast.plots import legend_below, new_figure
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast.theory.epochs import ORDERS
 from holdfast.theory.lyapunov import two_point_exponent
 from holdfast.theory.shares import simulate_shares
 
@@ -45,7 +45,7 @@ SUMMARY = "d=100, r1=r2=1, m=8000, s=1, eta=0.05, alpha=1e-3, T=200, symmetric m
 SUMMARY_LONG = "d=30, m=2400, T=2000, otherwise the same"
 SUMMARY_EXPONENT = "M=7, d=4, eta=0.05, s=1, steps 200 to 1000, population gradient"
 QUANTILES = (0.1, 0.5, 0.9)
-IN_TURN = list(ORDERS[1:])
+IN_CYCLES, COMPARED = ["reshuffled", "cyclic"], ("independent", "reshuffled")
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -183,33 +183,33 @@ def claims(data: xr.Dataset) -> list[Claim]:
         for order in ORDERS
     ]  # fmt: skip
     for strength in STRENGTHS[:2]:  # at M = 9 the mean of independent draws rests on less than one run in a hundred
-        pairs = np.stack([data["spurious"].sel(order=o, heterogeneity=strength) for o in ORDERS[:2]], 1)
+        pairs = np.stack([data["spurious"].sel(order=o, heterogeneity=strength) for o in COMPARED], 1)
         found.append(
             claim(f"order-mean-{strength:g}", statement="Reshuffled, the mean spurious share is at most a tenth.",
                   settings=f"{SUMMARY}, M={strength:g}", measured=bootstrap(pairs, _ratio_of_means), allowed=(0, 0.1),
                   why="mean over seeds in reshuffled order over that of independent draws")
         )  # fmt: skip
-    in_turn = data.sel(order=IN_TURN)
-    relative = (in_turn["spurious"] / in_turn["predicted"].sel(statistic="mean")).mean(["order", "heterogeneity"])
+    in_cycles = data.sel(order=IN_CYCLES)
+    relative = (in_cycles["spurious"] / in_cycles["predicted"].sel(statistic="mean")).mean(["order", "heterogeneity"])
     spread = {order: np.log(data["spurious"].sel(order=order, heterogeneity=5.0).values) for order in ORDERS}
     walk = float(data["predicted"].sel(order="independent", heterogeneity=5.0, statistic="spread"))
-    failed = in_turn["spurious"].sel(heterogeneity=list(STRENGTHS)).values > LEVEL
-    late = in_turn["spurious_long"].sel(strength_long=7.0).values > LEVEL
+    failed = in_cycles["spurious"].sel(heterogeneity=list(STRENGTHS)).values > LEVEL
+    late = in_cycles["spurious_long"].sel(strength_long=7.0).values > LEVEL
     learned = data["invariant"].sel(heterogeneity=7.0)
     grown = data.sel(order="reshuffled", strength_long=5.0)
     limit = float(grown["predicted_long"].sel(statistic="0.5"))
     found += [
         # All orders and M of a seed share their measurements, so there are as many independent numbers as seeds.
-        claim("order-law", statement="A run in four numbers predicts the mean share in turn.", settings=SUMMARY,
+        claim("order-law", statement="A run in four numbers predicts the mean share in cycles.", settings=SUMMARY,
               measured=mean_interval(relative.values), allowed=(0.5, 2.0),
-              why="seen over predicted mean, averaged over both orders in turn and all M"),
+              why="seen over predicted mean, averaged over both orders in cycles and all M"),
         claim("order-spread-independent", statement="Drawn independently, log Q^2 spreads over runs as a random walk.",
               settings=f"{SUMMARY}, M=5", measured=bootstrap(spread["independent"] / walk, _deviation),
               allowed=(0.75, 1.33), why=f"standard deviation of log Q^2, in units of the predicted one, {walk:.1f}"),
         claim("order-spread-reshuffled", statement="Reshuffled, it hardly spreads.",
               settings=f"{SUMMARY}, M=5", measured=bootstrap(spread["reshuffled"], _deviation), allowed=(0, 0.6),
               why="standard deviation of log Q^2; 0 without sampling error"),
-        claim("order-failures", statement=f"In turn, no run ends with a spurious share above {LEVEL}.",
+        claim("order-failures", statement=f"In cycles, no run ends with a spurious share above {LEVEL}.",
               settings=SUMMARY, measured=proportion(int(failed.sum()), failed.size), allowed=(0, 0.02),
               why=f"share of runs at M in {STRENGTHS}, both orders"),
         claim("order-invariant", statement="The order costs the invariant signal nothing.", settings=f"{SUMMARY}, M=7",
@@ -228,13 +228,13 @@ def claims(data: xr.Dataset) -> list[Claim]:
 def answer(data: xr.Dataset) -> str:
     """What the order does, in a few sentences."""
     share, long = data["spurious"].sel(heterogeneity=7.0), data["spurious_long"].sel(strength_long=7.0)
-    drawn, turns = (share.sel(order=order) for order in ORDERS[:2])
-    failed = {order: f"{float((long.sel(order=order) > LEVEL).mean()):.0%}" for order in ORDERS[:2]}
+    drawn, shuffled = (share.sel(order=order) for order in COMPARED)
+    failed = {order: f"{float((long.sel(order=order) > LEVEL).mean()):.0%}" for order in COMPARED}
     return (
-        "Visit every environment in its turn. At M = 7, where the exponent is negative, the mean spurious share after "
+        "Visit the environments in cycles. At M = 7, where the exponent is negative, the mean spurious share after "
         f"200 steps is {float(drawn.mean()):.2g} with independent draws (largest of {share.sizes['seed']} runs: "
-        f"{float(drawn.max()):.2g}) and {float(turns.mean()):.2g} reshuffled (largest: {float(turns.max()):.2g}). "
-        f"After 2000 steps {failed['independent']} of the runs are above {LEVEL} with independent draws and "
+        f"{float(drawn.max()):.2g}) and {float(shuffled.mean()):.2g} reshuffled (largest: {float(shuffled.max()):.2g}"
+        f"). After 2000 steps {failed['independent']} of the runs are above {LEVEL} with independent draws and "
         f"{failed['reshuffled']} reshuffled. The exponent is the same, so below the threshold the spurious signal "
         "still grows, only evenly, and in the long run no order helps."
     )

@@ -153,6 +153,8 @@ def run_strengths(
     steps: int,
     given: Mapping[str, npt.ArrayLike],
     report: Progress | None = None,
+    *,
+    first_seed: int,
 ) -> Records:
     """Runs of settings, (settings, seeds) flattened.
 
@@ -162,6 +164,7 @@ def run_strengths(
         steps: T.
         given: parameters of the runs, numbers or equally long arrays; the others have the defaults of this module.
         report: of the progress.
+        first_seed: of each setting; the others follow it.
     """
     dimension, batch_size = size or (2, 1)
     defaults: dict[str, npt.ArrayLike] = {
@@ -178,7 +181,7 @@ def run_strengths(
             parameters = {name: column.astype(np.float32) for name, column in parameters.items()}
         return run(
             StrengthsBuilder(dimension, double), jnp.asarray(frame), parameters,
-            np.tile(np.arange(seeds), len(columns[0])), steps=steps, every=steps,
+            np.tile(np.arange(first_seed, first_seed + seeds), len(columns[0])), steps=steps, every=steps,
             slab=64 if double else 8, double=double, progress=report,
         )  # fmt: skip
 
@@ -188,7 +191,14 @@ def columns_of(laws: list[Shape]) -> dict[str, npt.ArrayLike]:
     return {"choice": [each.choice for each in laws], "probability": [each.probability for each in laws]}
 
 
-def growth(records: Records, seeds: int) -> np.ndarray:
-    """Growth of log|q| per step, (settings, seeds)."""
-    logarithms = np.log(records.values["size"])
-    return ((logarithms[:, -1] - logarithms[:, 0]) / records.steps[-1]).reshape(-1, seeds)
+def growth(sizes: np.ndarray, steps: np.ndarray, seeds: int, *, since: int = 0) -> np.ndarray:
+    """Growth of log|q| per step, (settings, seeds).
+
+    Args:
+        sizes: |q|, (settings times seeds, records).
+        steps: of the records.
+        seeds: of each setting.
+        since: the record to count from.
+    """
+    logarithms = np.log(sizes)
+    return ((logarithms[:, -1] - logarithms[:, since]) / (steps[-1] - steps[since])).reshape(-1, seeds)

@@ -105,7 +105,8 @@ class SensingBuilder:
         noisy: whether labels have noise.
         sized: whether the batch size shapes the program; otherwise it is a parameter of each run.
         law: of the environments; None if these are given.
-        visits: to the environments in one cycle, by their numbers; empty if they come in no order.
+        visits: to the environments in one cycle, by their numbers; empty if they come in no order, or in that of a
+            fixed data set.
         batching: makes the batches.
         oracle: makes the oracle; None: the one that the settings name.
         algorithm: makes the algorithm.
@@ -141,7 +142,7 @@ class SensingBuilder:
             any(settings.values("noise_variance")),
             sized,
             source if callable(source) else None,
-            () if settings.order == "independent" else _cycle(source, settings, finite),
+            _cycle(source, settings, finite),
             parts.batching or BATCHINGS[settings.batching].load(),
             parts.oracle,
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
@@ -281,8 +282,12 @@ def _named_law(settings: Settings) -> Law:
 
 def _cycle(source: Environments | Law, settings: Settings, finite: bool) -> tuple[int, ...]:
     """The visits of one cycle, the same for all values that the settings sweep."""
+    if settings.order == "independent":
+        return ()
     if not finite:
         raise ValueError(f"{batching.NO_ORDER_OF_A_CONTINUUM}, got {settings.order!r}")
+    if settings.samples_per_environment is not None:  # visited in proportion to the rows, see `row_cycle`
+        return ()
     swept = (settings.values(name) for name in ("bias", "heterogeneity", "off_diagonal"))
     made: list[Any] = (
         [_apply(source, settings, *numbers) for numbers in itertools.product(*swept)] if callable(source) else [source]

@@ -20,8 +20,8 @@ BATCHINGS = {
 
 ORDERS = {
     "independent": Named("holdfast.order:independent", "drawn anew in each step, as in the paper"),
-    "reshuffled": Named("holdfast.order:reshuffled", "each in its turn, in a fresh random order in every cycle"),
-    "cyclic": Named("holdfast.order:cyclic", "each in its turn, in the same order in every cycle"),
+    "reshuffled": Named("holdfast.order:reshuffled", "in cycles, each in a fresh random order"),
+    "cyclic": Named("holdfast.order:cyclic", "in cycles, always in the same order"),
 }
 """Orders of the environments, functions (visits of a cycle, seed of the run) -> `holdfast.order.Order`."""
 

@@ -120,7 +120,7 @@ class Settings:
     seed: int = 0
     """First seed."""
     problem_seed: int = 0
-    """Seed of what all runs share: the directions of the signals and a fixed data set."""
+    """Seed of what all runs share: the directions of the signals, a panel and a fixed data set."""
     every: int = 10
     """Steps between records."""
     dtype: Literal["float32", "float64"] = "float32"

@@ -12,15 +12,12 @@ import numpy as np
 from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.order import cycle
+from holdfast.order import ORDERS, cycle
 from holdfast.theory.finite_time import LARGEST_LOGARITHM, LEAST_LOGARITHM, log_share, saturated
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import exponents, matrix_exponents, product_exponents, stationary_shares
 from holdfast.theory.sampling import entry_variance
 from holdfast.theory.strengths import check_direction, diagonal_entries, diagonalised
-
-IN_CYCLES = ("reshuffled", "cyclic")
-ORDERS = ("independent", *IN_CYCLES)
 
 
 def check_order(order: str) -> None:

@@ -144,10 +144,10 @@ def claims(data: xr.Dataset) -> list[Claim]:
     eigenvalues = _goals(PLOTTED) ** 2
     predicted = np.log(_goals(PLOTTED) / 2 / INIT_SCALE) / np.log1p(STEP_SIZE * eigenvalues)
     found += [
-        Claim("theorem-8-order", "Theorem 8", "Directions are learned from the largest eigenvalue down.",
+        Claim("theorem-8-order", "Holdfast", "Directions are learned from the largest eigenvalue down.",
               f"kappa=4, {SUMMARY}", proportion(int(ordered.sum()), len(ordered)), (0.9, 1.0), conditions,
               "share of seeds in which each direction passes half its goal before the next"),
-        Claim("theorem-8-times", "Theorem 8", "A direction with eigenvalue l grows by 1 + eta l a step.",
+        Claim("theorem-8-times", "Holdfast", "A direction with eigenvalue l grows by 1 + eta l a step.",
               f"kappa=4, {SUMMARY}", median(learned[:, -1] / predicted[-1]), (0.9, 1.1), conditions,
               "time until the smallest one passes half its goal, over log(goal / 2 alpha) / log(1 + eta l)"),
     ]  # fmt: skip

@@ -77,6 +77,7 @@ def _nearest(data: xr.Dataset, update: str, step_size: float, name: str) -> Esti
 def draw(data: xr.Dataset) -> Figure:
     """Distances to both solutions against t/T; the update as printed is dashed."""
     figure, panels = new_figure(2, f"Figure 6: medians over {data.sizes['seed']} seeds, bands from 10 % to 90 %")
+    figure.set_figheight(5.2)  # six lines of legend
     names = {"distance": "||P - A*||, invariant solution", "pooled_distance": "||P - A* - E A(e)||, pooled solution"}
     for axes, (name, label) in zip(panels, names.items(), strict=True):
         for (update, style), (step_size, colour) in product(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress, stages
@@ -12,7 +13,7 @@ from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, medi
 from holdfast.environments import two_point
 from holdfast.experiments.conditions import theorem_conditions
 from holdfast.experiments.names import TITLES
-from holdfast.plots import band, legend_below, new_figure
+from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Conditions, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
@@ -94,8 +95,10 @@ def _distinguished(final: xr.Dataset) -> xr.DataArray:
 
 
 def draw(data: xr.Dataset) -> Figure:
-    """Both errors on logarithmic axes."""
-    figure, (left, right) = new_figure(2, f"Theorem 2: medians over {data.sizes['seed']} seeds, bands 10 % to 90 %")
+    """Both errors on logarithmic axes, and the shares of runs that fail where a probability is promised."""
+    title = f"Theorem 2: medians over {data.sizes['seed']} seeds, bands 10 % to 90 %; shares with 95 % intervals"
+    figure, (left, right, last) = new_figure(3, title)
+    _draw_failures(last, data)
     band(left, data["error_against_batch_size"], "batch_size", "||P - A*||", marker="o", markersize=3)
     sizes = np.array(BATCH_SIZES)
     anchor = float(data["error_against_batch_size"].median("seed")[3]) * np.sqrt(sizes[3])
@@ -108,7 +111,30 @@ def draw(data: xr.Dataset) -> Figure:
     right.set_ylim(bottom=0)
     for axes in (left, right):
         legend_below(axes)
+    legend_below(last, 1)
     return figure
+
+
+def _draw_failures(axes: Axes, data: xr.Dataset) -> None:
+    """The shares of runs that end away from A*, and of those with a larger error than eq. 10 allows."""
+    marks = {size: np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / size) for size in OFTEN_SIZES}
+    rows = [(size, OFTEN_SPREADS[0]) for size in OFTEN_SIZES] + [(OFTEN_SIZES[-1], OFTEN_SPREADS[-1])]
+    for name, label, colour, shift in (
+        ("distinguished_of_many", f"eq. 11: {NEAR} or more from A*", COLOURS["invariant"], -0.1),
+        ("error_of_many", "eq. 10: error above log(d) sqrt(d/m)", COLOURS["spurious"], 0.1),
+    ):
+        failed = [data[name].sel(size=m, heterogeneity=spread) for m, spread in rows]
+        limits = [NEAR if name == "distinguished_of_many" else marks[m] for m, _ in rows]
+        shares = [
+            exact_proportion(int((each >= mark).sum()), each.size) for each, mark in zip(failed, limits, strict=True)
+        ]
+        values = np.array([each.value for each in shares])
+        spread = np.abs(np.array([[each.low, each.high] for each in shares]).T - values)
+        axes.errorbar(np.arange(len(rows)) + shift, values, spread, fmt="o", color=colour, capsize=3, label=label)
+    axes.axhline(1 - PROMISED, color="0.3", linestyle=":", label="Theorem 2 promises less than 0.01")
+    axes.set_xticks(range(len(rows)), [f"M = {spread:g}\nm = {m:,}" for m, spread in rows])
+    axes.set(ylabel="share of runs that fail", title="d = 30", xlim=(-0.5, len(rows) - 0.5))
+    axes.set_ylim(bottom=0)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:

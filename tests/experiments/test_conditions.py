@@ -1,25 +1,29 @@
 """Which conditions of a theorem settings miss, in words."""
 
+from functools import partial
+
 import pytest
 
 from holdfast import Settings
+from holdfast.environments import two_point
 from holdfast.experiments.conditions import theorem_conditions
 from holdfast.experiments.inside import conditions as inside
+from holdfast.theory.constants import missed_conditions
 
 
-def test_settings_of_figure_3_miss_step_size_and_start():
+def test_settings_of_figure_3_miss_ranks_step_size_and_start():
     missed = theorem_conditions(Settings()).missed
-    assert [line.split(" = ")[0] for line in missed] == ["eta", "alpha"]
+    assert [line.split(" = ")[0] for line in missed] == ["min(r1, r2)", "eta", "alpha"]
 
 
 def test_theorem_8_asks_for_more():
-    """With r1 = r2 = 200, r^2 = 160,000 leaves eta = 7e-6 out, which theorem 2 allows."""
-    settings = Settings(
-        dimension=500, invariant_rank=200, spurious_rank=200, step_size=7e-6, bias=0.0, heterogeneity=2000.0,
-        init_scale=1e-6,
-    )  # fmt: skip
-    assert theorem_conditions(settings).met
-    (eta, alpha) = theorem_conditions(settings, theorem=8).missed
+    """With r1 = r2 = 200, r^2 = 160,000 leaves eta = 7e-6 out, which theorem 2 allows; log(40)^4 = 185."""
+    law = two_point(0.0, 2000.0)
+    missed = partial(
+        missed_conditions, law, dimension=40, step_size=7e-6, init_scale=1e-4, invariant_rank=200, spurious_rank=200
+    )
+    assert missed() == ()
+    (eta, alpha) = missed(theorem=8)
     assert "1/r^2" in eta
     assert "d^-3" in alpha
 

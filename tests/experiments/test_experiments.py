@@ -89,7 +89,6 @@ def test_experiment(name, seeds, monkeypatch):
 def test_tables_have_no_gaps(name, monkeypatch):
     monkeypatch.setattr(isometry, "TRUNCATION_COUNT", 10_000)
     monkeypatch.setattr(isometry, "PLANAR_DRAWS", 1)
-    monkeypatch.setattr(isometry, "SMALL_DRAWS", 1)
     monkeypatch.setattr(isometry, "SEARCH", {"starts": 1, "iterations": 1})
     experiment = load(name)
     table = experiment.numbers(experiment.simulate(Effort(2), None))

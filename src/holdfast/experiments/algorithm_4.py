@@ -141,12 +141,16 @@ def draw(data: xr.Dataset) -> Figure:
 def claims(data: xr.Dataset) -> list[Claim]:
     """Theorem 7 with the trace, and the ways in which Algorithm 4 fails."""
     final = data.isel(step=-1)
+    conditions = _conditions(
+        "the neurons are orthonormal, not N(0, I/d)", "samples are not truncated", "tau is the trace, not the norm"
+    )
     known, estimated, random = "HeteroSGD, known trace", "HeteroSGD, estimated trace", "random neurons, truncated"
 
     def claim(name: str, statement: str, variant: str, signal: str, allowed: tuple[float, float], why: str) -> Claim:
         measured = median(final[signal].sel(variant=variant))
         source = "Theorem 7; Remark 1" if variant == estimated else "Theorem 7; Algorithm 4"
-        return Claim(f"algorithm-4-{name}", source, statement, SUMMARY, measured, allowed, TRACE, why)
+        why = f"median of {data.sizes['seed']} runs, which cannot tell the 0.99 of the theorem from less; {why}"
+        return Claim(f"algorithm-4-{name}", source, statement, SUMMARY, measured, allowed, conditions, why)
 
     printed = {
         "operator-norm": ("operator norm", "With tau the operator norm it works.", "orthonormal neurons, eta=0.04"),
@@ -156,22 +160,23 @@ def claims(data: xr.Dataset) -> list[Claim]:
                        "neurons, all as printed, it works.", "N(0, I/d) neurons, eta=0.01, R=20"),
     }  # fmt: skip
     return [
-        claim("invariant", "Algorithm 4 learns the invariant neurons.", known, "invariant", (0.9, np.inf),
-              "tau = tr(A* + A(e)), known"),
-        claim("spurious", "Algorithm 4 does not learn the spurious neurons.", known, "spurious", (-np.inf, 0.02),
-              "tau = tr(A* + A(e)), known"),
+        claim("invariant", "In the median run Algorithm 4 learns the invariant neurons.", known, "invariant",
+              (0.9, np.inf), "tau = tr(A* + A(e)), known"),
+        claim("spurious", "In the median run Algorithm 4 does not learn the spurious neurons.", known, "spurious",
+              (-np.inf, 0.02), "tau = tr(A* + A(e)), known"),
         claim("estimated-invariant", "The moment estimate of tau does as well (invariant).", estimated, "invariant",
               (0.9, np.inf), "tau = mean of y"),
         claim("estimated-spurious", "The moment estimate of tau does as well (spurious).", estimated, "spurious",
               (-np.inf, 0.02), "tau = mean of y"),
-        claim("pooled", "With pooled batches the spurious neurons are learned.", "pooled batches", "spurious",
-              (0.35, np.inf), "E s = 0.5"),
+        Claim("algorithm-4-pooled", "Holdfast", "With pooled batches the spurious neurons are learned.", SUMMARY,
+              median(final["spurious"].sel(variant="pooled batches")), (0.35, np.inf), OUR_SETTINGS,
+              f"median of {data.sizes['seed']} runs; E s = 0.5"),
         Claim("example-1-random-neurons", "Example 1; Theorem 7",
-              "With neurons from N(0, I/d) and truncation on ||U^T x||^2 Algorithm 4 ends near A*.",
+              "With neurons from N(0, I/d) and truncation on ||U^T x||^2 Algorithm 4 ends within 50 % of A*.",
               f"N(0, I/d) neurons, eta=0.04, R=20, {GIVEN}", median(final["relative_distance"].sel(variant=random)),
-              (-np.inf, 0.5), TRACE,
-              "median ||P - A*||_F / ||A*||_F, nearer than half of A*; the subspaces overlap by "
-              f"{_overlap():.2f}"),
+              (-np.inf, 0.5), _conditions("tau is the trace, not the norm"),
+              f"||P - A*||_F / ||A*||_F, median of {data.sizes['seed']} runs, which cannot tell the 0.99 of the "
+              f"theorem from less; the subspaces overlap by {_overlap():.2f}"),
         *(
             Claim(f"algorithm-4-{name}", "Algorithm 4", statement, f"{settings}, {GIVEN}", _works(data, variant),
                   (0.5, 1.0), OUR_SETTINGS, "share of runs that learn half the invariant signal, and do not diverge",
@@ -179,12 +184,18 @@ def claims(data: xr.Dataset) -> list[Claim]:
             for name, (variant, statement, settings) in printed.items()
         ),
         Claim("algorithm-4-shrinkage", "Algorithm 4", "The shrinkage is needed.", SUMMARY,
-              median(abs(final["invariant"].sel(variant="no shrinkage") - 1)), (0.1, np.inf), TRACE,
+              median(abs(final["invariant"].sel(variant="no shrinkage") - 1)), (0.1, np.inf), conditions,
               "median |invariant - 1| without it: the trace of the residual kicks the signal about"),
     ]  # fmt: skip
 
 
-TRACE = Conditions(chosen=("all settings", "tau: the trace", "the gradient without its factor 4"))
+def _conditions(*missed: str) -> Conditions:
+    """What Theorem 7 asks for and the settings do not have; alpha I is U U^T at the start, so alpha^2 in our words."""
+    low, high = float(DIMENSION) ** -4, 1 / DIMENSION
+    start = INIT_SCALE**2
+    if not low < start < high:
+        missed += (f"U U^T = {start:g} I at the start is not between d^-4 = {low:.2g} and d^-1 = {high:.2g}",)
+    return Conditions(missed, ("all settings", "the gradient without its factor 4"))
 
 
 def _works(data: xr.Dataset, variant: str) -> Estimate:

@@ -10,7 +10,7 @@ DECIDING = ("bias", "heterogeneity", "off_diagonal", "step_size", "init_scale")
 
 
 def theorem_conditions(settings: Settings, *, theorem: int = 2, chosen: tuple[str, ...] = ()) -> Conditions:
-    """The conditions of Theorem 2 (also of theorems 1, 4 and 5) or 8 that settings miss, and what was left to us.
+    """The conditions of Theorem 2 (also of theorems 1 and 3 to 6) or 8 that settings miss, and what was left to us.
 
     Args:
         settings: with one value for each number that decides.
@@ -19,8 +19,8 @@ def theorem_conditions(settings: Settings, *, theorem: int = 2, chosen: tuple[st
 
     Example:
         >>> conditions = theorem_conditions(Settings(dimension=10, step_size=7e-6, bias=0.0, heterogeneity=2000.0))
-        >>> conditions.met
-        True
+        >>> conditions.missed
+        ('min(r1, r2) = 1 is below log(d)^4 = 28, and so below C log(d)^4 for the large C of assumption 1',)
     """
     numbers = {}
     for name in DECIDING:

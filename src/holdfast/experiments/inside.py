@@ -19,7 +19,8 @@ LEFT_OPEN = (
     "s=1, M=4000, eta=3.5e-6. C log(d)^4 <= min(r1, r2) with C=1 asks for large ranks: d=10^6, r1=r2=40,000.",
     "Measurements with a delta that Assumption 3 allows, 1e-26 here, cannot be simulated; batches are infinite. The "
     "subspaces are orthogonal and all directions share their strengths, so that R, Q and E are numbers.",
-    "How near to A* is near: 1 % of ||A*||_F.",
+    "How near to A* is near: 1 % of ||A*||_F. Theorem 5 bounds ||Q||_F by 40 M1 delta*, which needs a delta; its proof "
+    "goes on with 0.01, as Theorem 4 does. This is a mild test: at these settings ||Q||_F hardly ever grows.",
 )
 # The interval of a share lies above 0.995 if 736 of 736 runs do what is promised.
 SEEDS, QUICK_SEEDS = 768, 128
@@ -110,12 +111,15 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def conditions() -> Conditions:
     """No condition is missed; the values are ours, and so are the constants that the paper does not print."""
-    environments = two_point(BIAS, HETEROGENEITY)
-    found = missed_conditions(environments, dimension=DIMENSION, step_size=STEP_SIZE, init_scale=INIT_SCALE)
-    missed = list(found)
-    if np.log(DIMENSION) ** 4 > RANK:
-        missed.append(f"log(d)^4 = {np.log(DIMENSION) ** 4:.0f} is above r1 = r2 = {RANK}")
-    return Conditions(tuple(missed), ("all settings", "infinite batches", "C = 1 in assumption 1"))
+    missed = missed_conditions(
+        two_point(BIAS, HETEROGENEITY),
+        dimension=DIMENSION,
+        step_size=STEP_SIZE,
+        init_scale=INIT_SCALE,
+        invariant_rank=RANK,
+        spurious_rank=RANK,
+    )
+    return Conditions(missed, ("all settings", "infinite batches", "C = 1 in assumption 1"))
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -133,9 +137,10 @@ def claims(data: xr.Dataset) -> list[Claim]:
     for theorem, phase in ((4, 1), (5, 2)):
         small = data["largest"].sel(phase=phase) < np.log10(LARGEST_Q)
         found.append(
-            Claim(f"inside-theorem-{theorem}", f"Theorem {theorem}", f"In phase {phase} ||Q||_F stays below 0.01, with "
-                  "probability 0.995.", SUMMARY, exact_proportion(int(small.sum()), small.size), (0.995, 1.0), met,
-                  "share of runs, by an upper bound; its largest value in any run is "
+            Claim(f"inside-theorem-{theorem}", f"Theorem {theorem}", f"In phase {phase} ||Q||_F stays below 0.01"
+                  f"{', as the proof says' if phase == 2 else ''}, with probability 0.995.", SUMMARY,
+                  exact_proportion(int(small.sum()), small.size), (0.995, 1.0),
+                  met, "share of runs, by an upper bound; its largest value in any run is "
                   f"{10 ** float(data['largest'].sel(phase=phase).max()):.0e}")
         )  # fmt: skip
     return found

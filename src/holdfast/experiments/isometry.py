@@ -15,7 +15,6 @@ from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.reproduction.claims import Claim, Conditions, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.isometry import (
-    antisymmetric_deviation,
     error_tensor,
     isometry_constant,
     largest_error_product,
@@ -29,7 +28,9 @@ from holdfast.theory.isometry import (
 LEFT_OPEN = (
     "The isometry constant cannot be computed; ours is the largest deviation that a search finds, a lower bound.",
     "Lemma 1 does not say that the isometry is needed at twice the rank of its matrices. With it lemmas 1 to 4 follow "
-    "from a polarisation; they are tested in dimension 4 at rank 2, where delta at rank 4 is a norm, without a search.",
+    "from a polarisation. Both sides are sought: with full rank, where delta is a norm, the lemmas could not fail.",
+    "Symmetric measurements do not see antisymmetric matrices, so the isometry is one on symmetric matrices, the only "
+    "ones that occur.",
     "The effort of the search, the dimension and the number of measurements were settled over several trials, most of "
     "them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at equal rank is measured "
     "as a share of draws, because the median ratio that we tried first left it undecided.",
@@ -39,8 +40,6 @@ DIMENSION, RANK = 10, 2
 COUNTS = (1000, 2000, 4000, 8000)
 LEMMA_COUNT = 4000
 LEMMAS = ("lemma_1", "lemma_2", "lemma_3", "lemma_4")
-# Draws of each seed in dimension 2 r, where the isometry constant at rank 2 r is the norm of the error operator.
-SMALL_COUNT, SMALL_DRAWS, SMALL_SEARCH = 200, 25, {"starts": 2, "iterations": 12}
 # Ranks of X and Y in the left sides, see `largest_error_product`.
 LEMMA_RANKS = {"lemma_1": (RANK, RANK), "lemma_2": (RANK, 1), "lemma_3": (1, RANK), "lemma_4": (1, 1)}
 PLANAR_COUNT, PLANAR_DRAWS = 500, 20
@@ -76,15 +75,12 @@ def _one(random: np.random.Generator) -> xr.Dataset:
     sampled = lemma_ratios(chosen, delta, RANK, random)
     sought = {name: largest_error_product(tensor, *LEMMA_RANKS[name], random, **SEARCH) / delta for name in LEMMAS}
     by_truncation = _truncation(random)
-    small = [_small_ratios(random) for _ in range(SMALL_DRAWS)]
     planar = [planar_same_rank_ratio(symmetric_measurements(random, PLANAR_COUNT, 2)) for _ in range(PLANAR_DRAWS)]
     return xr.Dataset(
         {
             "delta_by_count": ("count", by_count),
             "random_ratio": ("lemma", [sampled[name] for name in LEMMAS]),
             "adversarial_ratio": ("lemma", [sought[name] for name in LEMMAS]),
-            "exact_ratio": (("small_draw", "lemma"), small),
-            "antisymmetric": ((), antisymmetric_deviation(chosen)),
             "planar": ("draw", planar),
             "truncated": ("radius", by_truncation),
         },
@@ -94,13 +90,6 @@ def _one(random: np.random.Generator) -> xr.Dataset:
             "radius": [PRINTED, OURS],
         },
     )
-
-
-def _small_ratios(random: np.random.Generator) -> list[float]:
-    """The left sides of lemmas 1 to 4 over delta, for matrices of rank 2 in dimension 4: delta is exact there."""
-    tensor = error_tensor(symmetric_measurements(random, SMALL_COUNT, 2 * RANK))
-    delta = float(np.abs(np.linalg.eigvalsh(tensor)).max())
-    return [largest_error_product(tensor, *LEMMA_RANKS[name], random, **SMALL_SEARCH) / delta for name in LEMMAS]
 
 
 def _truncation(random: np.random.Generator) -> list[float]:
@@ -143,7 +132,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the definition and the lemmas say, as far as a search can tell."""
-    ratios, exact = data["adversarial_ratio"], data["exact_ratio"]
+    ratios = data["adversarial_ratio"]
     statements = {
         "lemma_1": "<E(X), Y> is at most delta ||X||_F ||Y||_F for X, Y of rank r.",
         "lemma_2": "||E(X) Z|| is at most delta ||X||_F ||Z|| for X of rank r.",
@@ -159,19 +148,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"{SUMMARY}, m=1000 to 8000",
               bootstrap(data["delta_by_count"].transpose("seed", "count").values, _slope(COUNTS)), (-0.55, -0.45),
               sizes, "log-log slope; delta is the largest deviation found, a lower bound"),
-        Claim("isometry-any-matrix", "definition 1; assumption 3",
-              "Symmetric Gaussian measurements are nearly isometric on ANY matrix of low rank.",
-              f"symmetric Gaussian, d={DIMENSION}, m={LEMMA_COUNT}", median(data["antisymmetric"].values),
-              (-np.inf, 0.5), sizes,
-              "deviation at an antisymmetric matrix of rank 2, which they cannot see; only symmetric matrices are "
-              "needed",
-              expected=Position.OUTSIDE),
         *(
             Claim(name.replace("_", "-"), name.replace("_", " "), statements[name],
-                  f"symmetric Gaussian, d={2 * RANK}, rank {RANK}, m={SMALL_COUNT}, delta at rank {2 * RANK}, exact",
-                  _share(exact.sel(lemma=name) <= 1 + ROUNDING), ALL_BUT_FEW, twice,
-                  f"share of draws; the largest ratio is {float(exact.sel(lemma=name).max()):.2f}, and "
-                  f"{float(ratios.sel(lemma=name).max()):.2f} in dimension {DIMENSION}, where delta is sought too")
+                  f"{SUMMARY}, m={LEMMA_COUNT}, delta at rank {2 * RANK}",
+                  median(ratios.sel(lemma=name).values), (0, 1), twice,
+                  "largest left side that an ascent finds over the largest delta that one finds, median over draws; "
+                  f"the largest of {ratios.sizes['seed']} draws {float(ratios.sel(lemma=name).max()):.2f}")
             for name in LEMMAS
         ),
         Claim("lemma-1-same-rank", "lemma 1", "Lemma 1 needs the isometry at rank r only, as printed.",
@@ -194,8 +176,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
-# No draw may contradict a lemma, which 400 draws can say of 99 in 100; ratios of one are rounded.
-ALL_BUT_FEW, ROUNDING = (0.99, 1.0), 1e-9
+# No draw may contradict a lemma, which 320 draws can say of 99 in 100 and less.
+ALL_BUT_FEW = (0.99, 1.0)
 
 
 def _share(flags: xr.DataArray) -> Estimate:

@@ -13,9 +13,9 @@ from holdfast.core.statistics import exact_proportion, median
 from holdfast.environments import two_point
 from holdfast.experiments.names import TITLES
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.reproduction.claims import AS_STATED, Claim, Conditions, Position
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim, Conditions, Position
 from holdfast.reproduction.experiment import Effort, Experiment
-from holdfast.theory.constants import missed_conditions
+from holdfast.theory.constants import missed_conditions, spread_of_constants
 from holdfast.theory.sequences import calibration_line, controller, envelopes, growth_factors, invariant_sequence
 
 LEFT_OPEN = (
@@ -25,15 +25,21 @@ LEFT_OPEN = (
     "empty. At m = 10^19 delta is small enough for the proof of lemma 10; a first trial at 10^14, with delta = 1e-6, "
     "contradicted it in 5 of 64 runs. Lemmas 9 and 13 are tested at m = 10^6.",
     "A lemma is checked at every step at which its own conditions hold; a run counts if no step contradicts it. "
-    "Lemma 13 has no printed constant: the one that it needs is measured. c_v = 1.",
+    "Lemma 13 has no printed constant: the one that it needs is measured at two batch sizes, where one constant would "
+    "mean a factor of at most 10 between them; that was set beforehand. c_v = 1.",
+    "||E|| <= ||R|| of Theorem 4 is tested here, where ||E|| is computed; its probability of 0.995 takes 736 runs to "
+    "confirm, so we ask for nine in ten, as of the lemmas.",
 )
 SEEDS, QUICK_SEEDS = 64, 8
 DIMENSION, R1, R2, BIAS, HETEROGENEITY = 8, 2, 1, 1.0, 17.0
 STEP_SIZE, INIT_SCALE = 0.05, 2.5e-4
 BOUND = BIAS + HETEROGENEITY
 # A small batch, where sampling error is seen, and one with the delta of 1e-8 that the proof of lemma 10 wants.
-BATCH_SIZES = (1e6, 1e19)
-LARGE = BATCH_SIZES[-1]
+BATCH_SIZES = SMALL, LARGE = 1e6, 1e19
+# The batch sizes for the constant of lemma 13: both have d alpha^2 far below delta^2 (r1 + r2)^1.5, as its proof asks.
+FEW, SETTLED = 1e4, 1 / STEP_SIZE
+# One constant serves both if the ones that they need differ by at most this factor.
+ONE_CONSTANT, ROUNDING = 10.0, 1e-9
 # The overlap of the subspaces, below half of delta as Theorem 2 asks: delta is near 2 sqrt(36 / m).
 OVERLAP_SHARE = 0.3
 # Steps at which delta is computed, and all steps: lemma 15 waits for 8/eta log(1/g) after phase 1.
@@ -166,6 +172,11 @@ def verdicts(run: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         "lemma 11": (inductive, after["q"] <= control[:, 1:]),
         "Corollary 1": (inductive & (control[:, 1:] < barrier * line[:, 1:]), after["q"] < barrier * line[:, 1:]),
         "lemma 12": (inductive, after["e"] <= now["e"] + STEP_SIZE * line[:, :-1]),
+        # At the start both are alpha, up to rounding.
+        "Theorem 4": (
+            np.broadcast_to(phase_one, small.shape),
+            now["e"] <= now["largest"] * (1 + ROUNDING),
+        ),
         "lemma 14": (quiet, (below[1:] <= after["smallest"]) & (after["largest"] <= above[1:]) & grows),
     }
     found = {}
@@ -199,34 +210,42 @@ def _lemma_15(run: dict[str, np.ndarray], end: int) -> np.ndarray:
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Both batch sizes; what each run says on each lemma."""
-    parts = []
+    parts, constants = [], {}
+    few = trajectories(np.random.default_rng(len(BATCH_SIZES)), effort.seeds, FEW, CHECKED)
+    constants[FEW] = _constant_of_lemma_13(few)
     for number, batch_size in enumerate(BATCH_SIZES):
         # Only lemma 15, which is tested with the large batch, looks beyond the checked steps.
         steps = STEPS if batch_size == LARGE else CHECKED
         run = trajectories(np.random.default_rng(number), effort.seeds, batch_size, steps)
         found = verdicts(run)
-        delta = run["delta"].max(1)
-        times = np.arange(CHECKED + 1)
-        scale = STEP_SIZE * delta[:, None] ** 2 * BOUND**2 * (R1 + R2) ** 1.5 * np.log(1 / INIT_SCALE) * times
-        settled = times >= 1 / STEP_SIZE
-        needed = (run["e_frobenius"][:, : CHECKED + 1] ** 2 / np.maximum(scale, 1e-300))[:, settled].max(1)
+        constants[batch_size] = _constant_of_lemma_13(run)
         parts.append(
             xr.Dataset(
                 {
                     "held": (("seed", "lemma"), np.stack([each[:, 0] for each in found.values()], 1)),
                     "applies": (("seed", "lemma"), np.stack([each[:, 1] for each in found.values()], 1)),
-                    "constant_13": ("seed", needed),
-                    "delta": ("seed", delta),
+                    "delta": ("seed", run["delta"].max(1)),
                     "smallest": (("seed", "step"), run["smallest"][:, : CHECKED + 1]),
                     "spurious": (("seed", "step"), run["q"][:, : CHECKED + 1]),
                     "residual": (("seed", "step"), run["e"][:, : CHECKED + 1]),
                 },
-                {"seed": np.arange(effort.seeds), "lemma": list(found), "step": times},
+                {"seed": np.arange(effort.seeds), "lemma": list(found), "step": np.arange(CHECKED + 1)},
             )
         )
         if progress is not None:
             progress(number + 1, len(BATCH_SIZES))
-    return xr.concat(parts, pd.Index(BATCH_SIZES, name="batch_size"))
+    data = xr.concat(parts, pd.Index(BATCH_SIZES, name="batch_size"))
+    sizes = pd.Index([FEW, SMALL], name="constant_size")
+    data["constant_13"] = xr.concat([xr.DataArray(constants[m], dims="seed") for m in sizes], sizes)
+    return data
+
+
+def _constant_of_lemma_13(run: dict[str, np.ndarray]) -> np.ndarray:
+    """The least C with ||E_t||_F^2 <= C t eta delta^2 M1^2 (r1 + r2)^1.5 log(1/alpha) from 1/eta steps on."""
+    times = np.arange(int(SETTLED), CHECKED + 1)
+    delta = run["delta"].max(1, keepdims=True)
+    scale = STEP_SIZE * delta**2 * BOUND**2 * (R1 + R2) ** 1.5 * np.log(1 / INIT_SCALE) * times
+    return (run["e_frobenius"][:, times] ** 2 / scale).max(1)
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -259,16 +278,19 @@ STATED = {
     "Corollary 1": "||Q|| stays below p^-1.5 r2^2 L_t.",
     "lemma 12": "||E|| grows by at most eta L_t in a step.",
     "lemma 14": "In phase 1 the singular values of R stay between the envelopes and grow by 1 + eta/3.",
+    "Theorem 4": "In phase 1 ||E|| is at most ||R||.",
     "lemma 15": "In phase 2 the singular values of R come to stay within (1 - 5 g, 1 + g).",
 }
-TESTED = [*((name, LARGE) for name in STATED), ("lemma 9", BATCH_SIZES[0])]
+TESTED = [*((name, LARGE) for name in STATED), ("lemma 9", SMALL), ("Theorem 4", SMALL)]
 EXPECTED: dict[tuple[str, float], Position] = {}
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """Shares of runs in which no step contradicts a lemma."""
     environments = two_point(BIAS, HETEROGENEITY, rank=R2)
-    missed = missed_conditions(environments, dimension=DIMENSION, step_size=STEP_SIZE, init_scale=INIT_SCALE)
+    missed = missed_conditions(
+        environments, dimension=DIMENSION, step_size=STEP_SIZE, init_scale=INIT_SCALE, invariant_rank=R1
+    )
     conditions = Conditions(missed, ("all settings", "c_v = 1"))
     found = []
     for name, batch_size in TESTED:
@@ -277,17 +299,21 @@ def claims(data: xr.Dataset) -> list[Claim]:
         found.append(
             Claim(f"{name.lower().replace(' ', '-')}-on-trajectories{suffix}", name, STATED[name],
                   f"m={batch_size:.0e}, {SUMMARY}", exact_proportion(int(runs["held"].sum()), runs["held"].size),
-                  NEARLY_ALL, AS_STATED if name == "lemma 8" else conditions,
+                  NEARLY_ALL, OUR_SETTINGS if name == "lemma 8" else conditions,
                   "share of runs that no step contradicts; the conditions of the lemma itself hold "
                   + (f"in {float(runs['applies'].mean()):.0%} of the runs" if name == "lemma 15" else
                      f"at {float(runs['applies'].mean()):.0%} of the steps"),
                   expected=EXPECTED.get((name, batch_size), Position.INSIDE))
         )  # fmt: skip
-    small = data.sel(batch_size=BATCH_SIZES[0])
+    needed = {m: median(data["constant_13"].sel(constant_size=m)) for m in (FEW, SMALL)}
     found.append(
-        Claim("lemma-13-constant", "lemma 13", "||E_t||_F^2 is at most a constant of 1 times t eta delta^2 M1^2 "
-              "(r1 + r2)^1.5 log(1/alpha).", f"m={BATCH_SIZES[0]:.0e}, {SUMMARY}", median(small["constant_13"]),
-              (0, 1), conditions, "largest constant that a step after 1/eta needs, median over runs; none is printed")
+        Claim("lemma-13-constant", "lemma 13", "The constant of ||E_t||_F^2 <= C t eta delta^2 M1^2 (r1 + r2)^1.5 "
+              f"log(1/alpha) that runs need differs at most {ONE_CONSTANT:g}-fold between two batch sizes.",
+              f"m={FEW:.0e} and {SMALL:.0e}, {SUMMARY}", spread_of_constants(needed.values()),
+              (-np.inf, ONE_CONSTANT), conditions,
+              "largest constant that a step after 1/eta needs, median over runs: "
+              + ", ".join(f"{each.value:.1e} at m={m:.0e}" for m, each in needed.items())
+              + "; none is printed, and one of 1 would be loose")
     )  # fmt: skip
     return found
 

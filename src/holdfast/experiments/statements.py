@@ -14,7 +14,10 @@ STATEMENTS: dict[str, Statement] = {
     "figure 4": Statement("A large step size removes the spurious signal, a small one learns it."),
     "figure 5": Statement("HeteroSGD learns the invariant signal only, PooledSGD both."),
     "figure 6": Statement("With small batches PooledSGD stays away from both solutions, at finite distances."),
-    "Theorem 1": Statement("With enough heterogeneity HeteroSGD ends at the invariant signal (informal)."),
+    "Theorem 1": Statement(
+        "With enough heterogeneity HeteroSGD ends at the invariant signal; PooledSGD ends at A* + E A(e), so away "
+        "from it (informal)."
+    ),
     "Theorem 2": Statement("HeteroSGD ends near A*, with probability above 0.99."),
     "Theorem 3": Statement("PooledSGD ends at A* + E A(e)."),
     "Theorem 4": Statement("Phase 1: R grows in every step, Q and E stay small, with probability 0.995."),
@@ -28,13 +31,12 @@ STATEMENTS: dict[str, Statement] = {
     "Algorithm 2": Statement("HeteroSGD."),
     "Algorithm 3": Statement("HeteroSGD for matrix sensing."),
     "Algorithm 4": Statement("HeteroSGD for quadratic networks, with truncation and shrinkage."),
-    "Example 1": Statement("Random neurons meet the conditions of Theorem 7."),
+    "Example 1": Statement("With random neurons the variant of Algorithm 3 selects the invariant ones only."),
     "Remark 1": Statement("The moment estimate of tau does as well in Algorithm 4."),
     "section 3.1": Statement("The general form U U^T - V V^T learns signals with negative eigenvalues."),
     "section 4": Statement("A small power of an oscillating signal shrinks in mean for eta in a window (informal)."),
     "section 6": Statement(
-        "Heterogeneity and stochasticity are conjectured to be needed, over-parameterisation perhaps not.",
-        untested="a conjecture without settings; question 1 asks the same",
+        "Heterogeneity and stochasticity are conjectured to be needed, over-parameterisation perhaps not."
     ),
     "assumption 1": Statement("Ranks, unit spectrum of A*, and small overlap of the two subspaces."),
     "assumption 2": Statement("Bounded strengths whose variance exceeds their mean, nearly diagonal."),
@@ -51,6 +53,12 @@ STATEMENTS: dict[str, Statement] = {
     "eq. 11": Statement("U*^T P U* tends to the identity and V*^T P V* to zero in probability."),
     "eq. 12": Statement("PooledSGD ends at A* + E A(e)."),
     "eq. 13": Statement("PooledSGD stays away from A* by a multiple of sqrt(min(r1, r2)) at all times."),
+    "after Theorem 3": Statement("PooledSGD stays away from A* for large t, so that early stopping is not the reason."),
+    "eq. 26": Statement(
+        "||Q_t|| is below poly(log d, r, M1) L_t, informally.",
+        untested="the sketch of Corollary 1, which is tested; the polynomial is not printed",
+    ),
+    "eq. 109": Statement("Gradient descent on all data ends within O(delta*^2 M1^2 sqrt(r1) + delta* M1) = o(1)."),
     "lemma 1": Statement("<E(X), Y> is at most delta ||X||_F ||Y||_F."),
     "lemma 2": Statement("||E(X) Z|| is at most delta ||X||_F ||Z||."),
     "lemma 3": Statement("The same for X of any rank, with its nuclear norm."),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress, stages
@@ -12,18 +13,20 @@ from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, medi
 from holdfast.environments import two_point
 from holdfast.experiments.conditions import theorem_conditions
 from holdfast.experiments.names import TITLES
-from holdfast.plots import band, legend_below, new_figure
-from holdfast.reproduction.claims import Claim, Position
+from holdfast.plots import COLOURS, band, legend_below, new_figure
+from holdfast.reproduction.claims import Claim, Conditions, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.assumptions import regularity
+from holdfast.theory.constants import spread_of_constants
 
 LEFT_OPEN = (
     "The theorem's step sizes (24/M2, 1/(64 M1)) are empty for these strengths; M=8 is beyond the sharp threshold "
     "6.40 for eta=0.05, where the spurious signal does die out. The experiment `inside` has settings that meet them.",
     "The constants of eqs. 9 and 10 are not printed: we fit the median error, and ask for the constant that eq. 9 "
-    "needs at settings that differ in d, m, r1, r2 and M, with delta = sqrt(d/m) and c_v = 1.",
+    "needs at settings that differ in d, m, r1, r2 and M, with delta = sqrt(d/m) and c_v = 1. An upper bound may be "
+    "loose; that it follows the error would mean constants within a factor of 10.",
     "How near is near A*, where the theorem says with probability over 0.99: 0.05 in eq. 11.",
 )
 SEEDS, QUICK_SEEDS = 96, 8
@@ -39,6 +42,8 @@ OFTEN = replace(SETTINGS, dimension=30, batch_size=OFTEN_SIZES, heterogeneity=OF
 # Eq. 9 at other ranks; dimension, batch size and M vary in the other runs.
 RANKS = ((3, 1), (1, 3))
 NEAR, PROMISED = 0.05, 0.99
+# One constant serves all settings, and eq. 9 follows the error, if the C that they need differ by at most this factor.
+ONE_CONSTANT = 10.0
 # At M=8 and the large batch about 0.993 of the runs end near A*: too close to 0.99 for this many of them.
 EXPECTED = {
     (12_000, 8.0): Position.OUTSIDE,
@@ -90,8 +95,10 @@ def _distinguished(final: xr.Dataset) -> xr.DataArray:
 
 
 def draw(data: xr.Dataset) -> Figure:
-    """Both errors on logarithmic axes."""
-    figure, (left, right) = new_figure(2, f"Theorem 2: medians over {data.sizes['seed']} seeds, bands 10 % to 90 %")
+    """Both errors on logarithmic axes, and the shares of runs that fail where a probability is promised."""
+    title = f"Theorem 2: medians over {data.sizes['seed']} seeds, bands 10 % to 90 %; shares with 95 % intervals"
+    figure, (left, right, last) = new_figure(3, title)
+    _draw_failures(last, data)
     band(left, data["error_against_batch_size"], "batch_size", "||P - A*||", marker="o", markersize=3)
     sizes = np.array(BATCH_SIZES)
     anchor = float(data["error_against_batch_size"].median("seed")[3]) * np.sqrt(sizes[3])
@@ -104,7 +111,30 @@ def draw(data: xr.Dataset) -> Figure:
     right.set_ylim(bottom=0)
     for axes in (left, right):
         legend_below(axes)
+    legend_below(last, 1)
     return figure
+
+
+def _draw_failures(axes: Axes, data: xr.Dataset) -> None:
+    """The shares of runs that end away from A*, and of those with a larger error than eq. 10 allows."""
+    marks = {size: np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / size) for size in OFTEN_SIZES}
+    rows = [(size, OFTEN_SPREADS[0]) for size in OFTEN_SIZES] + [(OFTEN_SIZES[-1], OFTEN_SPREADS[-1])]
+    for name, label, colour, shift in (
+        ("distinguished_of_many", f"eq. 11: {NEAR} or more from A*", COLOURS["invariant"], -0.1),
+        ("error_of_many", "eq. 10: error above log(d) sqrt(d/m)", COLOURS["spurious"], 0.1),
+    ):
+        failed = [data[name].sel(size=m, heterogeneity=spread) for m, spread in rows]
+        limits = [NEAR if name == "distinguished_of_many" else marks[m] for m, _ in rows]
+        shares = [
+            exact_proportion(int((each >= mark).sum()), each.size) for each, mark in zip(failed, limits, strict=True)
+        ]
+        values = np.array([each.value for each in shares])
+        spread = np.abs(np.array([[each.low, each.high] for each in shares]).T - values)
+        axes.errorbar(np.arange(len(rows)) + shift, values, spread, fmt="o", color=colour, capsize=3, label=label)
+    axes.axhline(1 - PROMISED, color="0.3", linestyle=":", label="Theorem 2 promises less than 0.01")
+    axes.set_xticks(range(len(rows)), [f"M = {spread:g}\nm = {m:,}" for m, spread in rows])
+    axes.set(ylabel="share of runs that fail", title="d = 30", xlim=(-0.5, len(rows) - 0.5))
+    axes.set_ylim(bottom=0)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -127,6 +157,24 @@ def _right_side_of_eq_9(dimension: float, batch_size: float, r1: int, r2: int, h
 
 def constants_of_eq_9(data: xr.Dataset) -> dict[str, Estimate]:
     """The C that eq. 9 needs for the median run, at settings that differ in d, m, r1, r2 and M."""
+    return {
+        "d={}, m={}, r1={}, r2={}, M={:g}".format(*key): median(values / _right_side_of_eq_9(*key))
+        for key, values in _runs_of_eq_9(data).items()
+    }
+
+
+def _all_of_eq_9(data: xr.Dataset, chosen: tuple[str, ...]) -> Conditions:
+    """What any of the settings of eq. 9 misses, said once for each dimension, rank and M."""
+    missed: dict[str, None] = {}
+    for d, m, r1, r2, spread in _runs_of_eq_9(data):
+        settings = replace(
+            SETTINGS, dimension=int(d), batch_size=int(m), invariant_rank=r1, spurious_rank=r2, heterogeneity=spread
+        )
+        missed |= dict.fromkeys(theorem_conditions(settings).missed)
+    return Conditions(tuple(missed), chosen)
+
+
+def _runs_of_eq_9(data: xr.Dataset) -> dict[tuple, xr.DataArray]:
     runs: dict[tuple, xr.DataArray] = {}
     for d in data["dimension"].values:
         runs[d, PER_DIMENSION * d, 1, 1, 8.0] = data["error_against_dimension"].sel(dimension=d)
@@ -136,10 +184,7 @@ def constants_of_eq_9(data: xr.Dataset) -> dict[str, Estimate]:
         runs[30, m, 1, 1, 16.0] = data["error_of_many"].sel(size=m, heterogeneity=16.0)
     for r1, r2 in RANKS:
         runs[30, OFTEN_SIZES[0], r1, r2, 8.0] = data["error_at_ranks"].sel(ranks=f"{r1}, {r2}")
-    return {
-        "d={}, m={}, r1={}, r2={}, M={:g}".format(*key): median(values / _right_side_of_eq_9(*key))
-        for key, values in runs.items()
-    }
+    return runs
 
 
 def _rate_of_failures(data: xr.Dataset) -> Estimate:
@@ -165,8 +210,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     logarithm = float(np.polyfit(np.log(dimensions), np.log(np.log(dimensions)), 1)[0])
     largest = data["error_against_batch_size"].sel(batch_size=BATCH_SIZES[-1]).values
     constants = constants_of_eq_9(data)
-    needed = max(constants, key=lambda name: constants[name].value)
-    least = min(each.value for each in constants.values())
+    needed, least = (of(constants, key=lambda name: constants[name].value) for of in (max, min))
     chosen = ("T = 300", "constants of eqs. 9 and 10")
     missed = theorem_conditions(SETTINGS, chosen=chosen)
     found = [
@@ -181,11 +225,13 @@ def claims(data: xr.Dataset) -> list[Claim]:
         Claim("eq-11-distinguishes", "eq. 11", "||U*^T P U* - I|| and ||V*^T P V*|| vanish like m^(-1/2) as the batch "
               "grows.", f"d=50, {SUMMARY}", apart, (-0.6, -0.4), missed,
               "slope of the median of the larger one on log-log axes; a fluctuation of R has the rate -1/2"),
-        Claim("eq-9-constant", "eq. 9; Theorem 2", "One constant C of at most 1 serves all settings.",
+        Claim("eq-9-constant", "eq. 9", "Eq. 9 follows the error, more than an upper bound promises: the C that the "
+              f"median error needs differs at most {ONE_CONSTANT:g}-fold between settings.",
               "d=30 to 200, m=2,000 to 2,000,000, (r1, r2) = (1, 1), (3, 1), (1, 3), M=8, 16, delta=sqrt(d/m), c_v=1",
-              constants[needed], (-np.inf, 1), missed,
-              f"largest C that a median error needs, at {needed}; the least over the settings is {least:.1g}, so the "
-              "bound is far from tight"),
+              spread_of_constants(constants.values()), (-np.inf, ONE_CONSTANT), _all_of_eq_9(data, chosen),
+              f"C is {constants[needed].value:.1g} at {needed} and {constants[least].value:.1g} at {least}: the bound "
+              "holds with any C above the first, but does not follow the error",
+              expected=Position.OUTSIDE),
     ]  # fmt: skip
     for size in OFTEN_SIZES:
         errors = data["error_of_many"].sel(size=size, heterogeneity=OFTEN_SPREADS[0])
@@ -201,8 +247,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
                   expected=Position.INSIDE if size == OFTEN_SIZES[0] else Position.OUTSIDE)
         )  # fmt: skip
     found.append(
-        Claim("eq-10-failures", "eq. 10", "The share of runs with a larger error than log(d) sqrt(d/m) falls like "
-              "m^(-2/5).", f"d=30, m=12,000 and 2,000,000, {SUMMARY}", _rate_of_failures(data), (-np.inf, -0.4),
+        Claim("eq-10-failures", "eq. 10", "The share of runs with a larger error than log(d) sqrt(d/m) falls "
+              "at least as fast as m^(-2/5).", f"d=30, m=12,000 and 2,000,000, {SUMMARY}", _rate_of_failures(data),
+              (-np.inf, -0.4),
               theorem_conditions(replace(OFTEN, heterogeneity=8.0), chosen=chosen),
               "slope of its logarithm against log m: the spurious signal comes back in bursts that do not depend on m",
               expected=Position.OUTSIDE)

@@ -7,7 +7,7 @@ from holdfast.reproduction.coverage import Statement
 
 TEXTBOOK = "a known result that the proof quotes"
 
-STATEMENTS: dict[str, Statement] = {
+PAPER = {
     "figure 1": Statement("Aggregated batches learn both signals, heterogeneous ones the invariant signal only."),
     "figure 2": Statement("An oscillating signal grows in mean and shrinks in a small power."),
     "figure 3": Statement("Heterogeneity removes the spurious signal; the transition is around M = 5."),
@@ -79,6 +79,9 @@ STATEMENTS: dict[str, Statement] = {
     "lemma 18": Statement("The operator norm from a net.", untested=TEXTBOOK),
     "lemma 19": Statement("Concentration of a sum of products of normal variables.", untested=TEXTBOOK),
     "lemma 20": Statement("Truncated rank-one measurements are near-isometries on low rank."),
+}
+
+SLIDES = {
     "jumps: theorem": Statement("From any start SGD enters B_r, for any r >= 0, and stays."),
     "jumps: closed": Statement("B_r is closed under SGD."),
     "jumps: enters": Statement("From any parameters SGD enters B_r within T steps, with a probability above zero."),
@@ -86,21 +89,27 @@ STATEMENTS: dict[str, Statement] = {
     "jumps: figure": Statement("SGD on a 2 x 2 matrix jumps to rank 1; offshoots then have a small test error."),
     "jumps: one way": Statement("Jumps go from high to low rank, never back."),
     "jumps: continuous": Statement("A continuous approximation of SGD does not have the absorbing phenomenon."),
-    **{
-        f"question {number}": Statement(says)
-        for number, says in {
-            1: "What heterogeneity, stochasticity and over-parameterisation each contribute.",
-            2: "How much overlap and how many off-diagonal strengths are allowed.",
-            3: "Whether Adam and other optimisers have the same bias.",
-            4: "What happens beyond quadratic networks.",
-            5: "A continuum of environments.",
-            6: "Implicit against explicit methods.",
-            7: "Why more environments help.",
-            8: "Why more diverse environments help.",
-            9: "Causes, effects and spouses of the target.",
-            10: "Conditioning and saddle points.",
-        }.items()
-    },
-    "Holdfast": Statement("Results of this project: exponents, thresholds, laws at finite time, order, advice."),
+}
+
+QUESTIONS = {
+    1: "What heterogeneity, stochasticity and over-parameterisation each contribute.",
+    2: "How much overlap and how many off-diagonal strengths are allowed.",
+    3: "Whether Adam and other optimisers have the same bias.",
+    4: "What happens beyond quadratic networks.",
+    5: "A continuum of environments.",
+    6: "Implicit against explicit methods.",
+    7: "Why more environments help.",
+    8: "Why more diverse environments help.",
+    9: "Causes, effects and spouses of the target.",
+    10: "Conditioning and saddle points.",
+}
+
+OWN = "Results of this project: exponents, thresholds, laws at finite time, order, advice."
+
+STATEMENTS: dict[str, Statement] = {
+    **{name: statement._replace(origin="Xu, Gu and Fang") for name, statement in PAPER.items()},
+    **{name: statement._replace(origin="Wang and Jacot") for name, statement in SLIDES.items()},
+    **{f"question {number}": Statement(says, origin="ten questions") for number, says in QUESTIONS.items()},
+    "Holdfast": Statement(OWN, origin="Holdfast"),
 }
 """Name -> statement. Questions are those of a public summary of the first version of the paper by Xu, Gu and Fang."""

@@ -148,12 +148,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
     """The promise is kept, and it is not empty."""
     frame = numbers(data).dropna()
     settings = f"{', '.join(frame['problem'])}; {data.attrs['runs']} runs each, exact law, seeds from {FIRST_SEED}"
-    kept_promises = frame["seen_low"] <= frame["failure"]
+    held = frame["seen_low"] <= frame["failure"]
     tight = frame["failure"] <= 2 * frame["seen_high"]
     ratio = frame["seen"].sum() / frame["failure"].sum()
     return [
         Claim("advised-kept", "Holdfast", "Within sampling error, settings that are advised fail no more often than "
-              "promised.", settings, proportion(int(kept_promises.sum()), len(frame)), (0.7, 1.0), OUR_SETTINGS,
+              "promised.", settings, proportion(int(held.sum()), len(frame)), (0.7, 1.0), OUR_SETTINGS,
               "share of the problems at which the 95 % interval of the seen share reaches down to the promised one; "
               f"over all problems {ratio:.2f} times the promised failures are seen"),
         Claim("advised-tight", "Holdfast", "The promise is not an empty one: at most twice what may be seen.", settings,

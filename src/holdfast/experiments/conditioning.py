@@ -149,7 +149,7 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, middle, right) = new_figure(3, f"Question 10: population, medians over {seeds}")
     _draw_plateaus(left, data)
     kappa = np.geomspace(*CONDITIONS, 100)
-    names = {Region.NOTHING: "A* incomplete", Region.INVARIANT_ONLY: "A* complete, nothing else"}
+    names: dict[int, str] = {Region.NOTHING: "A* incomplete", Region.INVARIANT_ONLY: "A* complete, nothing else"}
     names[Region.BOTH] = Region.BOTH.label
     draw_plane(middle, data["region"], f"what is learned by T, M = {WEAK:g} (lines: theory)", names)
     middle.plot(kappa, learning_times(kappa), "k-")

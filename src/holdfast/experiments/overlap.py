@@ -142,7 +142,7 @@ def independent_threshold(off_diagonal: float) -> float:
     def exponent(heterogeneity: float) -> float:
         return float(independent_exponents(np.array([off_diagonal]), np.array([heterogeneity]))[0, 0])
 
-    return float(brentq(exponent, *BRACKET, xtol=1e-3))
+    return float(brentq(exponent, *BRACKET, xtol=1e-6))
 
 
 def draw(data: xr.Dataset) -> Figure:

@@ -47,12 +47,12 @@ def test_without_environments_that_differ_an_overlap_costs_what_the_mean_says():
     assert overlap.error_per_overlap(0.05, -1.0, 0.0) == pytest.approx(np.sqrt(2) / 2, rel=1e-6)
 
 
-def test_thresholds_are_where_the_exponent_changes_its_sign():
-    strengths, others = np.linspace(0, 12, 25), np.array([0.0, 1.0])
-    exponent = (5.0 + others - strengths[:, None]) / 100
-    dimensions = ("heterogeneity", "off_diagonal")
-    data = xr.Dataset({"exponent": (dimensions, exponent)}, dict(zip(dimensions, (strengths, others), strict=True)))
-    assert overlap.thresholds(data) == pytest.approx([5.0, 6.0])
+def test_at_the_threshold_of_independent_signs_the_exponent_changes_its_sign():
+    """Off-diagonal strengths of 3; the theory's own estimate is taken one unit of M away, many errors from zero."""
+    threshold = overlap.independent_threshold(3.0)
+    laws = [two_point(overlap.BIAS, threshold + shift, rank=2, off_diagonal=3.0, shared=False) for shift in (-1.0, 1.0)]
+    below, above = (matrix_exponents(law, overlap.STEP_SIZE, steps=1000, chains=64)[0] for law in laws)
+    assert below.low > 0 > above.high
 
 
 def test_a_spurious_signal_that_does_not_vary_is_an_eigenvalue():

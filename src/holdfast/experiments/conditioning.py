@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.optimize import brentq
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, bootstrap, median
@@ -17,7 +18,7 @@ from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.lyapunov import two_point_exponent
-from holdfast.theory.regions import LEARNED, WASHED_OUT, classify
+from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify
 
 LEFT_OPEN = (
     "Theorem 8 promises recovery for any condition number, in a time that it does not compare with the spurious "
@@ -150,16 +151,19 @@ def _long_race(heterogeneity: float, seeds: int, progress: Progress | None) -> x
 
 def draw(data: xr.Dataset) -> Figure:
     """Plateaus at full width, where in time A* is complete and alone, and which signal comes first."""
-    figure, (left, middle, right) = new_figure(3, "Question 10: population, medians over seeds")
+    seeds = f"{data.sizes['seed']} seeds (left), {TIMES.seeds} (middle) and {SEEDS_OF_A_CELL} (right)"
+    figure, (left, middle, right) = new_figure(3, f"Question 10: population, medians over {seeds}")
     _draw_plateaus(left, data)
     kappa = np.geomspace(*CONDITIONS, 100)
-    names = {0: "A* incomplete", 1: "A* complete, nothing else", 2: "learns both"}
+    names: dict[int, str] = {Region.NOTHING: "A* incomplete", Region.INVARIANT_ONLY: "A* complete, nothing else"}
+    names[Region.BOTH] = Region.BOTH.label
     draw_plane(middle, data["region"], f"what is learned by T, M = {WEAK:g} (lines: theory)", names)
     middle.plot(kappa, learning_times(kappa), "k-")
     middle.axhline(spurious_time(WEAK), color="k", linestyle="--")
     middle.set(ylim=(0, TIMES.steps), ylabel="step T")
-    first = (data["first"] > 0.5).astype(float).where(data["first"].notnull())
-    draw_plane(right, first, "what is learned first (line: theory)", {0: "spurious signal", 1: "all of A*"})
+    first = xr.where(data["first"] > 0.5, float(Region.INVARIANT_ONLY), float(Region.BOTH))
+    names = {Region.BOTH: "spurious signal", Region.INVARIANT_ONLY: "all of A*"}
+    draw_plane(right, first.where(data["first"].notnull()), "what is learned first (line: theory)", names)
     strengths = np.linspace(*HETEROGENEITIES, 200)
     eigenvalue = effective_eigenvalue(strengths)
     right.plot(1 / np.where(eigenvalue > 0, eigenvalue, np.nan), strengths, "k-")
@@ -249,15 +253,19 @@ def answer(data: xr.Dataset) -> str:
     early = data[["full_smallest", "full_spurious"]].sel(full_step=300).median("seed")
     lost = data["narrow_smallest"].isel(narrow_step=-1).sel(narrow_heterogeneity=WEAK).median("seed")
     eigenvalue, plateau = float(effective_eigenvalue(WEAK)), float(learning_times(np.array(CONDITION)))
+    alone = float(brentq(lambda kappa: learning_times(np.array(kappa)) - spurious_time(WEAK), *CONDITIONS))
     return (
         f"The spurious signal takes its turn among the eigenvalues of A*, as one of size (e^lambda - 1) / eta, which "
-        f"is {eigenvalue:.2f} at M = {WEAK:g}: smaller ones are learned after it, so that beyond kappa = "
-        f"{1 / eigenvalue:.2f} most runs never have A* alone. With a negative exponent only time is lost: at kappa = "
+        f"is {eigenvalue:.2f} at M = {WEAK:g}: smaller ones come after it, so that beyond kappa = "
+        f"{1 / eigenvalue:.2f} the spurious signal wins the race in most runs. A* is complete to one half with a "
+        f"median spurious share below {WASHED_OUT} at some time only up to kappa = {alone:.2f}, because that mark is "
+        f"passed earlier than one half. With a negative exponent only time is lost: at kappa = "
         f"{CONDITION:g} and M = {STRONG:g} the smallest eigenvalue needs {plateau:.0f} steps by theory; after 300 "
         f"steps {float(early['full_smallest']):.1g} of it is learned, and {float(early['full_spurious']):.1g} of "
-        f"the spurious signal. Over-parameterisation helps: at exact width and M = {WEAK:g} the spurious signal "
-        f"displaces the smallest eigenvalue (share {float(lost.sel(width=2)):.1g}, against "
-        f"{float(lost.sel(width=FEW.dimension)):.2f} with columns to spare)."
+        f"the spurious signal. Over-parameterisation helps where the eigenvalues of A* differ and the spurious "
+        f"signal comes before the smallest (where all are alike it hurts, see question 1): at exact width and M = "
+        f"{WEAK:g} the spurious signal displaces the smallest eigenvalue (share {float(lost.sel(width=2)):.1g}, "
+        f"against {float(lost.sel(width=FEW.dimension)):.2f} with columns to spare)."
     )
 
 

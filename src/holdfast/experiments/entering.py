@@ -41,6 +41,8 @@ STEPS, EVERY = 10_000, 100
 ROTATIONS, UNBALANCED, LARGE, MINIMUM = "rotations", "unbalanced", "large", "minimum of rank 2"
 # The 3 x 3 matrix, and the first of the seeds that had no part in finding it.
 TRIANGLE_EPSILON, TRIANGLE_RIDGE, TRIANGLE_STEPS, FIRST_TESTED = 0.05, 0.026, 40_000, 10_000
+# The theorem has no time limit: which share of the runs must be through by the end of ours.
+MOST = 0.5
 DESCENT_RUNS = 64  # of gradient descent, which is slower and has nothing random but its start
 SUMMARY = f"2 x 2, epsilon={EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={RIDGE}, T={STEPS:,} (ours)"
 TRIANGLE_SUMMARY = (
@@ -206,20 +208,15 @@ def _in_order(data: xr.Dataset) -> np.ndarray:
 def claims(data: xr.Dataset) -> list[Claim]:
     """Entering with positive probability from anywhere; B_2, then B_1; and no way back."""
     table = numbers(data).set_index("start")
-    least = str(table["entered"].idxmin())
     constants = "eps1=0.3, eps2=0.3, alpha=0.03, C=4"
     near = our_choice(eta=STEP_SIZE, T=STEPS, constants=constants, **{"lambda": RIDGE})
-    claim = partial(
-        Claim,
-        settings=f"{TRIANGLE_SUMMARY}, {constants}",
-        conditions=our_choice(
-            epsilon=TRIANGLE_EPSILON, eta=STEP_SIZE, T=TRIANGLE_STEPS, constants=constants,
-            **{"lambda": TRIANGLE_RIDGE},
-        ),
+    ours = partial(
+        our_choice, epsilon=TRIANGLE_EPSILON, eta=STEP_SIZE, T=TRIANGLE_STEPS, constants=constants,
+        **{"lambda": TRIANGLE_RIDGE},
     )  # fmt: skip
+    claim = partial(Claim, settings=f"{TRIANGLE_SUMMARY}, {constants}", conditions=ours())
     lengths = data["path_length"].values
     led = float(np.isfinite(lengths).mean())
-    bound = float(10.0 ** table["log10_of_bound"].min())
     runs, order = data.sizes["sgd_run"], _in_order(data)
     stays = (data["sgd_entered_1"].values - data["sgd_entered_2"].values)[order] * EVERY
     path = data["sgd_rank"].values
@@ -227,19 +224,16 @@ def claims(data: xr.Dataset) -> list[Claim]:
     rose = (np.diff(path[:, settled:], axis=1) > 0).any(1)
     return [
         claim("entering-path", "jumps: enters",
-              "From every start a sequence of draws leads into B_1: one entry over and over.",
+              "From every start a sequence of draws leads into B_1, so that its probability is above zero: one entry "
+              "over and over.",
               settings=f"{SUMMARY}, {constants}", conditions=near, measured=Estimate(led, led, led), allowed=(1, 1),
               why=f"share of {lengths.size} pairs of start and entry, no sampling error; after "
-              f"{np.nanmin(lengths):.0f} to {np.nanmax(lengths):.0f} steps"),
-        claim("entering-probability", "jumps: enters",
-              "From every start SGD enters B_1 with a probability above that of one such sequence.",
-              settings=f"{SUMMARY}, {constants}, start: {least}", conditions=near,
-              measured=_entered(data.sel(start=least)), allowed=(bound, 1),
-              why="share of the runs from the start with the smallest; "
-              + ", ".join(f"{name} {row['entered']:.2f}" for name, row in table.iterrows())
-              + f". The sequence has the probability {bound:.1g}"),
+              f"{np.nanmin(lengths):.0f} to {np.nanmax(lengths):.0f} steps. Drawn at random, the shares of "
+              f"the runs that enter within {STEPS:,} steps are "
+              + ", ".join(f"{name} {row['entered']:.2f}" for name, row in table.iterrows())),
         claim("entering-in-order", "jumps: theorem", "SGD enters B_2, stays there, and then enters B_1.",
-              measured=exact_proportion(int(order.sum()), runs), allowed=(0.5, 1),
+              conditions=ours(mark=f"{MOST:g} of the runs"), measured=exact_proportion(int(order.sum()), runs),
+              allowed=(MOST, 1),
               why=f"share of the runs with at least {SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE):,.0f} steps between "
               f"the two; the median is {np.median(stays) if len(stays) else np.nan:,.0f}"),
         *(

@@ -20,7 +20,7 @@ from holdfast.core.survival import event_rate
 from holdfast.experiments.names import TITLES
 from holdfast.plots import legend_below, new_figure
 from holdfast.plots.signals import draw_kaplan_meier
-from holdfast.reproduction.claims import Claim, Conditions
+from holdfast.reproduction.claims import Claim, Conditions, Position
 from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 
 LEFT_OPEN = (
@@ -62,6 +62,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 # Offshoots of every run: this many before its jump, and as many after it.
 BRANCHES = 4
 OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
+# Runs that diverge are a finding from this share on.
+DIVERGING = 0.05
 SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
 
 
@@ -280,17 +282,22 @@ def claims(data: xr.Dataset) -> list[Claim]:
               why=f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
               f"{int(gd['sat'].sum())} of {seeds} sat"),
         claim("jumps-sde", "Holdfast",
-              "The continuous approximation jumps as well, more often than SGD: it loses the absorbing set, not the "
-              "jump.",
+              "The continuous approximation jumps as well, more often than SGD.",
               settings="the same, Euler-Maruyama with 8 substeps, T=10,000",
               measured=rate_ratio(jump_rate(fine), jump_rate(sgd)), allowed=(1, np.inf),
               why="ratio of the rates, with the widest interval"),
         claim("jumps-sde-diverges", "Holdfast",
               "SGD stays in a bounded region where its continuous approximation does not.",
-              settings="the same, Euler-Maruyama with 1 substep, T=40,000",
-              measured=proportion(int(coarse["diverged"].sum()), seeds), allowed=(0.05, 1.0),
-              why=f"share of the SDE runs that diverge; with 8 substeps {int(fine['diverged'].sum())} of {seeds} in "
-              f"10,000 steps, of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000"),
+              settings="the same, Euler-Maruyama with 8 substeps, T=10,000",
+              measured=proportion(int(fine["diverged"].sum()), seeds), allowed=(DIVERGING, 1.0),
+              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000 steps. "
+              f"Some do, but whether {DIVERGING:.0%} do is more than {seeds} runs can tell",
+              expected=Position.UNDECIDED),
+        claim("jumps-gaussian-diverges", "Holdfast",
+              "SGD stays in a bounded region where steps of the same mean and covariance with Gaussian noise do not.",
+              settings="the same, one Euler step per step of SGD, T=40,000",
+              measured=proportion(int(coarse["diverged"].sum()), seeds), allowed=(DIVERGING, 1.0),
+              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000 steps"),
         claim("jumps-batch", "Holdfast", "Averaging two entries a step makes jumps rare.",
               settings="the same, mini-batches of 2 with replacement, T=50,000",
               measured=exact_proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds),

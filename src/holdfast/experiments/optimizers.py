@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
@@ -26,7 +27,7 @@ from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 from holdfast.theory.momentum import momentum_exponent
-from holdfast.theory.regions import WASHED_OUT, Region
+from holdfast.theory.regions import LEARNED, WASHED_OUT, Region
 
 SEEDS, QUICK_SEEDS = 64, 8
 STEPS, INIT_SCALE = 200, 1e-3
@@ -41,8 +42,9 @@ STRONG, WEAK = 6.5, 0.5
 MAP_SEEDS, ASIDE, CONFIRMING = 6, 10_000, 1000
 # The rule: among the step sizes with a median invariant share of at least RECOVERED, the least median spurious share.
 RECOVERED, RETAINED = 0.9, 0.8
-# An optimiser that leaves the spurious signal in this share of the runs does not wash out reliably.
-UNRELIABLE = 0.25
+# One rule for all optimisers: washed out means that at most this part of the runs ends with a spurious share above
+# WASHED_OUT. The median is then below it as well.
+AT_MOST = 0.25
 
 # Growth rates in the plane: random problems of momentum and Nesterov, counted from BEGIN on, when the direction of
 # (q, v) has settled. No signal comes to order one.
@@ -65,15 +67,22 @@ LEFT_OPEN = (
     "1 / d where each entry is rescaled (RMSprop, Adam, sign SGD), so that c is comparable. By rule: of all c at "
     f"which the median invariant share is at least {RECOVERED}, the one with the least spurious share, on seeds put "
     "aside.",
+    f"What washed out means, for all of them: at most {AT_MOST:.0%} of the runs end with a spurious share above "
+    f"{WASHED_OUT}. By the median alone, as we first judged some of them, Nesterov would pass with nearly half of its "
+    "runs above. Normalised and sign SGD are near the mark: on 192 seeds that no claim uses (from 50,000 on) 18 % and "
+    "23 % of their runs are above.",
 )
 
 
 SCALE_FREE = ("normalised SGD", "sign SGD")
-# Those that average environments over 1 / (1 - momentum) steps, which pools them in part.
-AVERAGING = ("momentum", "Nesterov")
-# Those that keep the spurious signal, by the derivation in the docs: each environment counts by its strength relative
-# to the remembered size of the gradient, so that the mean strength acts on a small signal as on a large one.
-REMEMBERING = ("RMSprop", "Adam")
+# Where each is expected to lie. Those that average environments over 1 / (1 - momentum) steps pool them in part. With a
+# remembered size of the gradient each environment counts by its strength relative to it, so that the mean strength acts
+# on a small signal as on a large one. The scale-free ones are too near to the mark for the number of runs.
+EXPECTED = (
+    dict.fromkeys(("SGD", "weight decay"), Position.INSIDE)
+    | dict.fromkeys(("momentum", "Nesterov", "RMSprop", "Adam"), Position.OUTSIDE)
+    | dict.fromkeys(SCALE_FREE, Position.UNDECIDED)
+)
 
 
 def random_problems() -> dict[str, np.ndarray]:
@@ -206,34 +215,44 @@ def _rates(effort: Effort, best: dict[str, float], report: Progress) -> xr.Datas
 def draw(data: xr.Dataset) -> Figure:
     """A map over step size and heterogeneity for each optimiser."""
     figure = Figure(figsize=(13.8, 7.8))
-    title = f"Question 3: regions by optimiser (medians over {MAP_SEEDS} seeds), crosses: step size that is confirmed"
+    title = (
+        f"Question 3: regions by optimiser, d={SMALL.dimension}, T={STEPS}, by medians over {MAP_SEEDS} seeds: "
+        f"learned is an invariant share of at least {LEARNED}, or a spurious one above {WASHED_OUT}"
+    )
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     regions = {int(region): region.label for region in Region}
     panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
     for name, axes in zip(NAMES, panels, strict=True):
         draw_plane(axes, data["map_region"].sel(optimizer=name), name, regions)
         keys = axes.get_legend().legend_handles
-        _draw_theory(axes, name, data)
-        axes.plot(float(data["best"].sel(optimizer=name)), STRONG, "kx", label="chosen")
+        axes.get_legend().remove()  # one for all panels
+        _draw_theory(axes, name)
+        axes.plot(float(data["best"].sel(optimizer=name)), STRONG, "kx")
         axes.set(xscale="log", xlabel="relative step size c", ylabel="heterogeneity M")
-        axes.set_ylim(0, HETEROGENEITIES[-1] + 4)  # room for the legend
-        axes.legend(loc="upper left", fontsize=7, frameon=True, framealpha=0.9)
-    figure.legend(handles=keys, loc="outside lower center", ncols=len(regions))
+        axes.set_ylim(HETEROGENEITIES[0], HETEROGENEITIES[-1])
+    black = partial(Line2D, [], [], color="k")
+    lines = [
+        black(linestyle="-", label="exponent zero"),
+        black(linestyle="--", label=f"share {WASHED_OUT} at T={STEPS}, by theory"),
+        black(linestyle=":", label="signs differ above"),
+        black(linestyle="", marker="x", label="step size that is confirmed"),
+    ]
+    figure.legend(handles=[*keys, *lines], loc="outside lower center", ncols=len(regions))
     return figure
 
 
-def _draw_theory(axes: Axes, name: str, data: xr.Dataset) -> None:
+def _draw_theory(axes: Axes, name: str) -> None:
     if name not in WITH_EXPONENT:
-        axes.axhline(BIAS, color="k", linestyle=":", linewidth=1, label="signs differ above")
+        axes.axhline(BIAS, color="k", linestyle=":", linewidth=1)
         return
     step_sizes, strengths = np.geomspace(RELATIVE_STEP_SIZES[0], RELATIVE_STEP_SIZES[-1], 13), HETEROGENEITIES
     surface = [[exponent(name, float(c), m, directions=512) for c in step_sizes] for m in strengths]
     needed = (0.5 * np.log(WASHED_OUT) - np.log(INIT_SCALE)) / STEPS
-    for level, line, label in ((0.0, "-", "exponent zero"), (needed, "--", f"share {WASHED_OUT} at T={STEPS}")):
+    for level, line in ((0.0, "-"), (needed, "--")):
         if np.min(surface) < level:
             axes.contour(step_sizes, strengths, np.array(surface), [level], colors="k", linestyles=line, linewidths=1)
-        axes.plot([], [], color="k", linestyle=line, linewidth=1,
-                  label=label if np.min(surface) < level else f"{label}: not below M={strengths[-1]}")  # fmt: skip
+    if np.min(surface) > 0:
+        axes.set_title(f"{name} (exponent above zero)")
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -251,37 +270,51 @@ def _crossing(rates: np.ndarray) -> float:
     return float(-offset / slope)
 
 
+def _short(name: str) -> str:
+    return name.replace(" ", "-").lower()
+
+
+def _settings(data: xr.Dataset, name: str, heterogeneity: float) -> str:
+    step_size = float(data["best"].sel(optimizer=name))
+    size = f"d={data.attrs['dimension']}, m={data.attrs['batch_size']}"
+    return f"{size}, s=1, alpha=1e-3, T={STEPS}, M={heterogeneity}, c={step_size:.3g}"
+
+
+def _washes_out(data: xr.Dataset, name: str) -> Claim:
+    """The one rule, for one of the optimisers."""
+    runs = data.sel(optimizer=name)
+    middle, mean = float(runs["spurious"].median()), float(runs["spurious"].mean())
+    return Claim(
+        f"optimizers-{_short(name)}-washes-out",
+        "question 3",
+        f"With {name} the spurious signal is washed out.",
+        _settings(data, name, STRONG),
+        proportion(int((runs["spurious"] > WASHED_OUT).sum()), data.sizes["seed"]),
+        (0.0, AT_MOST),
+        OUR_SETTINGS,
+        f"part of the runs with a spurious share above {WASHED_OUT}; median {middle:.2g}, mean {mean:.2g}; "
+        f"{int((runs['diverged_at'] >= 0).sum())} diverged",
+        EXPECTED[name],
+    )
+
+
 def claims(data: xr.Dataset) -> list[Claim]:
     """Who washes out, and whether the exponents are right."""
     claim = partial(Claim, source="question 3", conditions=OUR_SETTINGS)
-    size = f"d={data.attrs['dimension']}, m={data.attrs['batch_size']}, s=1, alpha=1e-3, T={STEPS}"
     found = []
     for name in NAMES:
-        short = name.replace(" ", "-").lower()
-        runs, step = data.sel(optimizer=name), float(data["best"].sel(optimizer=name))
-        settings = f"{size}, M={STRONG}, c={step:.3g}, diverged {int((runs['diverged_at'] >= 0).sum())}"
-        left = proportion(int((runs["spurious"] > WASHED_OUT).sum()), data.sizes["seed"])
-        said = f"median {float(runs['spurious'].median()):.2g}, mean {float(runs['spurious'].mean()):.2g}"
         found += [
-            claim(f"optimizers-{short}-unreliable",
-                  statement=f"With {name} one run in four or more keeps the spurious signal.", settings=settings,
-                  measured=left, allowed=(UNRELIABLE, 1.0), why=f"share of runs above {WASHED_OUT}; {said}")
-            if name in AVERAGING else
-            claim(f"optimizers-{short}-washes-out",
-                  statement=f"With {name} the spurious signal is washed out.", settings=settings,
-                  measured=median(runs["spurious"]), allowed=(-np.inf, WASHED_OUT),
-                  why=f"median share below {WASHED_OUT}; in {left.value:.0%} of the runs it is above",
-                  expected=Position.OUTSIDE if name in REMEMBERING else Position.INSIDE),
-            claim(f"optimizers-{short}-learns",
-                  statement=f"With {name} the invariant signal is learned.", settings=settings,
-                  measured=median(runs["invariant"]), allowed=(RETAINED, np.inf),
+            _washes_out(data, name),
+            claim(f"optimizers-{_short(name)}-learns",
+                  statement=f"With {name} the invariant signal is learned.", settings=_settings(data, name, STRONG),
+                  measured=median(data["invariant"].sel(optimizer=name)), allowed=(RETAINED, np.inf),
                   why=f"chosen with a median share of at least {RECOVERED} on other seeds, at d={SMALL.dimension}"),
         ]  # fmt: skip
     for name in SCALE_FREE:
         found.append(
-            claim(f"optimizers-{name.replace(' ', '-').lower()}-equal-signs",
+            claim(f"optimizers-{_short(name)}-equal-signs",
                   statement=f"With strengths of one sign, {name} learns the spurious signal.",
-                  settings=f"{size}, M={WEAK}, c={float(data['best'].sel(optimizer=name)):.3g}",
+                  settings=_settings(data, name, WEAK),
                   measured=median(data["weak_spurious"].sel(scale_free=name)), allowed=(WASHED_OUT, np.inf),
                   why="it sees the signs of the strengths only, and all are positive")
         )  # fmt: skip
@@ -346,12 +379,21 @@ def answer(data: xr.Dataset) -> str:
         f"{name} {float(final.sel(optimizer=name).median()):.2g} ({float(above.sel(optimizer=name)):.0%})"
         for name in NAMES
     )
+    judged = {name: _washes_out(data, name).position for name in NAMES}
+    groups = {
+        position: ", ".join(name for name in NAMES if judged[name] is position) or "none"
+        for position in (Position.INSIDE, Position.OUTSIDE, Position.UNDECIDED)
+    }
     return (
         f"Median spurious share at the chosen step size (runs above {WASHED_OUT}), M={STRONG}, T={STEPS}: {said}. "
-        f"SGD washes out because products of random factors shrink; momentum {MOMENTUM} averages environments, so that "
-        f"its exponent is negative only from M={threshold():.1f} on; Adam and RMSprop delay the spurious signal and do "
-        "not remove it. Normalised and sign SGD see the signs of the strengths alone: with balanced signs the signal "
-        f"walks at random instead of growing, and with equal signs (M={WEAK}) it is learned."
+        f"If washed out means at most {AT_MOST:.0%} of the runs above {WASHED_OUT}, these wash out: "
+        f"{groups[Position.INSIDE]}; these do not: {groups[Position.OUTSIDE]}; too near to tell with "
+        f"{data.sizes['seed']} runs: {groups[Position.UNDECIDED]}. SGD washes out because products of random "
+        f"factors shrink; momentum {MOMENTUM} averages environments, so that its exponent is negative only from "
+        f"M={threshold():.1f} on; Adam and RMSprop delay the spurious signal and do not remove it. Normalised and sign "
+        f"SGD see the signs of the strengths alone: with equal signs (M={WEAK}) the signal is learned. With balanced "
+        "signs it walks at random under sign SGD, while under normalised SGD sampling error makes its steps "
+        "proportional to its size, so that it shrinks."
     )
 
 

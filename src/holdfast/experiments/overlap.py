@@ -1,11 +1,13 @@
 """Question 2: how much the two subspaces may overlap, and how strong the off-diagonal strengths may be."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
+from scipy.optimize import brentq
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, median, proportion
@@ -13,12 +15,13 @@ from holdfast.environments import two_point
 from holdfast.experiments.figure_5 import simulate_each
 from holdfast.experiments.names import TITLES
 from holdfast.plots import draw_plane, new_figure
+from holdfast.plots.planes import BETWEEN
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
-from holdfast.theory.regions import WASHED_OUT
+from holdfast.theory.regions import WASHED_OUT, Region
 from holdfast.theory.sampling import residual_floor
 
 LEFT_OPEN = (
@@ -51,9 +54,11 @@ OVERLAP_RANGE, OFF_DIAGONALS, HETEROGENEITIES = (0.0, 0.9), (0.0, 8.0), (0.0, 12
 SMALL_START = 1e-6
 # Errors below these are drawn in one colour each; 1 is the norm of A* and the distance of the pooled solution.
 LEVELS = (0.15, 0.3, 0.6)
-ALLOWED = LEVELS[1]
+ERROR_COLOURS = ("#f7f7f7", "#cccccc", "#969696", "#525252")
 # Steps and runs of the scalar recursion, and of the products of 2 x 2 matrices.
 RECURSION, PRODUCTS = (400, 20_000), (600, 64)
+# Between these lies the threshold of every off-diagonal strength of the maps.
+BRACKET = (5.0, 16.0)
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -107,7 +112,12 @@ def independent_exponents(off_diagonals: np.ndarray, heterogeneities: np.ndarray
     m, o = (grid[..., None] for grid in np.meshgrid(heterogeneities, off_diagonals, indexing="ij"))
     x, y = np.ones((*m.shape[:2], chains)), np.zeros((*m.shape[:2], chains))
     total = np.zeros(m.shape[:2])
-    for step, (first, second) in enumerate(np.random.default_rng(0).choice([-1.0, 1.0], (steps, 2, chains))):
+    # In each step all four pairs of signs are equally frequent among the chains, so that the exponent of an
+    # off-diagonal strength of zero is exact.
+    pairs = np.tile([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)], (chains // 4, 1))
+    random = np.random.default_rng(0)
+    for step in range(steps):
+        first, second = random.permutation(pairs).T
         coupling = STEP_SIZE * o * first * second
         x, y = (
             (1 + STEP_SIZE * (BIAS + m * first)) * x + coupling * y,
@@ -120,15 +130,19 @@ def independent_exponents(off_diagonals: np.ndarray, heterogeneities: np.ndarray
     return total / (steps - steps // 10)
 
 
-def thresholds(data: xr.Dataset) -> np.ndarray:
-    """The heterogeneity above which the exponent of independent signs is negative, for each off-diagonal strength."""
-    strengths = data["heterogeneity"].values
-    found = []
-    for exponent in data["exponent"].transpose("off_diagonal", "heterogeneity").values:
-        last = int(np.flatnonzero(exponent > 0).max(initial=0))
-        around = slice(last, last + 2)
-        found.append(np.interp(0.0, -exponent[around], strengths[around]))
-    return np.array(found)
+@cache
+def independent_threshold(off_diagonal: float) -> float:
+    """The heterogeneity at which the exponent of independent signs is zero.
+
+    Example, without off-diagonal strengths that of one direction:
+        >>> bool(np.isclose(independent_threshold(0.0), two_point_threshold(STEP_SIZE, BIAS)))
+        True
+    """
+
+    def exponent(heterogeneity: float) -> float:
+        return float(independent_exponents(np.array([off_diagonal]), np.array([heterogeneity]))[0, 0])
+
+    return float(brentq(exponent, *BRACKET, xtol=1e-6))
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -137,18 +151,21 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, middle, right) = new_figure(3, title)
     names = {0: f"error below {LEVELS[0]}", **{i: f"from {level}" for i, level in enumerate(LEVELS, 1)}}
     errors = data["overlap_error"]
-    draw_plane(left, errors.copy(data=np.digitize(errors, LEVELS)), "||P - A*||, overlap (lines: theory)", names)
+    levels = errors.copy(data=np.digitize(errors, LEVELS))
+    draw_plane(left, levels, "||P - A*||, overlap (lines: theory)", names, ERROR_COLOURS)
     overlap = np.linspace(*OVERLAP_RANGE, 200)
     # The invariant signal weakens the strengths that act on the rest (theory.strengths.after_invariant).
     left.plot(overlap, two_point_threshold(STEP_SIZE * (1 - overlap**2), BIAS), "k-")
-    levels = np.linspace(two_point_threshold(STEP_SIZE, BIAS), HETEROGENEITIES[1], 8)
-    slopes = np.array([error_per_overlap(STEP_SIZE, BIAS, float(m)) for m in levels])
+    strengths = np.linspace(two_point_threshold(STEP_SIZE, BIAS), HETEROGENEITIES[1], 8)
+    slopes = np.array([error_per_overlap(STEP_SIZE, BIAS, float(m)) for m in strengths])
     for level in LEVELS:
-        left.plot(level / slopes, levels, "k--", linewidth=1)
-    shares = {0: "smaller than at the start", 1: f"grown, share below {WASHED_OUT}", 2: f"share above {WASHED_OUT}"}
+        left.plot(level / slopes, strengths, "k--", linewidth=1)
+    regions = (Region.INVARIANT_ONLY, BETWEEN, Region.BOTH)
+    labels = ("smaller than at the start", f"grown, share below {WASHED_OUT}", f"share above {WASHED_OUT}")
+    shares = dict(zip(map(int, regions), labels, strict=True))
     for axes, name in ((middle, "shared"), (right, "independent")):
         size = data[f"{name}_size"]
-        grown = size.copy(data=np.digitize(size, (SMALL_START, np.sqrt(WASHED_OUT))))
+        grown = size.copy(data=np.array(regions)[np.digitize(size, (SMALL_START, np.sqrt(WASHED_OUT)))])
         draw_plane(axes, grown, f"spurious signal, {name} off-diagonal signs", shares)
         axes.set(xlim=OFF_DIAGONALS, xlabel="size of the off-diagonal strengths")
     others = np.linspace(*OFF_DIAGONALS, 100)
@@ -215,7 +232,7 @@ def answer(data: xr.Dataset) -> str:
     middle = data[["distance", "spurious"]].median("seed")
     error = [float(middle["distance"].sel(case=f"overlap {value:g}")) for value in OVERLAPS[1:]]
     share = [float(middle["spurious"].sel(case=f"off-diagonal {value:g}")) for value in (WEAK, SAME_ORDER)]
-    others, limits = data["off_diagonal"].values, thresholds(data)
+    limits = [independent_threshold(value) for value in (0.0, WEAK, OFF_DIAGONALS[1])]
     slope, threshold = error_per_overlap(STEP_SIZE, BIAS, STRONG), float(two_point_threshold(STEP_SIZE, BIAS))
     return (
         f"An overlap eps does not stop the washing out, but turns what is learned away from V*: the error is about "
@@ -223,8 +240,8 @@ def answer(data: xr.Dataset) -> str:
         f"{error[1]:.2f} at {OVERLAPS[2]:g}), so eps may be as large as the error that one can bear. Off-diagonal "
         f"strengths of size o with common signs leave heterogeneity M - o, which must stay above {threshold:.2f}: the "
         f"median spurious share is {share[0]:.1g} at o = {WEAK:g} and {share[1]:.2f} at o = {SAME_ORDER:g}. With "
-        f"independent signs o = {others[1]:.2g} raises the threshold from {limits[0]:.1f} to {limits[1]:.1f}, and "
-        f"o = {others[-1]:g} to {limits[-1]:.1f}."
+        f"independent signs o = {WEAK:g} raises the threshold from {limits[0]:.2f} to {limits[1]:.2f}, and "
+        f"o = {OFF_DIAGONALS[1]:g} to {limits[2]:.2f}."
     )
 
 

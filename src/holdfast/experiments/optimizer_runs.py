@@ -18,6 +18,8 @@ from holdfast.core.run import Records, Run, run
 from holdfast.environments import two_point
 from holdfast.oracles.population import population
 from holdfast.problems.matrix_sensing import matrix_sensing
+from holdfast.theory.lyapunov import two_point_exponent
+from holdfast.theory.momentum import momentum_exponent
 
 BIAS, MOMENTUM, DECAY = 1.0, 0.9, 0.05
 # So small a start that no signal comes to order one.
@@ -111,3 +113,16 @@ def in_plane(seeds: int, steps: int, every: int, given: Mapping[str, npt.ArrayLi
     numbers = np.tile(np.arange(first_seed, first_seed + seeds), len(columns[0]))
     with jax.enable_x64(True):
         return run(_plane, None, named, numbers, steps=steps, every=every, slab=128, double=True)
+
+
+WITH_EXPONENT = ("SGD", "weight decay", "momentum", "Nesterov")
+"""Optimisers that multiply a small spurious direction."""
+
+
+def exponent(name: str, relative: float, heterogeneity: float, momentum: float = MOMENTUM, **grid: int) -> float:
+    """The exponent of a small spurious direction, for the four optimisers that have one."""
+    if name in ("SGD", "weight decay"):  # decay weakens every strength
+        bias = BIAS - DECAY * (name == "weight decay")
+        return float(two_point_exponent(relative, bias, heterogeneity))
+    law = two_point(BIAS, heterogeneity)
+    return momentum_exponent(law, relative * (1 - momentum), momentum, nesterov=name == "Nesterov", **grid)

@@ -58,6 +58,16 @@ class ClassMeanForm(NamedTuple):
         """(coordinates,), in which of them the classes differ differently."""
         return self.tables.stability["varies"].to_numpy()
 
+    @property
+    def explained_by_all(self) -> float:
+        """The share of the likelihood that linear scores of all features explain, of the discriminants at hand.
+
+        That of the differences within environments is misled where the levels of features differ between them; that of
+        all rows, whatever their environment, is not.
+        """
+        whole = linear_discriminant(_without_environments(self.statistics))
+        return max(explained_by(self.statistics, one) for one in (whole, self.pooled_scores, self.strict_scores))
+
 
 def fit_class_means(
     moments: ClassMoments,
@@ -79,8 +89,7 @@ def fit_class_means(
         pooling: "auto", or the weight of the discriminant of all features.
 
     Example:
-        >>> from holdfast.estimators.class_inference import discriminant_errors
-    from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.estimators.class_moments import collect_class_moments
         >>> from holdfast.estimators.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
@@ -162,6 +171,18 @@ def _turned(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatist
     )
 
 
+def _without_environments(statistics: ClassStatistics) -> ClassStatistics:
+    """The statistics of all rows as those of one environment: levels of environments are variation within classes."""
+    counts = statistics.counts.sum(0)
+    shares = statistics.counts / np.maximum(counts, 1e-300)
+    centres = np.einsum("ec,ecf->cf", shares, statistics.means)
+    apart = statistics.means - centres
+    covariances = np.einsum("ec,ecfg->cfg", shares, statistics.covariances)
+    covariances = covariances + np.einsum("ec,ecf,ecg->cfg", shares, apart, apart)
+    within = np.tensordot(counts / counts.sum(), covariances, 1) + statistics.total / counts.sum()
+    return statistics._replace(counts=counts[None], means=centres[None], covariances=covariances[None], within=within)
+
+
 def _centred(statistics: ClassStatistics) -> np.ndarray:
     """(environments, classes, coordinates): means of the classes about their mean; NaN with fewer than two rows."""
     means = np.where(statistics.counts[..., None] > 1, statistics.means, np.nan)
@@ -218,7 +239,7 @@ def _sentences(
             "directions, and vary in all of them. There may be further directions that vary and cannot be seen here; "
             "the environments must outnumber the directions that vary."
         )
-    share, everything = (explained_by(form.statistics, scores) for scores in (form.strict_scores, form.pooled_scores))
+    share, everything = explained_by(form.statistics, form.strict_scores), form.explained_by_all
     if not form.selected.any():
         yield (
             "No feature separates the classes in the same way in all environments"

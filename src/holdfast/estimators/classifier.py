@@ -250,7 +250,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             int(statistics.counts.sum()),
             len(labels),
             explained_by(statistics, form.scores),
-            explained_by(statistics, form.pooled_scores),
+            form.explained_by_all,
             form.pooling.weight,
             response=response,
             alone=True,

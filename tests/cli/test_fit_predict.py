@@ -347,3 +347,11 @@ def test_periods_of_a_date_are_environments(tmp_path):
     assert estimator.environments_ == ["2019", "2020", "2021"]
     assert model.features == ["light"]
     assert model.environment == "day:year"
+
+
+def test_environments_of_one_row_are_refused(tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    frame = pd.DataFrame({"x": np.arange(60.0) ** 2, "y": np.arange(60.0), "who": [f"p{n}" for n in range(60)]})
+    frame.to_csv(path, index=False)
+    assert main(["fit", str(path), "--target", "y", "--environment", "who"]) == 2
+    assert "got 'who' with 60 environments of one row each" in capsys.readouterr().err

@@ -20,6 +20,10 @@ CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
 MILD_SPREAD, WORTH_HAVING = 0.3, 0.05
 # Less than this share of the response explained by all features together is next to nothing.
 NEXT_TO_NOTHING = 0.01
+NOT_COMPARABLE = (
+    "No effect is measured in two environments, so the effects cannot be compared: nothing is known about what is "
+    "invariant."
+)
 
 
 class TableFindings(NamedTuple):
@@ -92,12 +96,16 @@ def advise_matrix(
 
 
 def _verdict(f: TableFindings) -> Iterator[str]:
+    # a curve has no numbers of its own
+    comparable = f.stability["significance"].notna() | f.stability["coefficient"].isna()
     if len(f.counts) == 1:
         yield (
             "There is one environment only, so nothing can be said about what is invariant"
             + (": the coefficients are those of the pooled fit of all features" if f.pooling.weight == 1 else "")
             + ", and nothing is known about how they hold elsewhere."
         )
+    elif not (comparable.any() or f.selection.varies.any()):
+        yield NOT_COMPARABLE
     elif f.selection.pooled_test.significance >= SIGNIFICANT and not f.selection.varies.any():
         yield (
             f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
@@ -111,7 +119,7 @@ def _verdict(f: TableFindings) -> Iterator[str]:
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
                 f"prediction is {f.without_features}."
             )
-        elif len(f.counts) > 1:
+        elif len(f.counts) > 1 and comparable.any():
             yield (
                 "No feature has an effect that holds in all environments"
                 + (

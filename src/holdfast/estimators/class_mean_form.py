@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from holdfast.estimators.advice import listed, pooling_sentences
+from holdfast.estimators.advice import NOT_COMPARABLE, listed, pooling_sentences
 from holdfast.estimators.class_inference import discriminant_errors
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
@@ -125,7 +125,8 @@ def fit_class_means(
     coefficients = scores.coefficients if plain else np.full((len(moments.classes), features), np.nan)
     widest = _widest(turned)
     errors = np.full((len(moments.classes), features), np.nan)
-    if plain:
+    parameters = (len(moments.classes) - 1) * (1 + (features if chosen.weight else int(selected.sum())))
+    if plain and statistics.counts.sum() > parameters:
         errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
     tables = describe_effects(
         _alone(turned),
@@ -226,6 +227,8 @@ def _sentences(
             "Only one environment holds more than one class, so no difference between classes can be compared, and "
             "nothing is known about how it holds elsewhere."
         )
+    elif not varies.any() and stability["significance"].isna().all():
+        yield NOT_COMPARABLE
     elif not varies.any():
         yield (
             f"The differences between the classes do not vary between the {environments} environments beyond sampling "
@@ -240,7 +243,7 @@ def _sentences(
             "the environments must outnumber the directions that vary."
         )
     share, everything = explained_by(form.statistics, form.strict_scores), form.explained_by_all
-    if not form.selected.any():
+    if not form.selected.any() and (varies.any() or stability["significance"].notna().any()):
         yield (
             "No feature separates the classes in the same way in all environments"
             + (
@@ -250,12 +253,12 @@ def _sentences(
             )
             + f". All features together explain {everything:.0%} of the response in this table."
         )
-    elif rotated:
+    elif form.selected.any() and rotated:
         yield (
             f"Selected: {int(form.selected.sum())} of {features} directions, in which the classes differ equally in "
             f"all environments. This explains {share:.0%} of the response, all directions together {everything:.0%}."
         )
-    else:
+    elif form.selected.any():
         yield (
             f"Selected: {listed(names, form.selected)}. This explains {share:.0%} of the response, all features "
             f"together {everything:.0%}."

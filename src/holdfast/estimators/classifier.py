@@ -247,7 +247,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         self._summary = TableSummary(
             form.tables.stability,
             "classification",
-            int(statistics.counts.sum()),
+            round(float(statistics.counts.sum())),
             len(labels),
             explained_by(statistics, form.scores),
             form.explained_by_all,

@@ -162,12 +162,13 @@ def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight
     if not positive.any():
         raise ValueError("sample_weight must be positive for at least one row, got zeros only")
     found = WeightedRows(x[positive], y[positive], grouping.where(positive), weights[positive])
+    factor = len(found.y) / float(weights.sum())
     total, fewest = float(weights.sum()), max(x.shape[1], found.grouping.count)
     if total < fewest < len(found.y):
         warnings.warn(
             f"sample_weight is how many rows each row stands for, and its sum is {total:.3g}, fewer than the "
             f"{fewest} {'features' if fewest == x.shape[1] else 'environments'}: so few rows tell nothing apart. "
-            f"Weights of mean 1 (sample_weight * {len(found.y) / total:.3g}) count each row as one",
+            f"Weights of mean 1 (sample_weight * {factor:{'.0f' if factor >= 100 else '.3g'}}) count each row as one",
             UserWarning,
             stacklevel=3,
         )

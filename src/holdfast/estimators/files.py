@@ -1,5 +1,6 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +27,8 @@ from holdfast.io.survey import Survey, class_labels, survey
 TableTask = Literal["auto", "regression", "classification"]
 # More different values of a target are identifiers, not classes.
 MOST_CLASSES = 50
+# An environment with fewer rows measures no effect: it takes a slope, an intercept, and an error to judge the slope by.
+FEWEST_ROWS = 3
 # Of a progress bar: understanding the columns, reading their values, and the search for what is invariant.
 STAGES = (45, 25, 30)
 
@@ -188,19 +191,29 @@ def _understood(
 
 
 class _Rows:
-    """The complete rows of a table, counted as they pass; ValueError if there is none.
+    """The complete rows of a table, counted as they pass; ValueError if there are none, or too few.
 
     They have features, or with `encoded=False` the cells of the table, from which features can be made.
     """
 
     def __init__(self, found: Survey, progress: Progress | None = None, *, encoded: bool = True):
         self.found, self.progress, self.encoded, self.count = found, progress, encoded, 0
+        self._sizes: Counter = Counter()
 
     def __iter__(self) -> Iterator[tuple]:
         for part in self.found.complete(self.progress) if self.encoded else self._cells():
             self.count += len(part[0])
+            if part[2] is not None:
+                self._sizes.update(part[2].value_counts().to_dict())
             yield part
         about_dropped(self.found, self.count)
+        largest = max(self._sizes.values(), default=0)
+        if self.found.environment is not None and len(self._sizes) > 1 and largest < FEWEST_ROWS:
+            raise ValueError(
+                f"environment must have at least {FEWEST_ROWS} rows in some environment, or no effect can be measured, "
+                f"got {', '.join(map(repr, self.found.environment.names))} with {len(self._sizes)} environments of "
+                f"{'one row each' if largest == 1 else f'at most {largest} rows'}"
+            )
 
     def _cells(self) -> Iterator[tuple]:
         names = [column.name for column in self.found.columns]

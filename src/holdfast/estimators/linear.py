@@ -142,7 +142,7 @@ def _describe(
     evidence, strict, pooled = problem.evidence, selection.fitted, selection.pooled
     plain = estimator.coordinates_ == "features"
     numbers = range(1, evidence.dimension + 1)
-    rows, environments = int(evidence.counts.sum()), len(evidence.counts)
+    rows, environments = round(float(evidence.counts.sum())), len(evidence.counts)
     parameters = int(selection.selected.sum()) if pooling.weight == 0 else evidence.dimension
     covariance = problem.covariance(strict, selection.selected, pooled, pooling.weight)
     estimator.effect_tables_ = describe_effects(

@@ -35,26 +35,30 @@ _COLUMNS = {
 
 
 # From what matters most; features are listed in this order.
-VERDICTS = ("same", "one environment only", "varies", "not needed")
+VERDICTS = ("same", "one environment only", "cannot be compared", "varies", "not needed")
 
 
 def verdicts(stability: pd.DataFrame) -> list[str]:
     """What is said about each feature in a few words.
 
-    A selected feature whose effect a single environment measures is not known to have the same effect in another.
+    A selected feature whose effect a single environment measures is not known to have the same effect in another, and
+    one whose effect no environment measures cannot be compared at all. A curve, without any numbers, is not judged by
+    them.
 
     Args:
         stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
 
     Example:
         >>> measured = {"effect": 1.0, "between": [0.1, float("nan"), 2.0, 0.0], "varies": [False, False, True, False]}
-        >>> verdicts(pd.DataFrame(measured | {"selected": [True, True, False, False]}))
+        >>> verdicts(pd.DataFrame(measured | {"coefficient": 1.0, "selected": [True, True, False, False]}))
         ['same', 'one environment only', 'varies', 'not needed']
     """
     once = stability["between"].isna() & stability["effect"].notna()
-    chosen = np.where(once, "one environment only", "same")
-    words = np.where(stability["selected"], chosen, np.where(stability["varies"], "varies", "not needed"))
-    return words.tolist()
+    used = stability["selected"] | (stability["coefficient"].fillna(0.0) != 0)
+    never = used & stability["effect"].isna() & stability["coefficient"].notna()
+    selected = stability["selected"]
+    cases = [selected & once, never & ~stability["varies"], selected, stability["varies"]]
+    return np.select(cases, ["one environment only", "cannot be compared", "same", "varies"], "not needed").tolist()
 
 
 def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from holdfast.plots.bands import COLOURS
 VERDICT_COLOURS = {
     "same": COLOURS["invariant"],
     "one environment only": "#8fb8d6",
+    "cannot be compared": "#8fb8d6",
     "varies": COLOURS["spurious"],
     "not needed": COLOURS["residual"],
 }
@@ -189,9 +190,11 @@ def _limits(forest: _Forest) -> tuple[float, float]:
 
 
 def _verdicts(stability: pd.DataFrame) -> dict[str, str]:
-    once = stability["between"].isna() & stability["effect"].notna()
-    selected = np.where(once, "one environment only", "same")
-    words = np.where(stability["selected"], selected, np.where(stability["varies"], "varies", "not needed"))
+    selected, varies = stability["selected"], stability["varies"]
+    once = selected & stability["between"].isna() & stability["effect"].notna()
+    never = stability["effect"].isna() & ~varies
+    cases = [once, never, selected, varies]
+    words = np.select(cases, ["one environment only", "cannot be compared", "same", "varies"], "not needed")
     return dict(zip(stability.index, words.tolist(), strict=True))
 
 
@@ -200,6 +203,7 @@ def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Any]:
     titles = {
         "same": "same effect everywhere",
         "one environment only": "one environment only",
+        "cannot be compared": "cannot be compared",
         "varies": "effect varies",
         "not needed": "not needed",
     }

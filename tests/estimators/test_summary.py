@@ -7,7 +7,7 @@ from holdfast.estimators.effects import STABILITY_COLUMNS, describe_effects, squ
 from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.moments import collect_moments, standardized
 from holdfast.estimators.search.evidence import squared_evidence
-from holdfast.estimators.summary import WIDTH, TableSummary
+from holdfast.estimators.summary import WIDTH, TableSummary, shortened
 
 
 def _summary(x, y, codes, *, selected, varies, pooling=0.0, level="common"):
@@ -149,3 +149,24 @@ def test_an_effect_that_no_environment_measures_cannot_be_compared():
     x[:, 1] = codes  # stands still within environments
     model = HeteroRegressor(pooling=0).fit(x, x.sum(1) + random.standard_normal(400), environments=codes)
     assert model.summary().table["verdict"].to_dict() == {"x0": "same", "x1": "cannot be compared"}
+
+
+def test_long_names_stay_different():
+    names = [f"concentration of nitrate in the soil at depth {k} cm, mean of the season" for k in (10, 20, 30, 40)]
+    found = shortened([*names, "light"], 22)
+    assert len(set(found)) == 5
+    assert max(map(len, found)) <= 22
+    assert found[-1] == "light"
+    assert shortened(["soil temperature, day", "soil temperature, night"], 12) == ["soil …e, day", "soil … night"]
+
+
+@pytest.mark.parametrize("invariance", ["effects", "class_means"])
+def test_of_four_classes_every_row_says_which_one_it_is_about(invariance):
+    random = np.random.default_rng(0)
+    x, environments = random.standard_normal((2000, 7)), np.arange(2000) % 4
+    y = np.digitize(x.sum(1) + random.standard_normal(2000), [-2, 0, 2])
+    model = HeteroClassifier(invariance=invariance).fit(x, y, environments=environments)
+    note = next(sentence for sentence in model.summary().notes if "a row is about" in sentence)
+    assert all(f"x{number}" in note for number in range(7))
+    assert "may lie" in model.summary().notes[0]
+    assert not any("Simpson" in sentence for sentence in model.summary().notes)

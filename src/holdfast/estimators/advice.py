@@ -41,6 +41,7 @@ class TableFindings(NamedTuple):
         constant: names of constant features.
         without_features: what is predicted if no feature is selected, in words.
         about_levels: what can be done about levels that differ, in words; empty if nothing.
+        groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
     """
 
     stability: pd.DataFrame
@@ -55,6 +56,7 @@ class TableFindings(NamedTuple):
     constant: Sequence[str]
     without_features: str
     about_levels: str = ""
+    groups: Sequence[Any] = ()
 
     @property
     def selected(self) -> np.ndarray:
@@ -146,9 +148,9 @@ def _features(f: TableFindings) -> Iterator[str]:
         sentence = f"{verdict}: {listed(names, washed)}."
         known = washed & np.isfinite(highest - lowest)  # a curve has no lowest and highest effect
         if known.any():
-            widest = int(np.argmax(np.where(known, highest - lowest, -np.inf)))
-            sentence += f" That of {names[widest]} goes from {lowest[widest]:.3g} to {highest[widest]:.3g}."
-        yield sentence
+            most = most_varying(f.stability, known)
+            sentence += f" That of {names[most]} goes from {lowest[most]:.3g} to {highest[most]:.3g}."
+        yield sentence + _carried(f, washed)
         between, effect = (f.stability[name].to_numpy() for name in ("between", "effect"))
         mild = washed & (between < MILD_SPREAD * np.abs(effect))
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
@@ -160,6 +162,34 @@ def _features(f: TableFindings) -> Iterator[str]:
     left = ~f.selected & ~varies
     if left.any() and not left.all():
         yield f"Left out, because they add nothing to the selected ones: {listed(names, left)}."
+
+
+def most_varying(stability: pd.DataFrame, candidates: np.ndarray) -> int:
+    """The number of the feature whose effect varies most: by I², which has no units, as ranges have.
+
+    Of several with about the same I² it is the one of the widest range, as a share of its ends.
+
+    Example:
+        >>> table = pd.DataFrame({"i_squared": [1.0, 0.0], "lowest_effect": [0.1, -5.0], "highest_effect": [0.3, 9.0]})
+        >>> most_varying(table, np.array([True, True]))
+        0
+    """
+    share, low, high = (
+        stability[name].fillna(0.0).to_numpy(float) for name in ("i_squared", "lowest_effect", "highest_effect")
+    )
+    relative = (high - low) / np.maximum(np.abs(high) + np.abs(low), 1e-300)
+    return int(np.lexsort([np.where(candidates, relative, -1.0), np.where(candidates, share.round(2), -1.0)])[-1])
+
+
+def _carried(f: TableFindings, washed: np.ndarray) -> str:
+    """Which features go with another one of their column, whose effect varies, although their own does not."""
+    if len(f.groups) != len(washed):
+        return ""
+    own = washed & ~(f.stability["significance"].to_numpy() >= SIGNIFICANT)  # NaN counts as the reason
+    labels = pd.Series(list(f.groups), dtype=object)
+    carried = washed & ~own & labels.isin(labels[own]).to_numpy()
+    columns = ", ".join(dict.fromkeys(str(label) for label in labels[carried]))
+    return f" {listed(f.stability.index, carried)} goes with the column it comes from: {columns}." if columns else ""
 
 
 def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:

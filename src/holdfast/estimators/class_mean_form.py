@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from holdfast.estimators.advice import NOT_COMPARABLE, listed, pooling_sentences
+from holdfast.estimators.advice import NOT_COMPARABLE, listed, most_varying, pooling_sentences
 from holdfast.estimators.class_inference import discriminant_errors
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
@@ -264,8 +264,7 @@ def _sentences(
             f"together {everything:.0%}."
         )
     if varies.any() and not rotated:
-        ranges = (stability["highest_effect"] - stability["lowest_effect"]).fillna(0.0).to_numpy()
-        row = stability.iloc[int(np.argmax(np.where(varies, ranges, -np.inf)))]
+        row = stability.iloc[most_varying(stability, varies)]
         yield (
             f"Washed out, because the difference between the classes varies: {listed(names, varies)}. Alone, "
             f"{row.name} would have log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."

@@ -1,7 +1,7 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -109,7 +109,7 @@ def fit_table(
         coefficients=tuple(map(tuple, np.atleast_2d(model.coef_).astype(float).tolist())),
         intercepts=tuple(np.atleast_1d(model.intercept_).astype(float).tolist()),
         classes=tuple(str(label) for label in model.classes_) if isinstance(model, HeteroClassifier) else (),
-        stability=tuple(_records(model.stability_)),
+        stability=tuple(_records(model.stability_, model.summary().of_class)),
         effects=tuple(_effects(model.effects_)),
         advice=tuple(model.advice_),
         notes=(*found.notes, *about_dropped(found, used.count)),
@@ -301,8 +301,11 @@ def _task(task: TableTask, found: Survey) -> Literal["regression", "classificati
     return task
 
 
-def _records(frame: pd.DataFrame) -> list[dict]:
+def _records(frame: pd.DataFrame, classes: Sequence[Any]) -> list[dict]:
+    """The rows of a table, with the class that each is about where there are more than two."""
     table = frame.reset_index()
+    if classes:
+        table.insert(1, "class", [str(label) for label in classes])
     table[table.columns[0]] = table[table.columns[0]].astype(str)
     return table.astype(object).where(table.notna(), None).to_dict("records")
 

@@ -181,6 +181,7 @@ def _describe(
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
         ' level="environment" sets levels aside and compares effects.' if set_aside else "",
+        () if estimator.groups is None else list(estimator.groups),
     )
     estimator.advice_ = advise(estimator.findings_)
     estimator.invariant_, estimator.pooling_ = selection.selected, pooling.weight

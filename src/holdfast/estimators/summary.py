@@ -178,6 +178,14 @@ class TableSummary:
             yield "   ".join(f"{name}:{value:>{column - len(name) - 1}}" for name, value in facts)
 
     @property
+    def units(self) -> dict[str, str]:
+        """Feature -> what its effect is measured in: the response, or the log-odds of a class."""
+        names = list(self.stability.index)
+        if self.of_class:
+            return {name: f"log-odds of {label}" for name, label in zip(names, self.of_class, strict=True)}
+        return dict.fromkeys(names, self.response if self.task == "regression" else f"log-odds of {self.response}")
+
+    @property
     def legend(self) -> str:
         """What the effects in the table are, and why a coefficient may differ from them."""
         what = (

@@ -385,3 +385,16 @@ def test_four_classes_and_class_means_are_explained_in_the_terminal(plants, tmp_
     assert all(words[1] in ("s", "m", "l", "xl") for words in body)
     assert "by itself would have" in " ".join(printed.split())
     assert "next to those" not in printed
+
+
+def test_a_row_without_a_prediction_is_a_row_of_the_output(small_model, tmp_path, capsys):
+    """With an id and without one, the file has as many rows as the table, and an empty cell."""
+    small_model.save(tmp_path / "model.json")
+    for header, rows in (
+        ("key,light,soil", ["k,1,clay", "l,,clay", "m,2,loam"]),
+        ("light,soil", ["1,clay", ",clay", "2,loam"]),
+    ):
+        (tmp_path / "new.csv").write_text("\n".join([header, *rows]) + "\n")
+        assert main(["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv")]) == 0
+        found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        assert found["prediction"].isna().tolist() == [False, True, False]

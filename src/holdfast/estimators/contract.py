@@ -36,6 +36,36 @@ class EnvironmentEstimator(Protocol):
         ...
 
 
+# What is added to scikit-learn's own message, whose words its users know.
+_NOT_NUMBERS = (
+    "Columns of text and missing values need a pipeline that turns them into numbers (OneHotEncoder, SimpleImputer); "
+    "holdfast.estimators.fit_table and `holdfast fit` do so themselves."
+)
+
+
+def check_rows(estimator: BaseEstimator, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """X and y as arrays, by `validate_data`; the error about text or missing values names what takes them.
+
+    Args:
+        estimator: that is fitted.
+        X: (rows, features).
+        y: (rows,).
+        options: of scikit-learn's `validate_data`.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> x, y = check_rows(LinearRegression(), [[1], [2]], [3, 4], dtype=float)
+        >>> x.tolist(), y.tolist()
+        ([[1.0], [2.0]], [3, 4])
+    """
+    try:
+        return validate_data(estimator, X, y, **options)
+    except ValueError as error:
+        if "NaN" in str(error) or "could not convert" in str(error):
+            error.add_note(_NOT_NUMBERS)
+        raise
+
+
 class LinearRegressor(RegressorMixin, BaseEstimator):
     """Prediction by `coef_` and `intercept_`; a subclass provides `fit`."""
 

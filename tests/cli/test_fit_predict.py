@@ -347,3 +347,54 @@ def test_periods_of_a_date_are_environments(tmp_path):
     assert estimator.environments_ == ["2019", "2020", "2021"]
     assert model.features == ["light"]
     assert model.environment == "day:year"
+
+
+def test_environments_of_one_row_are_refused(tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    frame = pd.DataFrame({"x": np.arange(60.0) ** 2, "y": np.arange(60.0), "who": [f"p{n}" for n in range(60)]})
+    frame.to_csv(path, index=False)
+    assert main(["fit", str(path), "--target", "y", "--environment", "who"]) == 2
+    assert "got 'who' with 60 environments of one row each" in capsys.readouterr().err
+
+
+def test_the_feature_that_varies_is_the_example_and_its_indicator_goes_with_it(tmp_path):
+    """The indicator has the wider range, in units of its own, and does not vary."""
+    random = np.random.default_rng(0)
+    rows = 2000
+    place = np.arange(rows) % 4
+    x = random.standard_normal(rows)
+    y = x + random.standard_normal(rows)
+    cost = 10 * (y * (1 + place) + random.standard_normal(rows))
+    frame = pd.DataFrame({"x": x, "cost": np.where(random.random(rows) < 0.1, np.nan, cost), "place": place, "y": y})
+    path = tmp_path / "costs.csv"
+    frame.to_csv(path, index=False)
+    advice = " ".join(advise_table(path, "y", "place", pooling=0))
+    assert "Washed out, because the effect varies: cost, cost is missing. That of cost goes from" in advice
+    assert "cost is missing goes with the column it comes from: cost." in advice
+
+
+def test_four_classes_and_class_means_are_explained_in_the_terminal(plants, tmp_path, capsys):
+    frame = pd.read_csv(plants).assign(size=lambda table: pd.qcut(table["yield"], 4, labels=["s", "m", "l", "xl"]))
+    path = tmp_path / "sizes.csv"
+    frame.drop(columns=["yield", "good"]).to_csv(path, index=False)
+    arguments = ["fit", str(path), "--target", "size", "--environment", "place", "--invariance", "class_means"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    heads, *body = [line.split() for line in printed.splitlines() if line.startswith((" feature", " light", " weeds"))]
+    assert heads[:2] == ["feature", "class"]
+    assert all(words[1] in ("s", "m", "l", "xl") for words in body)
+    assert "by itself would have" in " ".join(printed.split())
+    assert "next to those" not in printed
+
+
+def test_a_row_without_a_prediction_is_a_row_of_the_output(small_model, tmp_path, capsys):
+    """With an id and without one, the file has as many rows as the table, and an empty cell."""
+    small_model.save(tmp_path / "model.json")
+    for header, rows in (
+        ("key,light,soil", ["k,1,clay", "l,,clay", "m,2,loam"]),
+        ("light,soil", ["1,clay", ",clay", "2,loam"]),
+    ):
+        (tmp_path / "new.csv").write_text("\n".join([header, *rows]) + "\n")
+        assert main(["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv")]) == 0
+        found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        assert found["prediction"].isna().tolist() == [False, True, False]

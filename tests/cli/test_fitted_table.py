@@ -31,7 +31,7 @@ def model():
 
 def _printed(model, capsys, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    show_model(model)
+    show_model(model, "effect: in one environment alone")
     return capsys.readouterr().out.splitlines()
 
 

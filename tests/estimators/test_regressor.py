@@ -275,3 +275,11 @@ def test_weights_that_sum_to_one_are_warned_about(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         estimator().fit(x, y, environments=environments, sample_weight=random.uniform(0.5, 1.5, 400))
+
+
+@pytest.mark.parametrize("cells", [[["a"], ["b"], ["c"]], [[1.0], [np.nan], [2.0]]])
+@pytest.mark.parametrize("estimator", [HeteroRegressor(), HeteroClassifier()])
+def test_text_and_missing_values_are_refused_with_what_takes_them(estimator, cells):
+    with pytest.raises(ValueError, match=r"could not convert|NaN") as refused:
+        estimator.fit(cells, [0, 1, 1])
+    assert "fit_table" in refused.value.__notes__[0]

@@ -157,3 +157,17 @@ def test_summary_and_plot_name_columns_and_curves():
     assert [axes.get_xlabel() for axes in figure.axes] == ["light", "weeds"]
     with pytest.raises(ValueError, match="columns must be among"):
         model.plot_effects(["moon"])
+
+
+def test_curves_do_not_depend_on_the_units_of_the_columns():
+    """With standard deviations from 1e-5 to 1e5, every curve is the one in units of one."""
+    x, y, environments = curved_table("wave", 6)
+    units = np.array([1.0, 1e5, 1e-5, 1e3])
+    plain = HeteroSplineRegressor().fit(x, y, environments=environments)
+    scaled = HeteroSplineRegressor().fit(x * units, y, environments=environments)
+    for name, curve in plain.curves_.items():
+        found = scaled.curves_[name]
+        assert np.isfinite(found.estimates).sum() == np.isfinite(curve.estimates).sum() > 0
+        np.testing.assert_allclose(found.estimates, curve.estimates, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.errors, curve.errors, rtol=1e-4)
+        np.testing.assert_allclose(found.fitted, curve.fitted, rtol=1e-4, atol=1e-5)

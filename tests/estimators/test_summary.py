@@ -2,12 +2,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.estimators import HeteroRegressor, group_rows
+from holdfast.estimators import HeteroClassifier, HeteroRegressor, group_rows
 from holdfast.estimators.effects import STABILITY_COLUMNS, describe_effects, squared_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.moments import collect_moments, standardized
 from holdfast.estimators.search.evidence import squared_evidence
-from holdfast.estimators.summary import WIDTH, TableSummary
+from holdfast.estimators.summary import WIDTH, TableSummary, shortened
 
 
 def _summary(x, y, codes, *, selected, varies, pooling=0.0, level="common"):
@@ -117,3 +117,56 @@ def test_an_effect_that_one_environment_measures_is_not_the_same():
     assert summary.table["verdict"].to_dict() == {"x0": "same", "x1": "one environment only"}
     assert "one environment only" in str(summary)
     assert max(map(len, str(summary).splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        HeteroRegressor(),
+        HeteroRegressor(pooling=0),
+        HeteroClassifier(invariance="effects"),
+        HeteroClassifier(invariance="class_means"),
+    ],
+)
+def test_weights_that_sum_to_one_leave_nothing_to_compare(estimator):
+    random = np.random.default_rng(0)
+    x, environments = random.standard_normal((600, 3)), np.arange(600) % 3
+    y = x[:, 0] + random.standard_normal(600)
+    y = y if isinstance(estimator, HeteroRegressor) else y > 0
+    with pytest.warns(UserWarning, match=r"sample_weight \* 600\) count"):
+        estimator.fit(x, y, environments=environments, sample_weight=np.full(600, 1 / 600))
+    summary = estimator.summary()
+    assert summary.rows == 1
+    assert summary.table[["standard_error", "low", "high", "effect", "between"]].isna().all(axis=None)
+    assert not {"same", "varies"} & set(summary.table["verdict"])
+    assert any("cannot be compared" in sentence for sentence in estimator.advice_)
+    assert not any("do not differ" in sentence or "that change" in sentence for sentence in estimator.advice_)
+
+
+def test_an_effect_that_no_environment_measures_cannot_be_compared():
+    random = np.random.default_rng(0)
+    x, codes = random.standard_normal((400, 2)), np.arange(400) % 20
+    x[:, 1] = codes  # stands still within environments
+    model = HeteroRegressor(pooling=0).fit(x, x.sum(1) + random.standard_normal(400), environments=codes)
+    assert model.summary().table["verdict"].to_dict() == {"x0": "same", "x1": "cannot be compared"}
+
+
+def test_long_names_stay_different():
+    names = [f"concentration of nitrate in the soil at depth {k} cm, mean of the season" for k in (10, 20, 30, 40)]
+    found = shortened([*names, "light"], 22)
+    assert len(set(found)) == 5
+    assert max(map(len, found)) <= 22
+    assert found[-1] == "light"
+    assert shortened(["soil temperature, day", "soil temperature, night"], 12) == ["soil …e, day", "soil … night"]
+
+
+@pytest.mark.parametrize("invariance", ["effects", "class_means"])
+def test_of_four_classes_every_row_says_which_one_it_is_about(invariance):
+    random = np.random.default_rng(0)
+    x, environments = random.standard_normal((2000, 7)), np.arange(2000) % 4
+    y = np.digitize(x.sum(1) + random.standard_normal(2000), [-2, 0, 2])
+    model = HeteroClassifier(invariance=invariance).fit(x, y, environments=environments)
+    note = next(sentence for sentence in model.summary().notes if "a row is about" in sentence)
+    assert all(f"x{number}" in note for number in range(7))
+    assert "may lie" in model.summary().notes[0]
+    assert not any("Simpson" in sentence for sentence in model.summary().notes)

@@ -1,5 +1,8 @@
+import itertools
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from scipy.stats import t
 
@@ -34,8 +37,8 @@ def _interval_ends(axes):
 def test_each_environment_has_its_interval_and_the_mean_is_a_diamond():
     tables = _tables(6)
     figure = draw_forest(tables, response="yield")
-    assert [axes.get_xlabel() for axes in figure.axes] == ["yield per unit of light", "yield per unit of soil"]
-    axes = figure.axes[1]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["yield per unit of soil", "yield per unit of light"]
+    axes = figure.axes[0]
     half = t.ppf(0.975, 20) * tables.errors["soil"].to_numpy()[:, None]
     expected = tables.effects["soil"].to_numpy()[:, None] + half * [-1, 1]
     np.testing.assert_allclose(_interval_ends(axes), expected)
@@ -98,3 +101,39 @@ def test_an_effect_that_one_environment_measures_is_not_the_same_everywhere():
     stability.loc["light", ["between", "i_squared", "significance"]] = np.nan
     figure = draw_forest(tables._replace(effects=once, stability=stability), ["light"])
     assert "one environment only" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def _drawn(figure):
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return canvas.get_renderer()
+
+
+def test_what_varies_is_drawn_first_and_no_words_meet():
+    """15 features of which the last varies, at three scales; with long names."""
+    random = np.random.default_rng(0)
+    names = [f"a name that is much too long for a title, number {number}" for number in range(15)]
+    scale = np.tile([1e-7, 1.0, 3e-4], 5)
+    estimates = (random.standard_normal((4, 15)) * 0.1 - 0.7) * scale
+    own = OwnEffects(estimates, np.full((4, 15), 0.1) * scale, np.full((4, 15), 50.0))
+    varies = np.arange(15) == 14
+    tables = describe_effects(
+        own, -0.7 * scale, 0.05 * scale, selected=~varies, varies=varies, names=names, labels=["a", "b", "c", "d"]
+    )
+    with style():
+        figure = draw_forest(tables, response=dict.fromkeys(names, "log-odds of death"))
+        renderer = _drawn(figure)
+        assert figure.axes[0].get_title(loc="left").endswith("number 14")
+        assert figure.axes[0].get_xlabel().startswith("log-odds of death per unit of a")
+        width = figure.bbox.width
+        titles = [axes._left_title.get_window_extent(renderer) for axes in figure.axes]
+        ticks = [tick.get_window_extent(renderer) for axes in figure.axes for tick in axes.get_xticklabels()]
+        rows = [tick.get_window_extent(renderer) for tick in figure.axes[0].get_yticklabels()]
+        axis = [axes.xaxis.label.get_window_extent(renderer) for axes in figure.axes]
+        assert all(len(axes.get_xticks()) > 1 for axes in figure.axes)
+        for group in (titles, ticks, axis):
+            assert not any(one.overlaps(other) for one, other in itertools.combinations(group, 2))
+        assert all(box.x0 >= 0 and box.x1 <= width for box in [*titles, *ticks, *rows, *axis])
+        legend, (more,) = figure.legends[0].get_window_extent(renderer), figure.texts
+        assert "3 more features" in more.get_text()
+        assert not legend.overlaps(more.get_window_extent(renderer))

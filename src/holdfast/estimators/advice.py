@@ -20,6 +20,10 @@ CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
 MILD_SPREAD, WORTH_HAVING = 0.3, 0.05
 # Less than this share of the response explained by all features together is next to nothing.
 NEXT_TO_NOTHING = 0.01
+NOT_COMPARABLE = (
+    "No effect is measured in two environments, so the effects cannot be compared: nothing is known about what is "
+    "invariant."
+)
 
 
 class TableFindings(NamedTuple):
@@ -37,6 +41,7 @@ class TableFindings(NamedTuple):
         constant: names of constant features.
         without_features: what is predicted if no feature is selected, in words.
         about_levels: what can be done about levels that differ, in words; empty if nothing.
+        groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
     """
 
     stability: pd.DataFrame
@@ -51,6 +56,7 @@ class TableFindings(NamedTuple):
     constant: Sequence[str]
     without_features: str
     about_levels: str = ""
+    groups: Sequence[Any] = ()
 
     @property
     def selected(self) -> np.ndarray:
@@ -92,12 +98,16 @@ def advise_matrix(
 
 
 def _verdict(f: TableFindings) -> Iterator[str]:
+    # a curve has no numbers of its own
+    comparable = f.stability["significance"].notna() | f.stability["coefficient"].isna()
     if len(f.counts) == 1:
         yield (
             "There is one environment only, so nothing can be said about what is invariant"
             + (": the coefficients are those of the pooled fit of all features" if f.pooling.weight == 1 else "")
             + ", and nothing is known about how they hold elsewhere."
         )
+    elif not (comparable.any() or f.selection.varies.any()):
+        yield NOT_COMPARABLE
     elif f.selection.pooled_test.significance >= SIGNIFICANT and not f.selection.varies.any():
         yield (
             f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
@@ -111,7 +121,7 @@ def _verdict(f: TableFindings) -> Iterator[str]:
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
                 f"prediction is {f.without_features}."
             )
-        elif len(f.counts) > 1:
+        elif len(f.counts) > 1 and comparable.any():
             yield (
                 "No feature has an effect that holds in all environments"
                 + (
@@ -138,9 +148,9 @@ def _features(f: TableFindings) -> Iterator[str]:
         sentence = f"{verdict}: {listed(names, washed)}."
         known = washed & np.isfinite(highest - lowest)  # a curve has no lowest and highest effect
         if known.any():
-            widest = int(np.argmax(np.where(known, highest - lowest, -np.inf)))
-            sentence += f" That of {names[widest]} goes from {lowest[widest]:.3g} to {highest[widest]:.3g}."
-        yield sentence
+            most = most_varying(f.stability, known)
+            sentence += f" That of {names[most]} goes from {lowest[most]:.3g} to {highest[most]:.3g}."
+        yield sentence + _carried(f, washed)
         between, effect = (f.stability[name].to_numpy() for name in ("between", "effect"))
         mild = washed & (between < MILD_SPREAD * np.abs(effect))
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
@@ -152,6 +162,34 @@ def _features(f: TableFindings) -> Iterator[str]:
     left = ~f.selected & ~varies
     if left.any() and not left.all():
         yield f"Left out, because they add nothing to the selected ones: {listed(names, left)}."
+
+
+def most_varying(stability: pd.DataFrame, candidates: np.ndarray) -> int:
+    """The number of the feature whose effect varies most: by I², which has no units, as ranges have.
+
+    Of several with about the same I² it is the one of the widest range, as a share of its ends.
+
+    Example:
+        >>> table = pd.DataFrame({"i_squared": [1.0, 0.0], "lowest_effect": [0.1, -5.0], "highest_effect": [0.3, 9.0]})
+        >>> most_varying(table, np.array([True, True]))
+        0
+    """
+    share, low, high = (
+        stability[name].fillna(0.0).to_numpy(float) for name in ("i_squared", "lowest_effect", "highest_effect")
+    )
+    relative = (high - low) / np.maximum(np.abs(high) + np.abs(low), 1e-300)
+    return int(np.lexsort([np.where(candidates, relative, -1.0), np.where(candidates, share.round(2), -1.0)])[-1])
+
+
+def _carried(f: TableFindings, washed: np.ndarray) -> str:
+    """Which features go with another one of their column, whose effect varies, although their own does not."""
+    if len(f.groups) != len(washed):
+        return ""
+    own = washed & ~(f.stability["significance"].to_numpy() >= SIGNIFICANT)  # NaN counts as the reason
+    labels = pd.Series(list(f.groups), dtype=object)
+    carried = washed & ~own & labels.isin(labels[own]).to_numpy()
+    columns = ", ".join(dict.fromkeys(str(label) for label in labels[carried]))
+    return f" {listed(f.stability.index, carried)} goes with the column it comes from: {columns}." if columns else ""
 
 
 def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from holdfast.estimators.advice import listed, pooling_sentences
+from holdfast.estimators.advice import NOT_COMPARABLE, listed, most_varying, pooling_sentences
 from holdfast.estimators.class_inference import discriminant_errors
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
@@ -58,6 +58,16 @@ class ClassMeanForm(NamedTuple):
         """(coordinates,), in which of them the classes differ differently."""
         return self.tables.stability["varies"].to_numpy()
 
+    @property
+    def explained_by_all(self) -> float:
+        """The share of the likelihood that linear scores of all features explain, of the discriminants at hand.
+
+        That of the differences within environments is misled where the levels of features differ between them; that of
+        all rows, whatever their environment, is not.
+        """
+        whole = linear_discriminant(_without_environments(self.statistics))
+        return max(explained_by(self.statistics, one) for one in (whole, self.pooled_scores, self.strict_scores))
+
 
 def fit_class_means(
     moments: ClassMoments,
@@ -79,8 +89,7 @@ def fit_class_means(
         pooling: "auto", or the weight of the discriminant of all features.
 
     Example:
-        >>> from holdfast.estimators.class_inference import discriminant_errors
-    from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.estimators.class_moments import collect_class_moments
         >>> from holdfast.estimators.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
@@ -116,7 +125,8 @@ def fit_class_means(
     coefficients = scores.coefficients if plain else np.full((len(moments.classes), features), np.nan)
     widest = _widest(turned)
     errors = np.full((len(moments.classes), features), np.nan)
-    if plain:
+    parameters = (len(moments.classes) - 1) * (1 + (features if chosen.weight else int(selected.sum())))
+    if plain and statistics.counts.sum() > parameters:
         errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
     tables = describe_effects(
         _alone(turned),
@@ -162,6 +172,18 @@ def _turned(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatist
     )
 
 
+def _without_environments(statistics: ClassStatistics) -> ClassStatistics:
+    """The statistics of all rows as those of one environment: levels of environments are variation within classes."""
+    counts = statistics.counts.sum(0)
+    shares = statistics.counts / np.maximum(counts, 1e-300)
+    centres = np.einsum("ec,ecf->cf", shares, statistics.means)
+    apart = statistics.means - centres
+    covariances = np.einsum("ec,ecfg->cfg", shares, statistics.covariances)
+    covariances = covariances + np.einsum("ec,ecf,ecg->cfg", shares, apart, apart)
+    within = np.tensordot(counts / counts.sum(), covariances, 1) + statistics.total / counts.sum()
+    return statistics._replace(counts=counts[None], means=centres[None], covariances=covariances[None], within=within)
+
+
 def _centred(statistics: ClassStatistics) -> np.ndarray:
     """(environments, classes, coordinates): means of the classes about their mean; NaN with fewer than two rows."""
     means = np.where(statistics.counts[..., None] > 1, statistics.means, np.nan)
@@ -205,6 +227,8 @@ def _sentences(
             "Only one environment holds more than one class, so no difference between classes can be compared, and "
             "nothing is known about how it holds elsewhere."
         )
+    elif not varies.any() and stability["significance"].isna().all():
+        yield NOT_COMPARABLE
     elif not varies.any():
         yield (
             f"The differences between the classes do not vary between the {environments} environments beyond sampling "
@@ -218,8 +242,8 @@ def _sentences(
             "directions, and vary in all of them. There may be further directions that vary and cannot be seen here; "
             "the environments must outnumber the directions that vary."
         )
-    share, everything = (explained_by(form.statistics, scores) for scores in (form.strict_scores, form.pooled_scores))
-    if not form.selected.any():
+    share, everything = explained_by(form.statistics, form.strict_scores), form.explained_by_all
+    if not form.selected.any() and (varies.any() or stability["significance"].notna().any()):
         yield (
             "No feature separates the classes in the same way in all environments"
             + (
@@ -229,19 +253,18 @@ def _sentences(
             )
             + f". All features together explain {everything:.0%} of the response in this table."
         )
-    elif rotated:
+    elif form.selected.any() and rotated:
         yield (
             f"Selected: {int(form.selected.sum())} of {features} directions, in which the classes differ equally in "
             f"all environments. This explains {share:.0%} of the response, all directions together {everything:.0%}."
         )
-    else:
+    elif form.selected.any():
         yield (
             f"Selected: {listed(names, form.selected)}. This explains {share:.0%} of the response, all features "
             f"together {everything:.0%}."
         )
     if varies.any() and not rotated:
-        ranges = (stability["highest_effect"] - stability["lowest_effect"]).fillna(0.0).to_numpy()
-        row = stability.iloc[int(np.argmax(np.where(varies, ranges, -np.inf)))]
+        row = stability.iloc[most_varying(stability, varies)]
         yield (
             f"Washed out, because the difference between the classes varies: {listed(names, varies)}. Alone, "
             f"{row.name} would have log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."

@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from holdfast.core.progress import watched
 from holdfast.estimators.class_mean_form import ClassMeanForm, explained_by, fit_class_means
 from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
 from holdfast.estimators.contract import (
     LinearClassifier,
+    check_rows,
     check_settings,
     class_codes,
     response_name,
@@ -143,7 +143,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             sample_weight: how many rows each row stands for.
         """
         seed, response = check_settings(self), response_name(y)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = check_rows(self, X, y, dtype=np.float64)
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         self.classes_, codes = class_codes(y)
         scaling = standard_units(x, weights)
@@ -195,7 +195,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             raise ValueError(f"invariance must be 'class_means' to fit chunks, got {self.invariance!r}")
         total: ClassMoments | None = None
         for X, y, *rest in chunks:
-            X, y = validate_data(self, X, y, dtype=np.float64, reset=total is None, ensure_min_samples=1)
+            X, y = check_rows(self, X, y, dtype=np.float64, reset=total is None, ensure_min_samples=1)
             check_classification_targets(y)
             moments = collect_class_moments(X, y, group_rows(rest[0] if rest else None, len(X)))
             total = moments if total is None else add_class_moments(total, moments)
@@ -247,10 +247,10 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         self._summary = TableSummary(
             form.tables.stability,
             "classification",
-            int(statistics.counts.sum()),
+            round(float(statistics.counts.sum())),
             len(labels),
             explained_by(statistics, form.scores),
-            explained_by(statistics, form.pooled_scores),
+            form.explained_by_all,
             form.pooling.weight,
             response=response,
             alone=True,

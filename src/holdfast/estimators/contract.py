@@ -36,6 +36,36 @@ class EnvironmentEstimator(Protocol):
         ...
 
 
+# What is added to scikit-learn's own message, whose words its users know.
+_NOT_NUMBERS = (
+    "Columns of text and missing values need a pipeline that turns them into numbers (OneHotEncoder, SimpleImputer); "
+    "holdfast.estimators.fit_table and `holdfast fit` do so themselves."
+)
+
+
+def check_rows(estimator: BaseEstimator, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """X and y as arrays, by `validate_data`; the error about text or missing values names what takes them.
+
+    Args:
+        estimator: that is fitted.
+        X: (rows, features).
+        y: (rows,).
+        options: of scikit-learn's `validate_data`.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> x, y = check_rows(LinearRegression(), [[1], [2]], [3, 4], dtype=float)
+        >>> x.tolist(), y.tolist()
+        ([[1.0], [2.0]], [3, 4])
+    """
+    try:
+        return validate_data(estimator, X, y, **options)
+    except ValueError as error:
+        if "NaN" in str(error) or "could not convert" in str(error):
+            error.add_note(_NOT_NUMBERS)
+        raise
+
+
 class LinearRegressor(RegressorMixin, BaseEstimator):
     """Prediction by `coef_` and `intercept_`; a subclass provides `fit`."""
 
@@ -162,12 +192,13 @@ def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight
     if not positive.any():
         raise ValueError("sample_weight must be positive for at least one row, got zeros only")
     found = WeightedRows(x[positive], y[positive], grouping.where(positive), weights[positive])
+    factor = len(found.y) / float(weights.sum())
     total, fewest = float(weights.sum()), max(x.shape[1], found.grouping.count)
     if total < fewest < len(found.y):
         warnings.warn(
             f"sample_weight is how many rows each row stands for, and its sum is {total:.3g}, fewer than the "
             f"{fewest} {'features' if fewest == x.shape[1] else 'environments'}: so few rows tell nothing apart. "
-            f"Weights of mean 1 (sample_weight * {len(found.y) / total:.3g}) count each row as one",
+            f"Weights of mean 1 (sample_weight * {factor:{'.0f' if factor >= 100 else '.3g'}}) count each row as one",
             UserWarning,
             stacklevel=3,
         )

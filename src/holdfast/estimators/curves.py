@@ -9,7 +9,8 @@ from holdfast.estimators.expansion import EffectExpansion
 
 # Points of a curve, between these quantiles of its column: beyond them there are too few rows to say anything.
 POINTS, OUTER = 41, (0.01, 0.99)
-# Directions with less than this share of the largest eigenvalue are not measured in an environment.
+# Directions with less than this share of the largest eigenvalue are not measured in an environment, where each feature
+# counts in units of its standard deviation over all rows.
 NEGLIGIBLE = 1e-9
 
 
@@ -73,6 +74,9 @@ def effect_curves(
     features = expansion.transform(x)
     mean = features.mean(0)
     features -= mean
+    units = features.std(0)
+    units[units == 0] = 1.0
+    features /= units
     owners = np.array([-1 if isinstance(group, tuple) else group for group in expansion.groups_])
     groups = [np.flatnonzero(owners == number) for number in range(x.shape[1])]
     grids, bases = [], []
@@ -82,7 +86,7 @@ def effect_curves(
         point = np.tile(x.mean(0), (POINTS, 1))
         point[:, number] = grid
         grids.append(grid)
-        bases.append(expansion.transform(point)[:, own] - mean[own])
+        bases.append((expansion.transform(point)[:, own] - mean[own]) / units[own])
     estimates, errors = np.full((2, len(rows), x.shape[1], POINTS), np.nan)
     degrees = np.full((len(rows), x.shape[1]), np.nan)
     for place, positions in enumerate(rows):
@@ -111,7 +115,7 @@ def effect_curves(
     return [
         EffectCurves(
             grids[number],
-            bases[number] @ coefficients[own],
+            bases[number] @ (coefficients * units)[own],
             estimates[:, number],
             errors[:, number],
             degrees[:, number],

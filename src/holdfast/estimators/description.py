@@ -94,13 +94,13 @@ class DescribedFit:
         """A forest plot of the effects.
 
         Args:
-            features: their names; None: the first twelve, or six of more than 20 environments, those with the same
-                effect everywhere first.
+            features: their names; None: the first twelve, or six of more than 20 environments, those whose effects
+                vary first.
         """
         from holdfast.plots.forest import draw_forest
 
         check_is_fitted(self)
-        return draw_forest(self.effect_tables_, features, self._summary.response)
+        return draw_forest(self.effect_tables_, features, self._summary.units)
 
     @property
     def has_runs_(self) -> bool:

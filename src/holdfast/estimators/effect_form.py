@@ -132,6 +132,9 @@ def fit_effects(
     a = pooling.weight
     fits = [(1 - a, system.directions[:, selected], standard[0]), (a, system.directions, standard[1])]
     errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits) / rows.scaling.scale
+    parameters = (len(rows.classes) - 1) * (1 + (len(selected) if a else int(selected.sum())))
+    if rows.weights.sum() <= parameters:
+        errors = np.full_like(errors, np.nan)
     attributes = _together(rows, parts, selected, varies, blended, errors, pooling, settings["pooling"])
     return EffectForm(blended, strict, pooled, attributes)
 

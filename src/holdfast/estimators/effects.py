@@ -164,7 +164,8 @@ def logistic_effects(environments: Sequence[LogisticRows], selected: np.ndarray)
     company = _company(curvature, np.einsum("e,ejj->j", counts / counts.sum(), curvature), selected)
     estimates = -gradient / company.left
     estimates[:, selected] = own
-    errors = np.sqrt(company.variance / counts[:, None])
+    spare = counts[:, None] - company.rank[:, None] - np.where(selected, 1.0, 2.0)
+    errors = np.where(spare < 0, np.nan, np.sqrt(company.variance / counts[:, None]))
     return OwnEffects(np.where(np.isnan(errors), np.nan, estimates), errors, np.where(np.isnan(errors), np.nan, np.inf))
 
 

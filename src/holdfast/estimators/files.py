@@ -1,6 +1,7 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from holdfast.io.survey import Survey, class_labels, survey
 TableTask = Literal["auto", "regression", "classification"]
 # More different values of a target are identifiers, not classes.
 MOST_CLASSES = 50
+# An environment with fewer rows measures no effect: it takes a slope, an intercept, and an error to judge the slope by.
+FEWEST_ROWS = 3
 # Of a progress bar: understanding the columns, reading their values, and the search for what is invariant.
 STAGES = (45, 25, 30)
 
@@ -106,7 +109,7 @@ def fit_table(
         coefficients=tuple(map(tuple, np.atleast_2d(model.coef_).astype(float).tolist())),
         intercepts=tuple(np.atleast_1d(model.intercept_).astype(float).tolist()),
         classes=tuple(str(label) for label in model.classes_) if isinstance(model, HeteroClassifier) else (),
-        stability=tuple(_records(model.stability_)),
+        stability=tuple(_records(model.stability_, model.summary().of_class)),
         effects=tuple(_effects(model.effects_)),
         advice=tuple(model.advice_),
         notes=(*found.notes, *about_dropped(found, used.count)),
@@ -188,19 +191,29 @@ def _understood(
 
 
 class _Rows:
-    """The complete rows of a table, counted as they pass; ValueError if there is none.
+    """The complete rows of a table, counted as they pass; ValueError if there are none, or too few.
 
     They have features, or with `encoded=False` the cells of the table, from which features can be made.
     """
 
     def __init__(self, found: Survey, progress: Progress | None = None, *, encoded: bool = True):
         self.found, self.progress, self.encoded, self.count = found, progress, encoded, 0
+        self._sizes: Counter = Counter()
 
     def __iter__(self) -> Iterator[tuple]:
         for part in self.found.complete(self.progress) if self.encoded else self._cells():
             self.count += len(part[0])
+            if part[2] is not None:
+                self._sizes.update(part[2].value_counts().to_dict())
             yield part
         about_dropped(self.found, self.count)
+        largest = max(self._sizes.values(), default=0)
+        if self.found.environment is not None and len(self._sizes) > 1 and largest < FEWEST_ROWS:
+            raise ValueError(
+                f"environment must have at least {FEWEST_ROWS} rows in some environment, or no effect can be measured, "
+                f"got {', '.join(map(repr, self.found.environment.names))} with {len(self._sizes)} environments of "
+                f"{'one row each' if largest == 1 else f'at most {largest} rows'}"
+            )
 
     def _cells(self) -> Iterator[tuple]:
         names = [column.name for column in self.found.columns]
@@ -288,8 +301,11 @@ def _task(task: TableTask, found: Survey) -> Literal["regression", "classificati
     return task
 
 
-def _records(frame: pd.DataFrame) -> list[dict]:
+def _records(frame: pd.DataFrame, classes: Sequence[Any]) -> list[dict]:
+    """The rows of a table, with the class that each is about where there are more than two."""
     table = frame.reset_index()
+    if classes:
+        table.insert(1, "class", [str(label) for label in classes])
     table[table.columns[0]] = table[table.columns[0]].astype(str)
     return table.astype(object).where(table.notna(), None).to_dict("records")
 

@@ -155,8 +155,13 @@ def standard_errors(covariance: np.ndarray, rows: float, parameters: int) -> np.
         rows: n, of all environments.
         parameters: the coefficients and intercepts that were fitted, p; the factor is sqrt(n / (n - p)).
 
+    Returns:
+        NaN if no degree of freedom is left: nothing says how certain such a fit is.
+
     Example:
         >>> standard_errors(np.eye(1), rows=4.0, parameters=3).tolist()
         [2.0]
     """
+    if rows <= parameters:
+        return np.full(len(covariance), np.nan)
     return np.sqrt(np.maximum(np.diag(covariance), 0.0) * rows / max(rows - parameters, 1.0))

@@ -142,7 +142,7 @@ def _describe(
     evidence, strict, pooled = problem.evidence, selection.fitted, selection.pooled
     plain = estimator.coordinates_ == "features"
     numbers = range(1, evidence.dimension + 1)
-    rows, environments = int(evidence.counts.sum()), len(evidence.counts)
+    rows, environments = round(float(evidence.counts.sum())), len(evidence.counts)
     parameters = int(selection.selected.sum()) if pooling.weight == 0 else evidence.dimension
     covariance = problem.covariance(strict, selection.selected, pooled, pooling.weight)
     estimator.effect_tables_ = describe_effects(
@@ -181,6 +181,7 @@ def _describe(
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
         ' level="environment" sets levels aside and compares effects.' if set_aside else "",
+        () if estimator.groups is None else list(estimator.groups),
     )
     estimator.advice_ = advise(estimator.findings_)
     estimator.invariant_, estimator.pooling_ = selection.selected, pooling.weight

@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from holdfast.core.progress import watched
-from holdfast.estimators.contract import LinearRegressor, check_settings, response_name, weighted_rows
+from holdfast.estimators.contract import LinearRegressor, check_rows, check_settings, response_name, weighted_rows
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.grouping import group_rows, label_order
@@ -137,7 +136,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             sample_weight: how many rows each row stands for.
         """
         seed, response = check_settings(self), response_name(y)
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
+        X, y = check_rows(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         moments = collect_moments(x, y, grouping, None if sample_weight is None else weights)
         return self._fit_moments(moments, seed, response)._hint_at_curves(x, y, grouping.codes)
@@ -153,7 +152,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         response, sample = "y", RowSample()
         for X, y, *rest in chunks:
             response = response_name(y)
-            X, y = validate_data(
+            X, y = check_rows(
                 self, X, y, y_numeric=True, dtype=[np.float64, np.float32], reset=total is None, ensure_min_samples=1
             )
             grouping = group_rows(rest[0] if rest else None, len(X))

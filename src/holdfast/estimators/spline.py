@@ -105,7 +105,7 @@ def fit_expanded(
     findings = model.findings_
     selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
     constant = [name for name, flat in zip(names, np.ptp(x, axis=0) == 0, strict=True) if flat]
-    advice = advise(findings._replace(stability=stability, selection=selection, constant=constant))
+    advice = advise(findings._replace(stability=stability, selection=selection, constant=constant, groups=()))
     curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
     summary = replace(model.summary(), stability=stability, curves=curved)
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)

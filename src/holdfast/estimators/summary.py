@@ -1,8 +1,9 @@
 """The printed summary of a fitted table: coefficients with intervals, effects over environments, and what to mind."""
 
 import html
+import itertools
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,26 +36,30 @@ _COLUMNS = {
 
 
 # From what matters most; features are listed in this order.
-VERDICTS = ("same", "one environment only", "varies", "not needed")
+VERDICTS = ("same", "one environment only", "cannot be compared", "varies", "not needed")
 
 
 def verdicts(stability: pd.DataFrame) -> list[str]:
     """What is said about each feature in a few words.
 
-    A selected feature whose effect a single environment measures is not known to have the same effect in another.
+    A selected feature whose effect a single environment measures is not known to have the same effect in another, and
+    one whose effect no environment measures cannot be compared at all. A curve, without any numbers, is not judged by
+    them.
 
     Args:
         stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
 
     Example:
         >>> measured = {"effect": 1.0, "between": [0.1, float("nan"), 2.0, 0.0], "varies": [False, False, True, False]}
-        >>> verdicts(pd.DataFrame(measured | {"selected": [True, True, False, False]}))
+        >>> verdicts(pd.DataFrame(measured | {"coefficient": 1.0, "selected": [True, True, False, False]}))
         ['same', 'one environment only', 'varies', 'not needed']
     """
     once = stability["between"].isna() & stability["effect"].notna()
-    chosen = np.where(once, "one environment only", "same")
-    words = np.where(stability["selected"], chosen, np.where(stability["varies"], "varies", "not needed"))
-    return words.tolist()
+    used = stability["selected"] | (stability["coefficient"].fillna(0.0) != 0)
+    never = used & stability["effect"].isna() & stability["coefficient"].notna()
+    selected = stability["selected"]
+    cases = [selected & once, never & ~stability["varies"], selected, stability["varies"]]
+    return np.select(cases, ["one environment only", "cannot be compared", "same", "varies"], "not needed").tolist()
 
 
 def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> pd.DataFrame:
@@ -134,7 +139,7 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is one environment only: nothing is known about how effects differ elsewhere."]
-        about = (self._about_effects(), self._about_curves(), self._about_classes(), self._about_intervals())
+        about = ([self.legend], self._about_curves(), self._about_classes(), self._about_intervals())
         return [sentence for part in (*about, self._outside(), self._disagreements()) for sentence in part]
 
     def __str__(self) -> str:
@@ -146,9 +151,10 @@ class TableSummary:
         lines = [f"{self.task.capitalize()} of {self.response}", rule, *self._header(len(rule)), "-" * len(rule)]
         lines.append(" " * name_width + "".join(f"{head:>{width}}" for head, (_, width) in columns.items()))
         lines.append("-" * len(rule))
-        for name, row in table.iterrows():
+        short = shortened([str(name) for name in table.index], name_width)
+        for name, (_, row) in zip(short, table.iterrows(), strict=True):
             cells = (_cell(column, row[column]).rjust(width) for column, width in columns.values())
-            lines.append(_cut(str(name), name_width).ljust(name_width) + "".join(cells))
+            lines.append(name.ljust(name_width) + "".join(cells))
         lines.append(rule)
         for number, note in enumerate(self.notes, 1):
             lines += textwrap.wrap(f"[{number}] {note}", len(rule), subsequent_indent="    ")
@@ -171,21 +177,39 @@ class TableSummary:
         for facts in zip(left.items(), middle.items(), right.items(), strict=True):
             yield "   ".join(f"{name}:{value:>{column - len(name) - 1}}" for name, value in facts)
 
-    def _about_effects(self) -> Iterator[str]:
-        unit = ", in log-odds" if self.task == "classification" else ""
+    @property
+    def units(self) -> dict[str, str]:
+        """Feature -> what its effect is measured in: the response, or the log-odds of a class."""
+        names = list(self.stability.index)
+        if self.of_class:
+            return {name: f"log-odds of {label}" for name, label in zip(names, self.of_class, strict=True)}
+        return dict.fromkeys(names, self.response if self.task == "regression" else f"log-odds of {self.response}")
+
+    @property
+    def legend(self) -> str:
+        """What the effects in the table are, and why a coefficient may differ from them."""
+        what = (
+            "The table has its mean over environments, the standard deviation between them that sampling error does "
+            "not explain, the share I² of the variation that this is, and the lowest and highest over the environments "
+            "that measure it well."
+        )
         if self.alone:
-            yield (
-                "effect: the log-odds that a feature by itself would have in one environment, from the difference "
-                "between the means of the classes. The table has its mean over environments, the standard deviation "
-                "between them that sampling error does not explain, the share I² of the variation that this is, and "
-                "the lowest and highest over the environments that measure it well."
+            against = "of a class against the mean of all classes " if self.of_class else ""
+            return (
+                f"effect: the log-odds {against}that a feature by itself would have in one environment, from the "
+                "difference between the means of the classes. coef is that of the feature next to the others in the "
+                "fit: what correlated features say is shared between them, so it may lie far outside of the range of "
+                f"the effects. {what}"
             )
-            return
-        yield (
-            f"effect: the coefficient in one environment alone, with an intercept of its own{unit}; the selected "
-            "features are fitted together, any other feature next to them. The table has its mean over environments, "
-            "the standard deviation between them that sampling error does not explain, the share I² of the variation "
-            "that this is, and the lowest and highest over the environments that measure it well."
+        unit = "log-odds" if self.task == "classification" else f"units of {self.response}"
+        classes = (
+            " Effects compare a class with all other rows, coefficients with the mean of all classes, so these may lie "
+            "outside of the range of the effects."
+        )
+        return (
+            f"effect: the coefficient in one environment alone, with an intercept of its own, in {unit}; the selected "
+            "features are fitted together, any other feature next to them."
+            f"{classes if self.of_class else ''} {what}"
         )
 
     def _about_curves(self) -> Iterator[str]:
@@ -199,7 +223,7 @@ class TableSummary:
         if self.of_class:
             names = pd.Series(self.stability.index, dtype=object)
             by_class = names.groupby(pd.Series(self.of_class).map(str)).agg(list)
-            about = "; ".join(f"{label} for {_listed(found)}" for label, found in by_class.items())
+            about = "; ".join(f"{label} for {', '.join(map(str, found))}" for label, found in by_class.items())
             yield (
                 f"Of more than two classes, a row is about the one on which the effects range widest: {about}. "
                 "Coefficients of a class are measured from their mean over all classes."
@@ -228,8 +252,8 @@ class TableSummary:
             )
 
     def _outside(self) -> Iterator[str]:
-        if self.alone:
-            return
+        if self.alone or self.of_class:
+            return  # the legend says why
         frame, used = self.stability, self.stability["coefficient"]
         margin = CLEARLY_OUTSIDE * np.hypot(frame["standard_error"], frame["effect_error"])
         outside = (used != 0) & ((used < frame["lowest_effect"] - margin) | (used > frame["highest_effect"] + margin))
@@ -286,8 +310,28 @@ def _cell(column: str, value: Any) -> str:
     return "-" if np.isnan(value) else f"{value:.0%}" if column == "i_squared" else f"{value:.3g}"
 
 
-def _cut(name: str, width: int) -> str:
-    return name if len(name) <= width else f"{name[: width - 1]}…"
+def shortened(names: Sequence[str], width: int) -> list[str]:
+    """Names of at most this width, cut in the middle, and as different from each other as they were.
+
+    Names that would read the same are cut nearer to where they differ, and numbered if there is no such place.
+
+    Example:
+        >>> shortened(["temperature of the soil", "temperature of the air", "light"], 12)
+        ['tempe…e soil', 'tempe…he air', 'light']
+    """
+    found: list[str] = []
+    for name in names:
+        candidates = (_cut(name, width, front) for front in range((width - 1) // 2, width))
+        taken = set(found) | {other for other in names if len(other) <= width and other != name}
+        free = (short for short in candidates if short not in taken)
+        numbered = (_cut(name, width - len(str(k)) - 1, 0) + f"~{k}" for k in itertools.count(2))
+        found.append(next(itertools.chain(free, (short for short in numbered if short not in taken))))
+    return found
+
+
+def _cut(name: str, width: int, front: int) -> str:
+    """The name with an ellipsis after the first letters."""
+    return name if len(name) <= width else f"{name[:front]}…{name[len(name) - (width - 1 - front) :]}"
 
 
 def _listed(names: pd.Index | list[str]) -> str:

@@ -48,7 +48,8 @@ class TableModel(
         coefficients: one row of numbers, one for each feature; with more than two classes one row for each class.
         intercepts: one for each row of coefficients.
         classes: the labels of a classification, as text.
-        stability: the table of the estimator, one entry for each feature.
+        stability: the table of the estimator, one entry for each feature; of more than two classes with the one
+            that it is about.
         effects: the effects of the features in each environment.
         advice, notes: sentences about the result and about the table.
         pooling: weight of the pooled fit, from 0 (strict) to 1.

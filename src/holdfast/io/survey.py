@@ -74,7 +74,7 @@ class Survey:
         for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
             values = chunk[self.target]
             if self.target_numeric:
-                values = pd.Series(as_numbers(values, self.table.decimal), chunk.index)
+                values = pd.Series(as_numbers(values, self.table.decimal), chunk.index, name=self.target)
             else:
                 values = as_text(values)
             labels = None if self.environment is None else self.environment.labels(chunk, self.table.decimal)
@@ -255,11 +255,14 @@ def _category(name: str, found: ColumnScan, *, named: bool) -> tuple[Column | No
     hint = f"; --numeric {name} reads its text as missing values" if mixed else ""
     mixture = ", text as well as numbers," if mixed else ""
     if found.values is None or (len(found.values) > MOST_CATEGORIES and not named):
-        count = f"more than {MOST_COUNTED}" if found.values is None else str(len(found.values))
+        count = f"over {MOST_COUNTED}" if found.values is None else str(len(found.values))
         if named:
             raise ValueError(f"categories must name columns with at most {MOST_COUNTED} different values, got {name!r}")
         also = hint or f"; --categories {name} makes it count" if found.values is not None else hint
-        return None, [f"{name} has {count} different values{mixture} and was left out as an identifier{also}."]
+        return None, [
+            f"{name} has {count} different values{mixture or ','} more than the {MOST_CATEGORIES} that categories may "
+            f"have, and was left out as an identifier{also}."
+        ]
     if len(found.values) == 1:
         return None, [f"{name} is {next(iter(found.values))!r} in every row and was left out."]
     # Compared with the most frequent value; sorted otherwise, so that the order of rows does not matter.

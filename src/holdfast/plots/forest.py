@@ -1,6 +1,6 @@
 """Forest plots: the effect of a feature in each environment with its interval, and what they have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from scipy.stats import t
 
 from holdfast.core.statistics import UPPER
@@ -17,6 +18,7 @@ from holdfast.plots.bands import COLOURS
 VERDICT_COLOURS = {
     "same": COLOURS["invariant"],
     "one environment only": "#8fb8d6",
+    "cannot be compared": "#8fb8d6",
     "varies": COLOURS["spurious"],
     "not needed": COLOURS["residual"],
 }
@@ -25,16 +27,23 @@ MOST_ENVIRONMENTS = 50
 # Panels of a figure unless features are named, those of one with more rows than fit on a screen, and panels abreast.
 MOST_PANELS, MOST_TALL_PANELS, PANELS_ABREAST = 12, 6, 3
 TALL = 20  # environments
+# Which features are drawn first: those that vary are what a reader looks for, and are few in most tables.
+DRAWN_FIRST = ("varies", "same", "one environment only", "cannot be compared", "not needed")
 # Inches, since the number of rows decides the size: a row, a panel, the title above it and the label of its axis below,
 # the space between panels, a letter of a label, a line of the legend, and a column of it.
 ROW, PANEL, ABOVE, BELOW, GAP, LETTER, LEGEND, LEGEND_COLUMN = 0.22, 2.9, 0.75, 0.65, 0.3, 0.075, 0.2, 1.8
-LONGEST_LABEL = 30  # letters
+# Letters of a label, of a title and of the label of an axis, above which the middle of a name is left out.
+LONGEST_LABEL, LONGEST_TITLE, LONGEST_AXIS = 30, 30, 40
+# Steps of an axis: with more, long numbers would meet; and the share of it at either end without a number, which would
+# meet that of the next panel.
+STEPS, EDGE = 5, 0.07
+MINUS = "\N{MINUS SIGN}"
 # An interval that is this many times the median one does not stretch the axis; an arrow says that it goes on.
 WIDE = 3.0
 SMALLEST_MARK, LARGEST_MARK = 3.0, 7.5
 
 
-def draw_forest(tables: Any, features: Sequence[str] | None = None, response: str = "y") -> Figure:
+def draw_forest(tables: Any, features: Sequence[str] | None = None, response: str | Mapping[str, str] = "y") -> Figure:
     """For each feature a panel: its effect in each environment with a 95 % interval, and their mean as a diamond.
 
     The size of a square is the weight of the environment in the mean. The band is one standard deviation between
@@ -42,9 +51,9 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
 
     Args:
         tables: effects, errors, degrees and stability; see `holdfast.estimators.effects.EffectTables`.
-        features: their names; None: the first twelve, or six of more than 20 environments, those with the same effect
-            everywhere first; a line below the figure says how many more there are.
-        response: what the effects are measured in.
+        features: their names; None: the first twelve, or six of more than 20 environments, those whose effects vary
+            first; a line below the figure says how many more there are.
+        response: what the effects are measured in, for all features or for each of them.
 
     Example:
         >>> from types import SimpleNamespace
@@ -62,7 +71,7 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
     words = _verdicts(stability)
     more = 0
     if features is None:
-        ranked = sorted(stability.index, key=lambda name: list(VERDICT_COLOURS).index(words[name]))
+        ranked = sorted(stability.index, key=lambda name: DRAWN_FIRST.index(words[name]))
         measured = [name for name in ranked if tables.effects[name].notna().any()]
         features = measured[: MOST_TALL_PANELS if len(tables.effects) > TALL else MOST_PANELS]
         more = len(measured) - len(features)
@@ -73,25 +82,33 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
     forests = [_forest(tables, name) for name in features]
     columns = 2 if len(forests) == 4 else min(PANELS_ABREAST, len(forests))  # four make a square
     same_rows = len({tuple(forest.estimates.index) for forest in forests}) == 1
-    figure, panels = _grid(forests, columns, same_rows, handles := _handles(forests, words))
+    figure, panels = _grid(forests, columns, same_rows, handles := _handles(forests, words), more > 0)
+    units = dict.fromkeys(features, response) if isinstance(response, str) else response
     for number, (axes, forest) in enumerate(zip(panels, forests, strict=True)):
-        _panel(axes, forest, VERDICT_COLOURS[words[forest.name]], response)
+        _panel(axes, forest, VERDICT_COLOURS[words[forest.name]], units[forest.name])
         if same_rows and number % columns:
             axes.tick_params(labelleft=False)
-    figure.legend(handles=handles, loc="lower left", ncols=_legend_columns(figure), frameon=False)
+    below = LEGEND / figure.get_figheight() if more else 0.0  # the line under the legend
+    where = {"loc": "lower left", "bbox_to_anchor": (0, below)}
+    figure.legend(handles=handles, ncols=_legend_columns(figure), frameon=False, **where)
     if more:
-        figure.text(0.995, 0.005, f"{more} more {'feature is' if more == 1 else 'features are'} not drawn", ha="right")
+        figure.text(
+            0.995, 0.005, f"{more} more {'feature is' if more == 1 else 'features are'} not drawn", ha="right", size=9
+        )
     return figure
 
 
-def _grid(forests: list["_Forest"], columns: int, same_rows: bool, handles: list) -> tuple[Figure, list[Axes]]:
+def _grid(
+    forests: list["_Forest"], columns: int, same_rows: bool, handles: list, more: bool
+) -> tuple[Figure, list[Axes]]:
     """Panels whose height follows from the number of environments."""
     lines = -(-len(forests) // columns)
-    labels = LETTER * min(max(len(str(label)) for forest in forests for label in forest.estimates.index), LONGEST_LABEL)
+    longest = max(len(str(label)) for forest in forests for label in [*forest.estimates.index, "mean"])
+    labels = LETTER * min(longest, LONGEST_LABEL)
     before, gap = labels + GAP, GAP if same_rows else labels + GAP
     height = ROW * (max(len(forest.estimates) for forest in forests) + 1.5)
     width = before + columns * PANEL + (columns - 1) * gap + GAP
-    legend = LEGEND * -(-len(handles) // max(1, int(width / LEGEND_COLUMN))) + 0.1
+    legend = LEGEND * -(-len(handles) // max(1, int(width / LEGEND_COLUMN))) + 0.1 + more * LEGEND
     total = lines * (ABOVE + height + BELOW) + legend
     figure = Figure(figsize=(width, total))
     figure.set_layout_engine("none")
@@ -160,18 +177,43 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
     bottom = len(b) + 0.1
     axes.fill([ends[0], mean, ends[1], mean], [bottom, bottom - 0.34, bottom, bottom + 0.34], color=colour, zorder=4)
     axes.axhline(len(b) - 0.5, color="0.85", linewidth=0.8)
-    axes.set_yticks([*rows, bottom], [*(str(label)[:LONGEST_LABEL] for label in b.index), "mean"])
+    axes.set_yticks([*rows, bottom], [*(_shortened(str(label), LONGEST_LABEL) for label in b.index), "mean"])
     axes.tick_params(axis="y", length=0)
-    axes.set(xlim=(low, high), ylim=(len(b) + 0.8, -0.7), xlabel=f"{response} per unit of {forest.name}")
+    axes.set(xlim=(low, high), ylim=(len(b) + 0.8, -0.7))
+    axes.set_xticks(*_ticks(low, high))
+    per_unit = f"{_shortened(response, LONGEST_AXIS // 2)} per unit of "
+    axes.set_xlabel(per_unit + _shortened(forest.name, LONGEST_AXIS - len(per_unit)))
     share = f"{len(b)} of {forest.measured} environments, furthest from the mean\n"
     facts = f"{mean:.3g} ± {forest.mean_half_width:.2g},  τ = {between:.2g},  I² = {summary['i_squared']:.0%}"
     above = (share if len(b) < forest.measured else "") + facts
     axes.annotate(
         above, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=8.5, color="0.3"
     )
-    axes.set_title(forest.name, loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n"))
+    axes.set_title(
+        _shortened(forest.name, LONGEST_TITLE),
+        loc="left",
+        fontsize=10.5,
+        fontweight="bold",
+        pad=18 + 12 * above.count("\n"),
+    )
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
+
+
+def _shortened(name: str, width: int) -> str:
+    """A name of at most this many letters, its middle left out."""
+    front = (width - 1) // 2
+    return name if len(name) <= width else f"{name[:front]}…{name[len(name) - (width - 1 - front) :]}"
+
+
+def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Round numbers away from the ends of the axis, with as many digits as it takes to tell them apart."""
+    ticks = np.asarray(MaxNLocator(STEPS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+    span = high - low
+    inside = ticks[(ticks > low + EDGE * span) & (ticks < high - EDGE * span)]
+    inside = np.where(np.abs(inside) < 1e-9 * span, 0.0, inside)
+    digits = max(5, 2 + int(np.ceil(np.log10(np.abs([low, high]).max() / span))))
+    return inside.tolist(), [f"{value:.{digits}g}".replace("-", MINUS) for value in inside]
 
 
 def _limits(forest: _Forest) -> tuple[float, float]:
@@ -189,9 +231,11 @@ def _limits(forest: _Forest) -> tuple[float, float]:
 
 
 def _verdicts(stability: pd.DataFrame) -> dict[str, str]:
-    once = stability["between"].isna() & stability["effect"].notna()
-    selected = np.where(once, "one environment only", "same")
-    words = np.where(stability["selected"], selected, np.where(stability["varies"], "varies", "not needed"))
+    selected, varies = stability["selected"], stability["varies"]
+    once = selected & stability["between"].isna() & stability["effect"].notna()
+    never = stability["effect"].isna() & ~varies
+    cases = [once, never, selected, varies]
+    words = np.select(cases, ["one environment only", "cannot be compared", "same", "varies"], "not needed")
     return dict(zip(stability.index, words.tolist(), strict=True))
 
 
@@ -200,6 +244,7 @@ def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Any]:
     titles = {
         "same": "same effect everywhere",
         "one environment only": "one environment only",
+        "cannot be compared": "cannot be compared",
         "varies": "effect varies",
         "not needed": "not needed",
     }

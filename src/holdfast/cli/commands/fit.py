@@ -107,7 +107,7 @@ def execute(arguments: FitArguments) -> int:
     if printed:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":
-        terminal.show_model(model)
+        terminal.show_model(model, estimator.summary().legend)
     if arguments.out is not None and not printed:
         model.save(arguments.out)
     errors = None

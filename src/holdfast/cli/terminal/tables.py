@@ -37,12 +37,12 @@ _ARGUMENT = re.compile(r'\b(?P<name>pooling|level|invariance|tolerance|significa
 _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 
 
-def show_model(model: "TableModel") -> None:
-    """Print the features with their coefficients and stability, and the advice."""
+def show_model(model: "TableModel", legend: str) -> None:
+    """Print the features with their coefficients and stability, what effects are (`legend`), and the advice."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = FILE_WIDTH  # a file has room for whole names
-    console.print(_table(model, console.width))
+    console.print(_table(model, legend, console.width))
     show_advice([*model.notes, *model.advice], console)
 
 
@@ -80,7 +80,7 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
     console.print(table)
 
 
-def _table(model: "TableModel", width: int) -> Table:
+def _table(model: "TableModel", legend: str, width: int) -> Table:
     from holdfast.estimators.summary import with_intervals  # takes a while to import, and `predict` prints no table
 
     environments = f", {len(model.effects)} environments" if model.environment else ""
@@ -88,6 +88,8 @@ def _table(model: "TableModel", width: int) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     frame = with_intervals(_frame(model), model.rows)
     columns = {heading: [_number(column, value) for value in frame[column]] for heading, column in _COLUMNS.items()}
+    if "class" in frame:  # of more than two, the one that the row is about
+        columns = {"class": list(frame["class"])} | columns
     columns[""] = list(frame["verdict"])
     for headings in _LEAST_NEEDED:
         needed = sum(1 + max(map(len, [name, *cells])) for name, cells in columns.items())
@@ -95,14 +97,10 @@ def _table(model: "TableModel", width: int) -> Table:
             columns = {heading: cells for heading, cells in columns.items() if heading not in headings}
     table.add_column("feature", overflow="ellipsis")  # the only column that gives way in a narrow terminal
     for heading in columns:
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+        table.add_column(heading, justify="left" if heading in ("", "class") else "right", no_wrap=True)
     for name, selected, *cells in zip(frame.index, frame["selected"], *columns.values(), strict=True):
         table.add_row(escape(str(name)), *cells, style=None if selected else "dim")
-    unit = "log-odds" if model.task == "classification" else f"units of {model.target}"
-    table.caption = escape(
-        f"effect: of a feature in one environment alone, next to those with the same effect, in {unit}: its mean, its "
-        "standard deviation between environments and the share I² of the variation that this is, lowest and highest"
-    )
+    table.caption = escape(legend)
     table.caption_justify = "left"
     return table
 
@@ -114,8 +112,9 @@ def _frame(model: "TableModel") -> "pd.DataFrame":
     frame = pd.DataFrame(model.stability)
     frame = frame.set_index(frame.columns[0])
     flags = ["varies", "selected"]
-    numbers = frame.drop(columns=flags).apply(pd.to_numeric)
-    return numbers.join(frame[flags].astype(bool))
+    words = frame[[name for name in ("class",) if name in frame]]
+    numbers = frame.drop(columns=[*flags, *words]).apply(pd.to_numeric)
+    return words.join(numbers).join(frame[flags].astype(bool))
 
 
 def _number(column: str, value: float) -> str:

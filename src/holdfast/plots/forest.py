@@ -89,8 +89,9 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
         if same_rows and number % columns:
             axes.tick_params(labelleft=False)
     below = LEGEND / figure.get_figheight() if more else 0.0  # the line under the legend
-    where = {"loc": "lower left", "bbox_to_anchor": (0, below)}
-    figure.legend(handles=handles, ncols=_legend_columns(figure), frameon=False, **where)
+    figure.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, below), ncols=_legend_columns(figure), frameon=False
+    )
     if more:
         figure.text(
             0.995, 0.005, f"{more} more {'feature is' if more == 1 else 'features are'} not drawn", ha="right", size=9

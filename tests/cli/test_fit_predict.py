@@ -373,7 +373,8 @@ def test_the_feature_that_varies_is_the_example_and_its_indicator_goes_with_it(t
     assert "cost is missing goes with the column it comes from: cost." in advice
 
 
-def test_four_classes_and_class_means_are_explained_in_the_terminal(plants, tmp_path, capsys):
+def test_four_classes_and_class_means_are_explained_in_the_terminal(plants, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     frame = pd.read_csv(plants).assign(size=lambda table: pd.qcut(table["yield"], 4, labels=["s", "m", "l", "xl"]))
     path = tmp_path / "sizes.csv"
     frame.drop(columns=["yield", "good"]).to_csv(path, index=False)

@@ -378,8 +378,7 @@ def test_four_classes_and_class_means_are_explained_in_the_terminal(plants, tmp_
     frame = pd.read_csv(plants).assign(size=lambda table: pd.qcut(table["yield"], 4, labels=["s", "m", "l", "xl"]))
     path = tmp_path / "sizes.csv"
     frame.drop(columns=["yield", "good"]).to_csv(path, index=False)
-    arguments = ["fit", str(path), "--target", "size", "--environment", "place", "--invariance", "class_means"]
-    assert main(arguments) == 0
+    assert main(["fit", str(path), "--target", "size", "--environment", "place", "--invariance", "class_means"]) == 0
     printed = capsys.readouterr().out
     heads, *body = [line.split() for line in printed.splitlines() if line.startswith((" feature", " light", " weeds"))]
     assert heads[:2] == ["feature", "class"]

@@ -66,8 +66,8 @@ class Experiment:
         >>> from holdfast.experiments import load
         >>> experiment = load("figure_2")
         >>> data = experiment.simulate(Effort(seeds=1000), None)
-        >>> [claim.verdict.value for claim in experiment.claims(data)]
-        ['holds with our choice', 'holds with our choice']
+        >>> {claim.verdict.value for claim in experiment.claims(data)}
+        {'holds with our choice'}
     """
 
     title: str

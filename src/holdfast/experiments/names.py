@@ -14,7 +14,7 @@ TITLES: dict[str, str] = {
     "figure_5": "HeteroSGD against PooledSGD",
     "figure_6": "PooledSGD with batches of 80 stays away from both solutions",
     "theorem_2": "error of HeteroSGD against batch size and dimension",
-    "theorem_3": "pooled batches end at A* + E A(e) and are never near A*",
+    "theorem_3": "pooled batches end at A* + E A(e) and stay away from A*",
     "theorem_4": "two phases: the invariant signal grows, then settles",
     "algorithm_4": "quadratic networks: Algorithm 4 and three ways in which it fails",
     "theorem_8": "recovery against the condition number of A*, and the order of learning",

@@ -96,7 +96,7 @@ def page(
         sections=blocks,
         claims=claims,
         covered=covered,
-        origins=_by_origin(covered, counts),
+        origins={name: each for name, each in counts_by_origin(covered).items() if each},
         broken=[claim.id for claim in claims if claim.broken],
         failures=[{"name": name, "label": label(name), "error": error} for name, error in (failures or {}).items()],
         total=f"{_count(len(claims), 'claim')} from {_count(len(sections), 'experiment')}",
@@ -110,12 +110,6 @@ def page(
         interval=interval,
         allowed=allowed,
     )
-
-
-def _by_origin(covered: Sequence[Covered], counts: Mapping[Verdict, int]) -> dict[str, list[int]]:
-    """The number of claims with each verdict of the run, by origin."""
-    found = counts_by_origin(covered)
-    return {name: [each[verdict] for verdict in Verdict if counts[verdict]] for name, each in found.items() if each}
 
 
 def label(name: str) -> str:

@@ -66,7 +66,7 @@ def test_experiment(name, seeds, monkeypatch):
             continue
         assert axes.get_xlabel()
         assert axes.get_ylabel()
-        assert axes.get_legend() is not None
+        assert axes.get_legend() is not None or figure.legends  # of its own, or one for all panels
     assert len(experiment.numbers(data)) > 0
     claims = experiment.claims(data)
     assert claims

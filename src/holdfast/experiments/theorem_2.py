@@ -133,7 +133,12 @@ def _draw_failures(axes: Axes, data: xr.Dataset) -> None:
         axes.errorbar(np.arange(len(rows)) + shift, values, spread, fmt="o", color=colour, capsize=3, label=label)
     axes.axhline(1 - PROMISED, color="0.3", linestyle=":", label="Theorem 2 promises less than 0.01")
     axes.set_xticks(range(len(rows)), [f"M = {spread:g}\nm = {m:,}" for m, spread in rows])
-    axes.set(ylabel="share of runs that fail", title="d = 30", xlim=(-0.5, len(rows) - 0.5))
+    axes.set(
+        xlabel="heterogeneity and batch size",
+        ylabel="share of runs that fail",
+        title="d = 30",
+        xlim=(-0.5, len(rows) - 0.5),
+    )
     axes.set_ylim(bottom=0)
 
 

@@ -130,16 +130,16 @@ def _seen(count: float, runs: int) -> Estimate:
 
 
 def draw(data: xr.Dataset) -> Figure:
-    """Seen against promised failures."""
+    """Promised and seen failures of each problem."""
     figure, axes = new_figure(1, f"Promised and seen failures, {data.attrs['runs']} runs with real batches")
     panel = np.atleast_1d(axes)[0]
     frame = numbers(data)
-    for number, (_, row) in enumerate(frame.iterrows()):
-        error = [[row["seen"] - row["seen_low"]], [row["seen_high"] - row["seen"]]]
-        panel.errorbar([row["failure"]], [row["seen"]], error, fmt="o", color=f"C{number}", label=row["problem"])
-    limit = 1.3 * max(frame["failure"].max(), frame["seen_high"].max())
-    panel.plot([0, limit], [0, limit], color="0.4", linewidth=1, label="as many as promised at most")
-    panel.set(xlabel="promised share of failures, at most", ylabel="seen share of failures", ylim=(0, limit))
+    rows = np.arange(len(frame))[::-1]
+    error = [frame["seen"] - frame["seen_low"], frame["seen_high"] - frame["seen"]]
+    panel.errorbar(frame["seen"], rows, xerr=error, fmt="o", label="seen (95 %)")
+    panel.plot(frame["failure"], rows, "|", color="k", markersize=12, label="promised, at most")
+    panel.set_yticks(rows, frame["problem"])
+    panel.set(xlabel="share of runs that fail", ylabel="problem", xlim=(0, None))
     legend_below(panel)
     return figure
 

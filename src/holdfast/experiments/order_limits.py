@@ -29,7 +29,7 @@ from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import signals
 from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast.theory.epochs import order_effect, order_exponents
+from holdfast.theory.order import order_effect, order_exponents
 
 LEFT_OPEN = ("Everything: the paper draws environments independently.",)
 SEEDS, QUICK_SEEDS = 64, 8

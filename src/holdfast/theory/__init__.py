@@ -1,7 +1,7 @@
 """Theory as code: pure functions on problems, states and trajectories.
 
 Growth: `lyapunov` has exponents, `momentum` those of SGD with momentum, `logarithm` the mean logarithms behind them,
-`finite_time` the law after T steps, `epochs` what the order of the environments changes, `drifting` the law of
+`finite_time` the law after T steps, `order` what the order of the environments changes, `drifting` the law of
 environments with memory, `panels` what finitely many environments of a continuum do. With sampling error: `sampling`,
 `shares` after T steps, `tails` in the long run. Answers: `window` has the step sizes that wash
 out, `advice` settings for a wanted confidence, `regions` what a setting ends in, `diagnosis` all of it in words. Data:

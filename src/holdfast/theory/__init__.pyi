@@ -6,11 +6,6 @@ from .diagnosis import Diagnosis as Diagnosis
 from .diagnosis import diagnose as diagnose
 from .drifting import DriftingShare as DriftingShare
 from .drifting import drifting_share as drifting_share
-from .epochs import OrderEffect as OrderEffect
-from .epochs import advise_order as advise_order
-from .epochs import order_effect as order_effect
-from .epochs import order_exponents as order_exponents
-from .epochs import order_floor as order_floor
 from .estimation import Estimated as Estimated
 from .estimation import estimate as estimate
 from .findings import Findings as Findings
@@ -28,6 +23,11 @@ from .momentum import momentum_matrices as momentum_matrices
 from .momentum import planar_exponent as planar_exponent
 from .networks import lasting_share as lasting_share
 from .networks import neuron_exponent as neuron_exponent
+from .order import OrderEffect as OrderEffect
+from .order import advise_order as advise_order
+from .order import order_effect as order_effect
+from .order import order_exponents as order_exponents
+from .order import order_floor as order_floor
 from .panels import PanelExponent as PanelExponent
 from .panels import draw_panels as draw_panels
 from .panels import panel_exponent as panel_exponent

@@ -10,9 +10,9 @@ from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE
 from holdfast.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
-from holdfast.theory.epochs import advise_order
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
+from holdfast.theory.order import advise_order
 from holdfast.theory.sampling import check_noise
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import check_spectrum, diagonalised, strength_atoms

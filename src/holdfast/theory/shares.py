@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, POSITIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.theory.epochs import check_order, ordered_visits
+from holdfast.theory.order import check_order, ordered_visits
 from holdfast.theory.sampling import check_noise, entry_variance
 from holdfast.theory.strengths import check_spectrum, sample_strengths
 

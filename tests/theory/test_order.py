@@ -18,8 +18,8 @@ from holdfast.theory import (
     order_floor,
     simulate_shares,
 )
-from holdfast.theory.epochs import ORDERS, ordered_visits
 from holdfast.theory.lyapunov import product_exponents
+from holdfast.theory.order import ORDERS, ordered_visits
 
 UNEQUAL = table([-6.0, 1.0, 8.0], [0.4, 0.2, 0.4])
 ETA, ALPHA = 0.05, 1e-3

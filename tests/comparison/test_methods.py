@@ -27,3 +27,15 @@ def test_recorded_cells_are_what_the_package_computes(test, method):
     fitted = METHODS[method].fit(dataset, 1)
     error = environment_errors(fitted.predict(dataset.test.inputs), dataset.test, dataset.kind).mean()
     assert np.isclose(error, recorded_error(test, method, 1), atol=2e-3)
+
+
+@pytest.mark.parametrize("test", ["Example1", "Example2"])
+def test_many_data_sets_at_once_give_what_each_gives_by_itself(test, monkeypatch):
+    monkeypatch.setattr("holdfast.comparison.methods.explicit.STEPS", 30)
+    data_sets = [linear_unit_test(test, seed) for seed in (0, 1)]
+    for name in ("fish", "irm_standardized"):
+        together = METHODS[name].fit_all(data_sets, [0, 1])
+        for seed, (data_set, fitted) in enumerate(zip(data_sets, together, strict=True)):
+            alone = METHODS[name].fit(data_set, seed)
+            assert fitted.choice == alone.choice
+            np.testing.assert_allclose(fitted.coefficients, alone.coefficients, rtol=1e-4, atol=1e-5)

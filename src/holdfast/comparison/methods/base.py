@@ -1,6 +1,6 @@
 """The contract of a method in the comparison, and how estimators meet it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,6 +40,8 @@ class ComparedMethod:
         fit: (data, seed) -> FittedMethod; sees the training and validation rows, never the test.
         home: the module that decides what it does.
         packages: that it needs in addition to those that all methods need.
+        fit_all: (data sets of one shape, seeds) -> their fits, for a method that is faster on an accelerator when it
+            fits many at once; None: they are fitted one by one.
         oracle: whether it knows what is invariant.
         ours: whether it is a method of this library.
         groups: of tests that it is run on; None for all.
@@ -63,6 +65,7 @@ class ComparedMethod:
     fit: Callable[[Dataset, int], FittedMethod]
     home: str
     packages: tuple[str, ...] = ()
+    fit_all: Callable[[Sequence[Dataset], Sequence[int]], list[FittedMethod]] | None = None
     oracle: bool = False
     ours: bool = False
     groups: tuple[str, ...] | None = None

@@ -1,7 +1,7 @@
 """IRMv1, V-REx, Group DRO, AND-mask and Fish, tuned by the published protocol of the unit tests."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,9 +17,9 @@ from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, best_
 from holdfast.datasets.splits import Dataset, Kind
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
 from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.scaling import own_units, standard_units
-from holdfast.losses.logistic import rows_with_intercept
-from holdfast.losses.squared import second_moments
+from holdfast.estimators.scaling import Scaling, own_units, standard_units
+from holdfast.losses.logistic import LogisticRows, rows_with_intercept
+from holdfast.losses.squared import SecondMoments, second_moments
 
 DRAWS = 20  # sets of hyper-parameters; the first is the default
 STEPS = 10_000
@@ -61,23 +61,43 @@ def draws(kind: type, draw: HyperParameters) -> list[InvarianceMethod]:
     return [kind(), *(kind(**draw(random.Random(1000 + number))) for number in range(1, DRAWS))]
 
 
-def fit_tuned(kind: type, draw: HyperParameters, standardize: bool, data_set: Dataset, seed: int) -> FittedMethod:
-    """All draws side by side, and the best of them on the validation rows.
+def fit_tuned(
+    kind: type, draw: HyperParameters, standardize: bool, data_sets: Sequence[Dataset], seeds: Sequence[int]
+) -> list[FittedMethod]:
+    """All draws on all data sets side by side, and for each data set the best of them on its validation rows.
 
     Args:
         kind: the type of the method.
         draw: of its hyper-parameters.
         standardize: bring the inputs to mean 0 and variance 1 first, which the published protocol does not do.
-        data_set: with training and validation rows.
-        seed: of the starts.
+        data_sets: of one shape, with training and validation rows.
+        seeds: of the starts, one for each data set.
     """
     methods = draws(kind, draw)
+    features = data_sets[0].train.inputs.shape[1]
+    scalings = [standard_units(each.train.inputs) if standardize else own_units(features) for each in data_sets]
+    tables = [_table(each, scaling) for each, scaling in zip(data_sets, scalings, strict=True)]
+    starts = np.stack([uniform_starts(DRAWS, features, seed) for seed in seeds])
+    found = fit_side_by_side(methods, tables, starts, steps=STEPS, seeds=[DRAWS * seed for seed in seeds])
+    return [
+        _best(methods, parameters, scaling, data_set)
+        for parameters, scaling, data_set in zip(found, scalings, data_sets, strict=True)
+    ]
+
+
+def fit_one(kind: type, draw: HyperParameters, standardize: bool, data_set: Dataset, seed: int) -> FittedMethod:
+    """All draws on one data set."""
+    (fitted,) = fit_tuned(kind, draw, standardize, [data_set], [seed])
+    return fitted
+
+
+def _table(data_set: Dataset, scaling: Scaling) -> SecondMoments | LogisticRows:
     inputs, targets, environments = data_set.train
-    features = inputs.shape[1]
-    scaling = standard_units(inputs) if standardize else own_units(features)
     summarise = second_moments if data_set.kind == "regression" else rows_with_intercept
-    data = summarise(scaling.apply(inputs), targets, group_rows(environments, len(targets)).rows())
-    found = fit_side_by_side(methods, data, uniform_starts(DRAWS, features, seed), steps=STEPS, seed=DRAWS * seed)
+    return summarise(scaling.apply(inputs), targets, group_rows(environments, len(targets)).rows())
+
+
+def _best(methods: list[InvarianceMethod], found: np.ndarray, scaling: Scaling, data_set: Dataset) -> FittedMethod:
     coefficients, shifts = scaling.undo(found[:, :-1])
     fits = [
         FittedMethod(partial(_predict, data_set.kind, weights, intercept), weights, str(method))
@@ -109,8 +129,9 @@ def _method(name: str, title: str, kind: type, draw: HyperParameters, ranges: st
         f"{title}, standardised" if standardize else title,
         f"{tuning}; features standardised" if standardize else f"{tuning}; features as they are",
         _BOTH,
-        partial(fit_tuned, kind, draw, standardize),
+        partial(fit_one, kind, draw, standardize),
         __name__,
+        fit_all=partial(fit_tuned, kind, draw, standardize),
         # Elsewhere the features have one scale, or nearly, as they are; 20 draws of 10,000 steps are too much for many
         # tables.
         groups=("unit tests",) if standardize else ("unit tests", "toy model", "structural models", "real tables"),

@@ -128,7 +128,7 @@ def _fit(estimator: ExplicitRegressor | ExplicitClassifier, data: SecondMoments 
     method = InvariantRiskMinimization() if estimator.method is None else estimator.method
     seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
     starts = uniform_starts(1, estimator.n_features_in_, seed)
-    (found,) = fit_side_by_side([method], data, starts, steps=estimator.steps, seed=seed)
+    found = fit_side_by_side([method], [data], starts[None], steps=estimator.steps, seeds=[seed])[0, 0]
     if not np.isfinite(found).all():
         raise ValueError(f"method diverged on these data: choose a smaller step_size than that of {method}")
     return found

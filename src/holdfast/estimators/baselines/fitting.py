@@ -15,41 +15,45 @@ from holdfast.losses.squared import SecondMoments
 
 def fit_side_by_side(
     methods: Sequence[InvarianceMethod],
-    data: SecondMoments | LogisticRows,
+    tables: Sequence[SecondMoments | LogisticRows],
     starts: np.ndarray,
     *,
     steps: int,
-    seed: int = 0,
+    seeds: Sequence[int],
 ) -> np.ndarray:
-    """The parameters that each method ends with.
+    """The parameters that each method ends with on each table.
 
     Args:
         methods: of one type, with different hyper-parameters.
-        data: moments for the squared loss, rows for the logistic one; both with a feature that is always one.
-        starts: (methods, features + 1), the intercept last.
+        tables: of one shape: moments for the squared loss, rows for the logistic one; both with a feature that is
+            always one. Several together keep an accelerator busy, which one does not.
+        starts: (tables, methods, features + 1), the intercept last.
         steps: of each method.
-        seed: of the order of environments, in the methods that draw one.
+        seeds: one for each table, of the order of environments, in the methods that draw one.
 
     Returns:
-        (methods, features + 1); NaN where a method diverged.
+        (tables, methods, features + 1); NaN where a method diverged.
     """
     (kind,) = {type(method) for method in methods}
-    names = vars(methods[0])
-    stacked = {name: np.asarray([getattr(method, name) for method in methods], np.float32) for name in names}
-    single = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), data)
+    runs = len(tables) * len(methods)
+    stacked = {name: np.tile([getattr(method, name) for method in methods], len(tables)) for name in vars(methods[0])}
+    single = [jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), table) for table in tables]
+    # One table is shared by its runs; of several each run gets a copy of its own.
+    shared = single[0] if len(single) == 1 else None
+    own = None if len(single) == 1 else jax.tree.map(lambda *leaves: np.repeat(leaves, len(methods), 0), *single)
     records = run(
         _MethodRun(kind),
-        single,
-        (stacked, np.asarray(starts, np.float32)),
-        seed + np.arange(len(methods)),
+        shared,
+        (jax.tree.map(np.float32, stacked), np.asarray(starts, np.float32).reshape(runs, -1), own),
+        (np.asarray(seeds)[:, None] + np.arange(len(methods))).ravel(),
         steps=steps,
         every=steps,
-        slab=len(methods),
+        slab=runs,
         workers=1,
     )
     final = records.values["parameters"][:, -1].astype(float)
     final[records.diverged_at >= 0] = np.nan
-    return final
+    return final.reshape(len(tables), len(methods), -1)
 
 
 def uniform_starts(count: int, features: int, seed: int) -> np.ndarray:
@@ -68,8 +72,13 @@ class _MethodRun:
 
     kind: type
 
-    def __call__(self, data: SecondMoments | LogisticRows, parameters: tuple[dict[str, jax.Array], jax.Array]) -> Run:
-        choices, start = parameters
+    def __call__(
+        self,
+        shared: SecondMoments | LogisticRows | None,
+        parameters: tuple[dict[str, jax.Array], jax.Array, SecondMoments | LogisticRows | None],
+    ) -> Run:
+        choices, start, own = parameters
+        data = own if shared is None else shared
         risks = squared_risks(data) if isinstance(data, SecondMoments) else logistic_risks(data)
         return Run(self.kind(**choices).algorithm(risks, jnp.asarray(start)), _observe)
 

@@ -41,7 +41,8 @@ class Cells(Protocol[Value]):
     Example:
         >>> import tempfile
         >>> from pathlib import Path
-        >>> from holdfast.execution.store import RECORDS, EntryCells, Key, Store
+        >>> from holdfast.execution.entries import EntryCells
+        >>> from holdfast.execution.store import RECORDS, Key, Store
         >>> keys = {"mean": Key("mean", {"seed": 0}, ("holdfast.core.statistics",))}
         >>> cells: Cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
         >>> list(cells.missing())

@@ -2,20 +2,20 @@ import json
 
 import pytest
 
-import holdfast.comparison.runner as comparing
+import holdfast.comparison.blocks as comparing
 from holdfast.cli.main import main
 from holdfast.comparison import METHODS, PUBLIC_TESTS
 
 
 def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, capsys):
-    compute = comparing.compute_cell
+    compute = comparing.compute_cells
 
     def stumble(method, dataset, seed):
         if method.name == "eills" and seed == 1:
             raise ValueError("no <luck>")
         return compute(method, dataset, seed)
 
-    monkeypatch.setattr("holdfast.comparison.runner.compute_cell", stumble)
+    monkeypatch.setattr("holdfast.comparison.blocks.compute_cells", stumble)
     names = ["--tests", "structural", "--methods", "eills", "oracle", "--data-seeds", "2"]
     assert main(["compare", *names, "--out", str(tmp_path)]) == 1
     output = capsys.readouterr()

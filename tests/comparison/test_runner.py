@@ -4,7 +4,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-import holdfast.comparison.runner as comparing
+import holdfast.comparison.blocks as comparing
 from holdfast.comparison import METHODS, PUBLIC_TESTS, ComparedMethod, PublicTest, compare, summarize, to_markdown
 from holdfast.comparison.public_tests import GROUPS
 from holdfast.comparison.recorded import PUBLISHED
@@ -34,7 +34,7 @@ def test_what_was_computed_is_reused(small, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("holdfast.comparison.runner.compute_cell", refuse)
+    monkeypatch.setattr("holdfast.comparison.blocks.compute_cells", refuse)
     assert compare(**SMALL, data_seeds=2, out=out) == comparison
 
 
@@ -44,9 +44,9 @@ def test_a_damaged_cell_is_computed_again_and_no_other(small, monkeypatch, tmp_p
     (cell,) = tmp_path.rglob("toy_1_1/irm/1/*.json")
     cell.write_text(cell.read_text()[:30])
     counted = []
-    compute = comparing.compute_cell
+    compute = comparing.compute_cells
     monkeypatch.setattr(
-        "holdfast.comparison.runner.compute_cell", lambda *arguments: counted.append(1) or compute(*arguments)
+        "holdfast.comparison.blocks.compute_cells", lambda *arguments: counted.append(1) or compute(*arguments)
     )
     again = compare(**SMALL, data_seeds=2, out=tmp_path)
     assert len(counted) == 1

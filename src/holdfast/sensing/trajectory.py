@@ -17,7 +17,7 @@ from holdfast.core.run import Records
 from holdfast.core.validation import require
 from holdfast.core.writing import check_output, replacing
 from holdfast.sensing.builder import Parts
-from holdfast.sensing.outcome import SETTLING, Code, Outcome, outcomes
+from holdfast.sensing.outcome import CODES_IN_WORDS, SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import MEANINGS
 
@@ -74,7 +74,7 @@ class Trajectory:
             variables[name] = ((*dimensions, *extra), labelled, {"long_name": MEANINGS[name]})
         ends = outcomes(records)
         codes = np.array([end.code for end in ends], np.int8).reshape(shape)
-        variables["outcome"] = (dimensions, codes, {"codes": ", ".join(f"{c.value}: {c.name.lower()}" for c in Code)})
+        variables["outcome"] = (dimensions, codes, {"codes": CODES_IN_WORDS})
         variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
         coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
         own = {name: readable(part) for name in PARTS if (part := getattr(parts, name)) is not None}

@@ -30,8 +30,9 @@ def axis_length(name: str, axis: Any) -> int:
     """
     if isinstance(axis, Mapping):
         _check_keys(name, axis, RANGE, needed=RANGE[:3])
-        require(isinstance(axis["count"], int) and axis["count"] > 0, f"count of {name} must be at least 1", axis["count"])
-        return axis["count"]
+        number = axis["count"]  # it may be larger than any that the rules of settings allow
+        require(isinstance(number, int) and number > 0, f"count of {name} must be a whole number of at least 1", number)
+        return number
     several = isinstance(axis, Sequence) and not isinstance(axis, str)
     contract = f"{name} must be a list of values or {{start, stop, count}}; a single value belongs to the settings"
     require(several, contract, repr(axis))
@@ -140,7 +141,8 @@ def _law(name: str, axis: Any, whole: bool) -> Any:
 
 def _check_keys(name: str, axis: Mapping, known: Sequence[str], needed: Sequence[str]) -> None:
     complete = set(needed) <= set(axis) <= set(known)
-    require(complete, f"{name} must be a list or have {', '.join(needed)} and perhaps scale", ", ".join(axis) or "nothing")
+    contract = f"{name} must be a list or have {', '.join(needed)} and perhaps scale"
+    require(complete, contract, ", ".join(axis) or "nothing")
 
 
 def _ends(name: str, axis: Mapping, keys: Sequence[str]) -> tuple[float, float]:

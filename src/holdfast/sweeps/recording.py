@@ -55,7 +55,7 @@ def reduced(recorded: Recorded, record: RecordName) -> Recorded:
     of such runs is the variable `diverged`.
 
     Example, the quantiles of 0, 1, ..., 100 over 101 seeds:
-        >>> recorded = Recorded({"signal": np.arange(101.0)[:, None]}, {"signal": ("step",)}, {"step": np.array([5])}, {})
+        >>> recorded = Recorded({"signal": np.arange(101.0)[:, None]}, {"signal": ("step",)}, {"step": [200]})
         >>> reduced(recorded, "quantiles").values["signal"].ravel().tolist()
         [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0]
     """

@@ -141,7 +141,7 @@ class Layout:
     def plain(self) -> dict[str, Any]:
         """As JSON holds it; numbers that are not finite, which it does not know, become text."""
         axes = [
-            {"name": axis.name, "coordinates": {name: _plain_column(each) for name, each in axis.coordinates.items()}}
+            {"name": axis.name, "coordinates": {name: plain_column(each) for name, each in axis.coordinates.items()}}
             for axis in self.axes
         ]
         return {"axes": axes, "seeds": self.seeds, "seeds_per_cell": self.seeds_per_cell}
@@ -150,7 +150,7 @@ class Layout:
     def from_plain(cls, plain: Mapping[str, Any]) -> "Layout":
         """The layout that `plain` wrote."""
         axes = tuple(
-            Axis(axis["name"], {name: _read_column(column) for name, column in axis["coordinates"].items()})
+            Axis(axis["name"], {name: read_column(column) for name, column in axis["coordinates"].items()})
             for axis in plain["axes"]
         )
         return cls(axes, plain["seeds"], plain["seeds_per_cell"])
@@ -159,8 +159,13 @@ class Layout:
 _TYPES: dict[str, type] = {"bool": bool, "int64": int, "float64": float, "string": str}
 
 
-def _column(name: str, values: Sequence[Any]) -> Values:
-    """Values of one type; whole numbers among others become such."""
+def column(name: str, values: Sequence[Any]) -> Values:
+    """Values of one type; whole numbers among others become such.
+
+    Example:
+        >>> column("step_size", [1, 0.5])
+        (1.0, 0.5)
+    """
     found = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     types = {type(value) for value in found}
     if types == {int, float}:
@@ -179,7 +184,7 @@ def _checked(axis: Axis) -> Axis:
     sizes = {len(values) for values in axis.coordinates.values()}
     if len(sizes) != 1 or sizes == {0}:
         raise ValueError(f"axis {axis.name!r} must have values, as many of each setting, got {sorted(sizes)}")
-    coordinates = {name: _column(name, values) for name, values in axis.coordinates.items()}
+    coordinates = {name: column(name, values) for name, values in axis.coordinates.items()}
     checked = Axis(axis.name, coordinates)
     if axis.name in coordinates:
         repeated = [value for value, count in Counter(coordinates[axis.name]).items() if count > 1]
@@ -212,12 +217,19 @@ def _names(layout: Layout) -> str:
     return ", ".join(axis.name for axis in layout.axes) or "none"
 
 
-def _plain_column(values: Values) -> dict[str, Any]:
+def plain_column(values: Values) -> dict[str, Any]:
+    """Values as JSON holds them; numbers that are not finite, which it does not know, become text.
+
+    Example:
+        >>> plain_column((0.5, float("inf")))
+        {'type': 'float64', 'values': [0.5, 'inf']}
+    """
     kind = next(name for name, type_ in _TYPES.items() if type_ is type(values[0]))
     if kind == "float64" and not np.isfinite(np.asarray(values)).all():
         return {"type": kind, "values": [each if math.isfinite(each) else str(each) for each in map(float, values)]}
     return {"type": kind, "values": list(values)}
 
 
-def _read_column(column: Mapping[str, Any]) -> Values:
+def read_column(column: Mapping[str, Any]) -> Values:
+    """The values that `plain_column` wrote."""
     return tuple(map(_TYPES[column["type"]], column["values"]))

@@ -157,7 +157,7 @@ def _lines(summary: _Summary, x: str, label: str, over: OverName) -> Figure:
             axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     if _is_log(middle[x].values):
         axes.set_xscale("log")
-    axes.set(xlabel=_words(x), ylabel=label, title=OVER[over] if over in OVER else "")
+    axes.set(xlabel=_words(x), ylabel=label, title=OVER[over])
     axes.title.set_fontsize(9)
     return figure
 

@@ -82,7 +82,9 @@ class Variables(NamedTuple):
         """As JSON holds it."""
         return {
             "variables": {name: list(each) for name, each in self.by_name.items()},
-            "coordinates": {name: plain_column(values) for name, values in self.coordinates.items()},
+            "labels": {
+                name: plain_column(values) for name, values in self.coordinates.items()
+            },  # xarray has a meaning for "coordinates"
         }
 
     @classmethod
@@ -92,7 +94,7 @@ class Variables(NamedTuple):
             return None
         rows = plain["variables"].items()
         found = {name: Variable(kind, tuple(own), tuple(shape), text) for name, (kind, own, shape, text) in rows}
-        return cls(found, {name: read_column(values) for name, values in plain["coordinates"].items()})
+        return cls(found, {name: read_column(values) for name, values in plain["labels"].items()})
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class Header:
         """Write what is not in the folder yet."""
         for name, content in self.files().items():
             if files.read(name) != content:
-                files.write(name, content, durable=True)
+                files.write(name, content, durable=name == METADATA)  # the others follow from it
 
 
 def read_variables(files: Files) -> Variables | None:

@@ -200,10 +200,8 @@ def problem_of(settings: CompletionSettings) -> MatrixCompletion:
     return make(settings.dimension, settings.dimension, settings.rank, settings.share, seed=settings.problem_seed)
 
 
-def simulate_completion(
-    settings: CompletionSettings, progress: Progress | None = None, workers: int | None = None
-) -> Simulation:
-    """Run what settings describe, with their offshoots; by default with a worker for each core.
+def simulate_completion(settings: CompletionSettings, progress: Progress | None = None) -> Simulation:
+    """Run what settings describe, with their offshoots.
 
     Example:
         >>> settings = CompletionSettings(steps=200, seeds=2, offshoots=2, offshoot_steps=50)
@@ -221,7 +219,7 @@ def simulate_completion(
     paths = train(
         problem, starts((width, *hidden, height), settings.init_scale, seeds), seeds, build=build,
         step_size=settings.step_size, ridge=settings.ridge, noise_variance=settings.noise_variance,
-        steps=settings.steps, every=settings.every, workers=workers, progress=main,
+        steps=settings.steps, every=settings.every, progress=main,
     )  # fmt: skip
     at = np.unique(np.searchsorted(paths.steps, branches).clip(max=len(paths.steps) - 1)).astype(int)
     errors = np.zeros((settings.seeds, 0))
@@ -229,7 +227,7 @@ def simulate_completion(
         ends = offshoots(
             problem, paths, np.tile(at, (settings.seeds, 1)), seeds, build=build, steps=settings.offshoot_steps,
             step_size=settings.offshoot_step_size, ridge=settings.offshoot_ridge,
-            noise_variance=settings.noise_variance, workers=workers, progress=branching,
+            noise_variance=settings.noise_variance, progress=branching,
         )  # fmt: skip
         errors = problem.test_error(ends)
     return Simulation(settings, problem, paths, paths.steps[at], errors)

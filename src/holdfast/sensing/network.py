@@ -131,9 +131,7 @@ class NetworkBuilder:
         return Run(algorithm, lambda state: signals(problem, state))
 
 
-def execute_network(
-    settings: NetworkSettings, *, workers: int | None = None, progress: Progress | None = None
-) -> Records:
+def execute_network(settings: NetworkSettings, *, progress: Progress | None = None) -> Records:
     """Train what settings describe: plain arrays, one row for each seed.
 
     Example, the invariant neurons are learned and the others are not:
@@ -154,5 +152,5 @@ def execute_network(
     # A run fills a core by itself.
     return run(
         build, problem, parameters, seeds, steps=settings.steps, every=settings.every,
-        slab=1, workers=workers, progress=progress,
+        slab=1, progress=progress,
     )  # fmt: skip

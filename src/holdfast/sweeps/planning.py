@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from holdfast.core.validation import require
+from holdfast.core.worker import working
 from holdfast.execution.layout import Layout
 from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.recording import QUANTILES, reduced
@@ -115,7 +116,8 @@ def _probe(sweep: Sweep, seeds: int) -> float | None:
 
     def seconds(steps: int) -> float:
         begin = time.perf_counter()
-        reduced(function({**settings, "steps": steps}, numbers), sweep.record)
+        with working(threads=1):
+            reduced(function({**settings, "steps": steps}, numbers), sweep.record)
         return time.perf_counter() - begin
 
     few, more = (min(steps, settings["steps"]) for steps in PROBES)

@@ -133,8 +133,7 @@ def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
     from holdfast.sensing.settings import Settings
     from holdfast.sensing.simulation import execute
 
-    # The engine has a worker for each core already.
-    return _of_signals(execute(Settings(**settings, seeds=len(seeds), seed=int(seeds[0])), workers=1))
+    return _of_signals(execute(Settings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
 
 
 def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
@@ -147,7 +146,7 @@ def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorde
     """
     from holdfast.sensing.network import NetworkSettings, execute_network
 
-    return _of_signals(execute_network(NetworkSettings(**settings, seeds=len(seeds), seed=int(seeds[0])), workers=1))
+    return _of_signals(execute_network(NetworkSettings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
 
 
 def _of_signals(records: Any) -> Recorded:
@@ -231,4 +230,4 @@ def _completed(settings: Mapping[str, Any], seeds: np.ndarray) -> Any:
     from holdfast.completion.settings import CompletionSettings
     from holdfast.completion.training import simulate_completion
 
-    return simulate_completion(CompletionSettings(**settings, seeds=len(seeds), seed=int(seeds[0])), workers=1)
+    return simulate_completion(CompletionSettings(**settings, seeds=len(seeds), seed=int(seeds[0])))

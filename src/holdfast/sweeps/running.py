@@ -3,6 +3,8 @@
 import functools
 import importlib.metadata
 import os
+import platform
+import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,7 +85,12 @@ def sweep(
 
 
 def run_sweep(
-    sweep: Sweep, path: str | Path, engine: Engine | None = None, report: Report | None = None
+    sweep: Sweep,
+    path: str | Path,
+    engine: Engine | None = None,
+    report: Report | None = None,
+    *,
+    overwrite: bool = False,
 ) -> WorkOutcome:
     """Compute the cells of a sweep that are missing.
 
@@ -92,6 +99,7 @@ def run_sweep(
         path: of the zarr group, or its URL.
         engine: where cells are computed; by default in threads, one for each core.
         report: see `holdfast.execution.work.Report`.
+        overwrite: replace a group of something else; without it, that is an error.
 
     Example:
         >>> import tempfile
@@ -100,18 +108,30 @@ def run_sweep(
         >>> run_sweep(chosen, path).computed, run_sweep(chosen, path).computed
         (2, 0)
     """
-    cells = prepare(sweep, path)
+    cells = prepare(sweep, path, overwrite=overwrite)
     total = sum(1 for _ in cells.missing(verify=False))
     function = CellProgram(cells, sweep.program, sweep.settings, sweep.seed, _in_one(sweep), sweep.record, os.getcwd())
-    return compute(cells, function, engine or EngineOptions().engine(), report, total=total)
+    return compute(cells, function, engine or default_engine(), report, total=total)
 
 
-def prepare(sweep: Sweep, path: str | Path) -> GridCells:
+def default_engine() -> Engine:
+    """Threads, one for each core; on accelerators one for each of them, since a cell fills one.
+
+    Example:
+        >>> default_engine().name.endswith(("thread", "threads"))
+        True
+    """
+    import jax
+
+    return EngineOptions(devices=jax.default_backend() != "cpu").engine()
+
+
+def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridCells:
     """The cells of a sweep in a folder, new or to be gone on with; raises an error before anything is written."""
     import jax
 
-    platform = jax.default_backend()
-    plan(sweep, platform, probe=False)
+    backend = jax.default_backend()
+    plan(sweep, backend, probe=False)
     program = program_of(sweep.program)
     function = program.load()
     require(callable(function), "program must name a function", f"{program.target!r}, {function!r}")
@@ -120,13 +140,21 @@ def prepare(sweep: Sweep, path: str | Path) -> GridCells:
         "settings": dict(sweep.settings),
         "seed": sweep.seed,
         "record": sweep.record,
-        "platform": platform,
+        "platform": backend,
         "code": fingerprint((program.target, "holdfast.sweeps.recording"))[:16],
     }
     if sweep.record == "quantiles":  # they would be others with more seeds
         identity["seeds"] = sweep.seeds
-    notes = {"versions": {name: importlib.metadata.version(name) for name in PACKAGES}}
-    return GridCells.at(path, layout_of(sweep, platform), identity=identity, notes=notes)
+    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+    notes = {"versions": {**packages, "python": platform.python_version(), "platform": backend}}
+    layout = layout_of(sweep, backend)
+    try:
+        return GridCells.at(path, layout, identity=identity, notes=notes)
+    except ValueError:
+        if not overwrite or not (Path(path) / "zarr.json").is_file():
+            raise
+        shutil.rmtree(path)
+        return GridCells.at(path, layout, identity=identity, notes=notes)
 
 
 def _in_one(sweep: Sweep) -> int | None:

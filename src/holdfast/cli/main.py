@@ -13,7 +13,21 @@ import tyro
 from tyro import _errors as events
 
 from holdfast import __version__
-from holdfast.cli.commands import advise, bench, compare, fit, jumps, phase, predict, reproduce, simulate, window
+from holdfast.cli.commands import (
+    advise,
+    bench,
+    compare,
+    fit,
+    jumps,
+    phase,
+    predict,
+    reproduce,
+    simulate,
+    sweep,
+    sweep_plot,
+    sweep_status,
+    window,
+)
 from holdfast.cli.errors import sentence
 
 DESCRIPTION = "What heterogeneity in the data makes SGD hold on to, and what it washes away."
@@ -22,6 +36,9 @@ COMMANDS: dict[str, tuple[Any, Any]] = {
     "simulate": (simulate.SimulateArguments, simulate.execute),
     "window": (window.WindowArguments, window.execute),
     "phase": (phase.PhaseArguments, phase.execute),
+    "sweep": (sweep.SweepArguments, sweep.execute),
+    "sweep-status": (sweep_status.SweepStatusArguments, sweep_status.execute),
+    "sweep-plot": (sweep_plot.SweepPlotArguments, sweep_plot.execute),
     "advise": (advise.AdviseArguments, advise.execute),
     "jumps": (jumps.JumpsArguments, jumps.execute),
     "reproduce": (reproduce.ReproduceArguments, reproduce.execute),
@@ -51,8 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         except OSError as error:
             return _fail(f"cannot write or read: {error}", 1)
-        except KeyboardInterrupt:
-            return _fail("interrupted", 130)
+        except KeyboardInterrupt as error:
+            return _fail(str(error) or "interrupted", 130)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from holdfast.core.run import DIVERGENCE_LIMIT, Records
 # A run in phase 2 has converged when none of these moved by more than this over the last quarter of its steps.
 SETTLING = ("invariant", "spurious", "residual")
 TOLERANCE = 0.01
+LATE = 0.75  # the last quarter begins after this share of the steps
 
 
 class Code(IntEnum):
@@ -23,6 +24,10 @@ class Code(IntEnum):
     FINISHED = 0
     CONVERGED = 1
     DIVERGED = 2
+
+
+CODES_IN_WORDS = ", ".join(f"{code.value}: {code.name.lower()}" for code in Code)
+"""The numbers of the codes, for the attributes of a result."""
 
 
 class Outcome(NamedTuple):
@@ -63,7 +68,7 @@ def outcomes(records: Records) -> list[Outcome]:
     steps. Finished: neither.
     """
     steps = int(records.steps[-1])
-    late = records.steps >= 0.75 * steps
+    late = records.steps >= LATE * steps
     ranges = {name: np.ptp(records.values[name][:, late], axis=1) for name in SETTLING}
     return [
         _outcome(
@@ -75,6 +80,22 @@ def outcomes(records: Records) -> list[Outcome]:
         )
         for row, diverged_at in enumerate(records.diverged_at)
     ]
+
+
+def outcome_codes(records: Records) -> np.ndarray:
+    """The codes of `outcomes` as numbers, for many runs at once.
+
+    Example, a run that diverged at step 7, and one that stayed at the invariant solution:
+        >>> values = {"invariant": np.ones((2, 5)), "spurious": np.zeros((2, 5)), "residual": np.zeros((2, 5))}
+        >>> values["phase"] = np.full((2, 5), 2)
+        >>> outcome_codes(Records(np.arange(5), values, np.array([7, -1]))).tolist()
+        [2, 1]
+    """
+    late = records.steps >= LATE * int(records.steps[-1])
+    moved = np.max([np.ptp(records.values[name][:, late], axis=1) for name in SETTLING], axis=0)
+    settled = (late.sum() >= 2) & (moved <= TOLERANCE) & (records.values["phase"][:, -1] != 1)
+    codes = np.where(settled, Code.CONVERGED, Code.FINISHED)
+    return np.where(records.diverged_at >= 0, Code.DIVERGED, codes).astype(np.int8)
 
 
 def _outcome(diverged_at: int, steps: int, records: int, ranges: dict[str, float], phase: int) -> Outcome:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import jax
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # a core; explicit measurements fill a core with a single run; an accelerator wants to be filled, up to its memory.
 SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 8, 2048, 1
 ENTRIES_ON_ACCELERATOR = 2**28  # in all matrices of a slab
+_frame = lru_cache(maxsize=8)(orthonormal_frame)  # all cells of a sweep have the same one
 # Numbers in a record next to the singular values, matrices that a step of one run holds, and the most bytes of either.
 RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = 9, 6, 2**36
 
@@ -108,12 +110,10 @@ def execute(
         for name, value in {**constant, **swept}.items()
     }
     parameters["seed"] = np.tile(seeds, len(cells)).astype(np.uint32)
-    frame = orthonormal_frame(
-        settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed
-    )
     with jax.enable_x64(settings.dtype == "float64"):
         # Cast by NumPy: jax would compile a program for each shape.
         cast = lambda leaf: jnp.asarray(np.asarray(leaf, settings.dtype))  # noqa: E731
+        frame = _frame(settings.dimension, settings.invariant_rank + settings.spurious_rank, settings.problem_seed)
         shared = Shared(cast(frame), jax.tree.map(cast, parts.environments) if build.law is None else None, None)
         if settings.samples_per_environment is not None:
             first = {name: float(values[0]) for name, values in parameters.items()}

@@ -16,8 +16,9 @@ from holdfast.core.names import readable
 from holdfast.core.run import Records
 from holdfast.core.validation import require
 from holdfast.core.writing import check_output, replacing
+from holdfast.execution.grid_dataset import open_grid
 from holdfast.sensing.builder import Parts
-from holdfast.sensing.outcome import SETTLING, Code, Outcome, outcomes
+from holdfast.sensing.outcome import CODES_IN_WORDS, SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import MEANINGS
 
@@ -74,7 +75,7 @@ class Trajectory:
             variables[name] = ((*dimensions, *extra), labelled, {"long_name": MEANINGS[name]})
         ends = outcomes(records)
         codes = np.array([end.code for end in ends], np.int8).reshape(shape)
-        variables["outcome"] = (dimensions, codes, {"codes": ", ".join(f"{c.value}: {c.name.lower()}" for c in Code)})
+        variables["outcome"] = (dimensions, codes, {"codes": CODES_IN_WORDS})
         variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
         coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
         own = {name: readable(part) for name in PARTS if (part := getattr(parts, name)) is not None}
@@ -120,15 +121,34 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> "Trajectory":
-        """Read what `save` wrote to a zarr directory."""
+        """Read what `save`, or `holdfast simulate --out`, wrote to a zarr directory."""
         written, missing = (Path(path) / "zarr.json").is_file(), "" if Path(path).exists() else ", which does not exist"
         require(written, "path must be a .zarr folder written by Trajectory.save", f"{str(path)!r}{missing}")
-        data = xr.open_zarr(path, consolidated=False).load()
-        settings = json.loads(data.attrs.pop("settings"))
+        data = xr.open_zarr(path, consolidated=False)
+        if "grid" in data.attrs:
+            data, settings, versions = _read_cells(path)
+        else:
+            data = data.load()
+            settings, versions = json.loads(data.attrs.pop("settings")), json.loads(data.attrs.pop("versions"))
         steps = data["step"].values
         values = {name: data[name].values.reshape(-1, len(steps)) for name in (*SETTLING, "phase")}
         ends = outcomes(Records(steps, values, data["diverged_at"].values.ravel()))
-        return cls(data, Settings(**settings), json.loads(data.attrs.pop("versions")), ends)
+        return cls(data, Settings(**settings), versions, ends)
+
+
+def _read_cells(path: str | Path) -> tuple[xr.Dataset, dict[str, Any], dict[str, str]]:
+    """A simulation that was computed cell by cell: data, settings and versions."""
+    data = open_grid(path)
+    found = data.attrs
+    whole = found.get("record") == "trajectories" and found.get("program", "").endswith(":matrix_sensing")
+    require(whole, "path must be a simulation with whole trajectories (see `holdfast simulate --out`)", repr(str(path)))
+    finished = data["finished"]
+    share = f"{str(path)!r} with {int(finished.sum())} of {finished.size} runs"
+    require(bool(finished.all()), "path must be a finished simulation (the same command goes on with it)", share)
+    axes = {str(name): tuple(data[name].values.tolist()) for name in finished.dims[:-1]}
+    settings = {**found["settings"], **axes, "seed": found["seed"], "seeds": data.sizes["seed"]}
+    plain = data.drop_vars(["finished", "seconds"]).assign_coords(seed=data["seed"] + found["seed"])
+    return plain.drop_attrs(deep=False), settings, found["versions"]
 
 
 def versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import tyro
@@ -17,6 +18,10 @@ class JumpsArguments:
     """
 
     settings: tyro.conf.OmitArgPrefixes[CompletionSettings]
+    out: Path | None = None
+    """Write the fitted matrices of all runs to NAME.zarr, where the same command goes on if it was stopped."""
+    overwrite: bool = False
+    """Replace the file if it has something else."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -28,8 +33,18 @@ def execute(arguments: JumpsArguments) -> int:
     from holdfast.completion.summary import summarise
     from holdfast.completion.training import simulate_completion
 
-    with terminal.progress("completing") as progress:
-        summary = summarise(simulate_completion(arguments.settings, progress=progress))
+    if arguments.out is None:
+        with terminal.progress("completing") as progress:
+            done = simulate_completion(arguments.settings, progress=progress)
+    else:
+        from holdfast.cli.terminal.sweeps import sweep_bar
+        from holdfast.core.writing import check_output
+        from holdfast.sweeps.simulations import saved_completion
+
+        check_output(arguments.out, [".zarr"], overwrite=True)
+        with sweep_bar(str(arguments.out)) as report:
+            done = saved_completion(arguments.settings, arguments.out, overwrite=arguments.overwrite, report=report)
+    summary = summarise(done)
     if arguments.format == "json":
         print(json.dumps(summary.asdict(), allow_nan=False))
     else:

@@ -19,9 +19,10 @@ class SimulateArguments:
 
     settings: tyro.conf.OmitArgPrefixes[Settings]
     out: Path | None = None
-    """Write the whole trajectory to this file: NAME.zarr or NAME.csv."""
+    """Write the whole trajectory to this file: NAME.zarr, where the same command goes on if it was stopped, or
+    NAME.csv."""
     overwrite: bool = False
-    """Replace the file if it exists."""
+    """Replace the file if it has something else."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -33,14 +34,23 @@ def execute(arguments: SimulateArguments) -> int:
     from holdfast.sensing.simulation import simulate
     from holdfast.sensing.trajectory import SUFFIXES
 
-    if arguments.out is not None:
-        check_output(arguments.out, SUFFIXES, overwrite=arguments.overwrite)
-    with terminal.progress("simulating") as progress:
-        trajectory = simulate(arguments.settings, progress=progress)
+    out = arguments.out
+    in_cells = out is not None and out.suffix == ".zarr"
+    if out is not None:
+        check_output(out, SUFFIXES, overwrite=arguments.overwrite or in_cells)
+    if in_cells:
+        from holdfast.cli.terminal.sweeps import sweep_bar
+        from holdfast.sweeps.simulations import saved_trajectory
+
+        with sweep_bar(str(out)) as report:
+            trajectory = saved_trajectory(arguments.settings, out, overwrite=arguments.overwrite, report=report)
+    else:
+        with terminal.progress("simulating") as progress:
+            trajectory = simulate(arguments.settings, progress=progress)
     if arguments.format == "json":
         print(json.dumps(trajectory.summary(), allow_nan=False))
     else:
         terminal.show(trajectory)
-    if arguments.out is not None:
-        trajectory.save(arguments.out, overwrite=arguments.overwrite)
+    if out is not None and not in_cells:
+        trajectory.save(out, overwrite=arguments.overwrite)
     return 0

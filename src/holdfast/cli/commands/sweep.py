@@ -1,0 +1,60 @@
+"""`holdfast sweep`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from holdfast.execution.engines.options import EngineOptions
+
+
+@dataclass(frozen=True)
+class SweepArguments:
+    """Run a simulation, or a function of your own, over a grid of settings times seeds.
+
+    SPEC.toml has [settings], which all points share, and [sweep] with lists of values and the number of seeds:
+
+        [settings]
+        dimension = 20
+
+        [sweep]
+        step_size = [0.02, 0.05]
+        heterogeneity = { start = 1.0, stop = 9.0, count = 9 }
+        seeds = 32
+
+    Then: holdfast sweep SPEC.toml --out runs. The result is runs/results.zarr. Whatever ends the command, the same
+    command goes on where it stopped; with more values or seeds it computes what is new. Several of them share the work.
+    """
+
+    spec: tyro.conf.Positional[Path]
+    """The specification, a TOML file."""
+    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
+    out: str | None = None
+    """Folder for the result, or its URL (s3://...)."""
+    dry_run: bool = False
+    """Say how many runs there are, how long they take and how much disk they need, and stop."""
+
+
+def execute(arguments: SweepArguments) -> int:
+    """Check the specification, and run what is missing."""
+    from holdfast.sweeps.specification import read_sweep
+
+    if arguments.out is None and not arguments.dry_run:
+        raise ValueError("out must be given, a folder for the result, unless it is a dry run")
+    chosen = None if arguments.engine == EngineOptions() else arguments.engine.engine()
+    sweep = read_sweep(arguments.spec)
+    import jax
+
+    from holdfast.cli.terminal.sweeps import show_outcome, show_plan, sweep_bar
+    from holdfast.sweeps.planning import plan
+    from holdfast.sweeps.running import default_engine, results_path, run_sweep
+
+    engine = chosen or default_engine()
+    if arguments.dry_run:
+        show_plan(sweep, plan(sweep, jax.default_backend()), engine.name)
+        return 0
+    path = results_path(str(arguments.out))
+    with sweep_bar(path) as report:
+        outcome = run_sweep(sweep, path, engine, report)
+    show_outcome(outcome, path)
+    return 1 if outcome.failed else 0

@@ -1,0 +1,36 @@
+"""`holdfast sweep-status`."""
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class SweepStatusArguments:
+    """Say how far a sweep is: finished cells, who computes which, failures by reason, rate and time left.
+
+    It reads the folder only, so it works while other processes compute, from any machine that sees the folder:
+
+        holdfast sweep-status runs
+    """
+
+    out: tyro.conf.Positional[str]
+    """Folder of the sweep, or its URL (s3://...)."""
+    format: Literal["table", "json"] = "table"
+    """What to print: tables for people, or JSON."""
+
+
+def execute(arguments: SweepStatusArguments) -> int:
+    """Print the status."""
+    from holdfast.sweeps.status import sweep_status
+
+    status = sweep_status(arguments.out)
+    if arguments.format == "json":
+        print(json.dumps(status.asdict(), allow_nan=False))
+        return 0
+    from holdfast.cli.terminal.sweeps import show_status
+
+    show_status(status)
+    return 0

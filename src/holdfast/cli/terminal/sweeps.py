@@ -1,0 +1,131 @@
+"""Sweeps in a terminal: what they will cost, how far they are, and what became of them."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
+from rich.table import Table
+
+from holdfast.execution.work import Report, WorkOutcome
+from holdfast.sweeps.planning import PROBES, Plan
+from holdfast.sweeps.specification import Sweep
+from holdfast.sweeps.status import SweepStatus
+
+MOST_REASONS = 5
+UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+@contextmanager
+def sweep_bar(path: str) -> Iterator[Report]:
+    """A bar on stderr with the rate, the time that is left and failures by reason."""
+    console = Console(stderr=True)
+    bars = Progress(
+        TextColumn(escape(path)), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rest]}"),
+        console=console, transient=True, redirect_stdout=sys.stdout.isatty(), disable=not console.is_terminal,
+    )  # fmt: skip
+    task = bars.add_task("", total=None, rest="starting")
+
+    def report(
+        done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
+    ) -> None:
+        words = [
+            f"{rate:.3g} cells/s" if rate else "",
+            "" if seconds_left is None else f"{duration(seconds_left)} left",
+        ]
+        words += [f"[red]{count} failed: {escape(reason[:60])}[/red]" for reason, count in list(failures.items())[:2]]
+        bars.update(task, completed=done, total=total, rest=", ".join(filter(None, words)))
+
+    with bars:
+        try:
+            yield report
+        except KeyboardInterrupt:
+            words = "interrupted; finished cells are saved, and the same command goes on from there"
+            raise KeyboardInterrupt(words) from None
+
+
+def show_plan(sweep: Sweep, plan: Plan, engine: str) -> None:
+    """Print what a sweep will cost."""
+    design = " x ".join(f"{axis.name} {axis.size:,}" for axis in sweep.axes)
+    table = _plain_table()
+    table.add_row("program", f"{sweep.program}, recording {sweep.record}")
+    table.add_row("points", f"{plan.points:,} ({design})")
+    table.add_row("runs", f"{plan.runs:,} ({sweep.seeds:,} seeds for each point)")
+    table.add_row("cells", f"{plan.cells:,} (of {plan.seeds_per_cell:,} runs each; one is lost at most when killed)")
+    table.add_row("time", _time(plan, engine))
+    table.add_row("disk", "known after the first cell" if plan.size is None else f"about {size(plan.size)}")
+    Console().print(table)
+
+
+def _time(plan: Plan, engine: str) -> str:
+    if plan.seconds is None:
+        return "not estimated for a program of your own"
+    return f"about {duration(plan.seconds)} of one worker, an estimate from {PROBES[-1]} steps of one cell ({engine})"
+
+
+def show_outcome(outcome: WorkOutcome, path: str) -> None:
+    """Print what a command did, and why cells failed."""
+    console = Console()
+    elsewhere = f", {outcome.elsewhere:,} by other processes" if outcome.elsewhere else ""
+    console.print(
+        f"{outcome.computed:,} cells computed in {duration(outcome.seconds)} of work{elsewhere}; result in {path}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    _show_failures(console, {reason: len(cells) for reason, cells in outcome.failures.items()})
+
+
+def show_status(status: SweepStatus) -> None:
+    """Print how far a sweep is."""
+    console, table = Console(), _plain_table()
+    table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
+    running = [f"{count} by {process}" for process, count in status.running.items()]
+    table.add_row("running", "\n".join(running) or "no process that this machine sees")
+    if status.rate and status.finished < status.cells:
+        left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} left"
+        table.add_row("rate", f"{status.rate:.3g} cells/s in the last minute{left}")
+    table.add_row("failed", f"{sum(status.failures.values()):,}")
+    console.print(table)
+    _show_failures(console, status.failures)
+
+
+def _show_failures(console: Console, failures: Mapping[str, int]) -> None:
+    for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
+        console.print(f"  [red]{count} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True)
+    if failures:
+        console.print("The same command tries them again.")
+
+
+def duration(seconds: float) -> str:
+    """As people say it.
+
+    Example:
+        >>> duration(0.25), duration(75), duration(100_000)
+        ('0.25 s', '1 min 15 s', '1 d 4 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    for unit, smaller, name, other in ((86_400, 3_600, "d", "h"), (3_600, 60, "h", "min"), (60, 1, "min", "s")):
+        if whole >= unit:
+            return f"{whole // unit} {name} {whole % unit // smaller} {other}"
+    return f"{whole} s"
+
+
+def size(number: float) -> str:
+    """Bytes as people say it.
+
+    Example:
+        >>> size(120), size(2_500_000)
+        ('120 B', '2.5 MB')
+    """
+    return next((f"{number / factor:.2g} {unit}" for unit, factor in UNITS if number >= factor), f"{number:.0f} B")
+
+
+def _plain_table() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    return table

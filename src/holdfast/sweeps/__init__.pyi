@@ -1,0 +1,14 @@
+from .planning import Plan as Plan
+from .planning import plan as plan
+from .plots import plot_sweep as plot_sweep
+from .programs import PROGRAMS as PROGRAMS
+from .recording import QUANTILES as QUANTILES
+from .recording import RECORDS as RECORDS
+from .running import open_sweep as open_sweep
+from .running import run_sweep as run_sweep
+from .running import sweep as sweep
+from .specification import Sweep as Sweep
+from .specification import read_sweep as read_sweep
+from .specification import specify as specify
+from .status import SweepStatus as SweepStatus
+from .status import sweep_status as sweep_status

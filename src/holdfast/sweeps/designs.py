@@ -1,0 +1,182 @@
+"""Designs: which points a sweep visits. A grid of axes, a list of points, or random draws."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from holdfast.core.validation import COUNT, NUMBER, SEED, require
+from holdfast.execution.layout import Axis
+
+Scalar = bool | int | float | str
+
+SCALES = ("linear", "log")
+RANGE, DRAWN = ("start", "stop", "count", "scale"), ("low", "high", "scale")
+WHOLE_TO = 1e-9  # relative; a range whose ends are whole numbers has its whole values exact, not to rounding
+POINT = "point"
+"""The dimension of a design that is no grid."""
+
+
+def axis_length(name: str, axis: Any) -> int:
+    """The number of values of an axis of a grid, without making them.
+
+    Example:
+        >>> axis_length("heterogeneity", {"start": 1.0, "stop": 9.0, "count": 10**12})
+        1000000000000
+        >>> axis_length("heterogeneity", [])
+        Traceback (most recent call last):
+        ValueError: heterogeneity must hold at least one value, got an empty list
+    """
+    if isinstance(axis, Mapping):
+        _check_keys(name, axis, RANGE, needed=RANGE[:3])
+        number = axis["count"]  # it may be larger than any that the rules of settings allow
+        require(isinstance(number, int) and number > 0, f"count of {name} must be a whole number of at least 1", number)
+        return number
+    several = isinstance(axis, Sequence) and not isinstance(axis, str)
+    contract = f"{name} must be a list of values or {{start, stop, count}}; a single value belongs to the settings"
+    require(several, contract, repr(axis))
+    require(len(axis) > 0, f"{name} must hold at least one value", "an empty list")
+    return len(axis)
+
+
+def axis_values(name: str, axis: Any, whole: bool = False) -> tuple[Scalar, ...]:
+    """The values of an axis of a grid: those of a list, or evenly spaced ones.
+
+    Args:
+        name: of the setting, for errors.
+        axis: a list, or start, stop, count and scale ("linear" or "log").
+        whole: whether the setting takes whole numbers only; evenly spaced ones are then rounded.
+
+    Example:
+        >>> axis_values("step_size", {"start": 0.01, "stop": 1.0, "count": 3, "scale": "log"})
+        (0.01, 0.1, 1.0)
+        >>> axis_values("batch_size", {"start": 100, "stop": 1000, "count": 4}, whole=True)
+        (100, 400, 700, 1000)
+        >>> axis_values("bias", [1.0, 1.0])
+        Traceback (most recent call last):
+        ValueError: bias must hold each value once, got 1.0 twice
+    """
+    count = axis_length(name, axis)
+    if not isinstance(axis, Mapping):
+        values = tuple(axis)
+        _check_kinds(name, values)
+    else:
+        start, stop = _ends(name, axis, RANGE[:2])
+        require(count > 1 or start == stop, f"count of {name} must be at least 2 between two different ends", count)
+        shares = [number / max(count - 1, 1) for number in range(count)]
+        exact = [_between(start, stop, share, axis.get("scale", "linear")) for share in shares]
+        exact[-1] = stop  # to the last digit
+        between_whole = isinstance(start, int) and isinstance(stop, int)
+        values = tuple(_rounded(value, whole, between_whole) for value in exact)
+    if len(set(values)) < count:
+        twice, _ = Counter(values).most_common(1)[0]
+        raise ValueError(f"{name} must hold each value once, got {twice!r} twice")
+    return values
+
+
+def listed(points: Sequence[Mapping[str, Scalar]]) -> Axis:
+    """The design of a list of points, each with a value for the same settings.
+
+    Example:
+        >>> listed([{"step_size": 0.1, "bias": 1.0}, {"step_size": 0.2, "bias": 0.0}]).coordinates
+        {'step_size': (0.1, 0.2), 'bias': (1.0, 0.0)}
+    """
+    require(len(points) > 0, "points must hold at least one point", "none")
+    names = list(points[0])
+    require(bool(names), "points must give values to at least one setting", "none")
+    for number, point in enumerate(points, 1):
+        same = f"points must all give values to the same settings ({', '.join(names)})"
+        require(set(point) == set(names), same, f"{', '.join(point) or 'none'} in point {number}")
+    columns = {name: tuple(point[name] for point in points) for name in names}
+    for name, values in columns.items():
+        _check_kinds(name, values)
+    seen: dict[tuple, int] = {}
+    for number, row in enumerate(zip(*columns.values(), strict=True), 1):
+        require(row not in seen, "points must differ from each other", f"point {seen.get(row)} again as point {number}")
+        seen[row] = number
+    return Axis(POINT, columns)
+
+
+def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[str] = ()) -> Axis:
+    """The design of points drawn at random; a longer one begins with the points of a shorter one.
+
+    Args:
+        axes: name -> {low, high, scale}, from which values are drawn uniformly (on a logarithmic scale with "log"),
+            or a list of values, one of which is drawn.
+        count: number of points.
+        seed: of the draws.
+        whole: settings that take whole numbers only.
+
+    Example:
+        >>> axes = {"step_size": {"low": 0.01, "high": 0.1, "scale": "log"}, "batching": ["hetero", "pooled"]}
+        >>> short, long = drawn(axes, 3), drawn(axes, 1000)
+        >>> [short.settings(number) for number in range(3)] == [long.settings(number) for number in range(3)]
+        True
+        >>> 0.01 <= min(long.coordinates["step_size"]) < max(long.coordinates["step_size"]) <= 0.1
+        True
+    """
+    COUNT.check("count", count)
+    SEED.check("seed", seed)
+    laws = {name: _law(name, axis, name in whole) for name, axis in axes.items()}
+    generator = random.Random(seed)  # one number for each value, in order: a longer design only goes on
+    rows = [[law(generator.random()) for law in laws.values()] for _ in range(count)]
+    return Axis(POINT, dict(zip(laws, zip(*rows, strict=True), strict=True)))
+
+
+def _law(name: str, axis: Any, whole: bool) -> Any:
+    """A function of a number from 0 to 1: a value."""
+    if not isinstance(axis, Mapping):
+        choices = axis_values(name, axis)
+        return lambda share: choices[int(share * len(choices))]
+    _check_keys(name, axis, DRAWN, needed=DRAWN[:2])
+    low, high = _ends(name, axis, DRAWN[:2])
+    require(low < high, f"high of {name} must be larger than low = {low}", high)
+    scale = axis.get("scale", "linear")
+    if not whole:
+        return lambda share: _between(low, high, share, scale)
+    # Each whole number from low to high owns an interval of length 1 around it.
+    return lambda share: min(high, max(low, round(_between(low - 0.5 + 1e-12, high + 0.5 - 1e-12, share, scale))))
+
+
+def _check_keys(name: str, axis: Mapping, known: Sequence[str], needed: Sequence[str]) -> None:
+    complete = set(needed) <= set(axis) <= set(known)
+    contract = f"{name} must be a list or have {', '.join(needed)} and perhaps scale"
+    require(complete, contract, ", ".join(axis) or "nothing")
+
+
+def _ends(name: str, axis: Mapping, keys: Sequence[str]) -> tuple[float, float]:
+    scale = axis.get("scale", "linear")
+    require(scale in SCALES, f"scale of {name} must be one of {', '.join(SCALES)}", repr(scale))
+    for key in keys:
+        NUMBER.check(f"{key} of {name}", axis[key])
+        require(scale == "linear" or axis[key] > 0, f"{key} of {name} must be positive on a log scale", axis[key])
+    return axis[keys[0]], axis[keys[1]]
+
+
+def _between(start: float, stop: float, share: float, scale: str) -> float:
+    if scale == "linear":
+        return start + (stop - start) * share
+    return math.exp(math.log(start) + (math.log(stop) - math.log(start)) * share)
+
+
+def _rounded(value: float, whole: bool, between_whole: bool) -> float:
+    """Without the last digits that only rounding made; a whole number where it has to be one, or is one."""
+    near = round(value)
+    if whole or (between_whole and abs(value - near) <= WHOLE_TO * max(1.0, abs(value))):
+        return near
+    return float(f"{value:.12g}")
+
+
+def _check_kinds(name: str, values: Sequence[Scalar]) -> None:
+    kinds = {_kind(name, value) for value in values}
+    require(len(kinds) == 1, f"{name} must hold values of one kind", " and ".join(sorted(kinds)))
+
+
+def _kind(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "truth values"
+    if isinstance(value, str):
+        return "texts"
+    NUMBER.check(f"every value of {name}", value)
+    return "numbers"

@@ -1,0 +1,128 @@
+"""What a sweep will cost, before it runs: cells, runs, files, disk, and a measured estimate of the time."""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from holdfast.core.validation import require
+from holdfast.core.worker import working
+from holdfast.execution.layout import Layout
+from holdfast.sweeps.programs import program_of
+from holdfast.sweeps.recording import QUANTILES, reduced
+from holdfast.sweeps.specification import Sweep
+
+# Seeds that are computed together. A cell should take long against the files it writes, and be short enough that little
+# is lost with it; an accelerator has to be filled.
+SEEDS_ON_CPU, SEEDS_ON_ACCELERATOR = 64, 8192
+MOST_BYTES = 2**40
+# Steps of the two probes, whose difference is the time of a step.
+PROBES = (10, 40)
+# Next to its values, a run has an outcome (1 byte), a step of divergence, a checksum and a time (4 each).
+BYTES_OF_A_RUN = 13
+
+
+class Plan(NamedTuple):
+    """The cost of a sweep.
+
+    Attributes:
+        points: of the design.
+        runs: points times seeds.
+        cells: that are computed and saved one by one.
+        seeds_per_cell: runs of one cell.
+        size: bytes on disk; None: not known before the first cell.
+        seconds: of one worker, estimated; None: not known.
+    """
+
+    points: int
+    runs: int
+    cells: int
+    seeds_per_cell: int
+    size: int | None
+    seconds: float | None
+
+
+def layout_of(sweep: Sweep, platform: str) -> Layout:
+    """The cells of a sweep; quantiles need all seeds of a point in one cell, which then counts as one seed.
+
+    Args:
+        sweep: what is swept.
+        platform: of jax, where it runs.
+
+    Example:
+        >>> from holdfast.sweeps.specification import specify
+        >>> layout_of(specify({"dimension": 20}, {"bias": [0.0, 1.0], "seeds": 100}), "cpu").shape
+        (2, 2)
+    """
+    if sweep.record == "quantiles":
+        return Layout(sweep.axes, 1, 1)
+    most = sweep.seeds_per_cell or (SEEDS_ON_CPU if platform == "cpu" else SEEDS_ON_ACCELERATOR)
+    return Layout.of(sweep.axes, seeds=sweep.seeds, most_seeds=most)
+
+
+def plan(sweep: Sweep, platform: str, *, probe: bool = True) -> Plan:
+    """What a sweep costs; raises an error for one that no disk holds.
+
+    Args:
+        sweep: what is swept.
+        platform: of jax, where it runs.
+        probe: estimate the time, by running a few steps of one cell. Programs of the user's are not run.
+
+    Example:
+        >>> from holdfast.sweeps.specification import specify
+        >>> found = plan(specify({"dimension": 20}, {"bias": [0.0, 1.0], "seeds": 100}), "cpu", probe=False)
+        >>> found.runs, found.cells, found.seeds_per_cell
+        (200, 4, 50)
+    """
+    layout = layout_of(sweep, platform)
+    together = sweep.seeds if sweep.record == "quantiles" else layout.seeds_per_cell
+    size = _size(sweep)
+    contract = f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB"
+    require(size is None or size <= MOST_BYTES, contract, f"{(size or 0) / 2**40:,.1f} TiB")
+    seconds = _probe(sweep, together) if probe else None
+    return Plan(
+        sweep.points, sweep.runs, layout.cells, together, size, None if seconds is None else seconds * layout.cells
+    )
+
+
+def _size(sweep: Sweep) -> int | None:
+    """Bytes of the result, to a few per cent; None for a program that is not ours."""
+    if not program_of(sweep.program).settings:
+        return None
+    settings = sweep.point((0,) * len(sweep.axes))
+    records = 1 if sweep.record == "final" else math.ceil(settings["steps"] / settings["every"]) + 1
+    if sweep.record == "quantiles":
+        return sweep.points * (len(QUANTILES) * records * _bytes_of_a_record(settings) + BYTES_OF_A_RUN)
+    return sweep.runs * (records * _bytes_of_a_record(settings) + BYTES_OF_A_RUN)
+
+
+def _bytes_of_a_record(settings: Mapping[str, Any]) -> int:
+    if "invariant_rank" in settings:
+        from holdfast.sensing.simulation import RECORDED
+
+        return (RECORDED + settings["invariant_rank"]) * (8 if settings.get("dtype") == "float64" else 4)
+    return 4 + 3 * 8  # of matrix completion: the rank, and three numbers of double precision
+
+
+def _probe(sweep: Sweep, seeds: int) -> float | None:
+    """Seconds of one cell on one worker, from a few steps of the first one."""
+    import numpy as np
+
+    program = program_of(sweep.program)
+    if not program.settings:
+        return None
+    function, settings = program.load(), sweep.point((0,) * len(sweep.axes))
+    numbers = sweep.seed + np.arange(seeds)
+
+    def seconds(steps: int) -> float:
+        begin = time.perf_counter()
+        with working(threads=1):
+            reduced(function({**settings, "steps": steps}, numbers), sweep.record)
+        return time.perf_counter() - begin
+
+    few, more = (min(steps, settings["steps"]) for steps in PROBES)
+    seconds(few)  # compiles
+    short, long = seconds(few), seconds(more)
+    if settings["steps"] <= more:
+        return long
+    return long + (settings["steps"] - more) * max(long - short, 0.0) / (more - few)

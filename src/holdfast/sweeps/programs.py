@@ -1,0 +1,233 @@
+"""Programs: what a cell of a sweep computes. Three of the library, by name, or any function of the user's."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from holdfast.core.names import Named
+from holdfast.core.validation import require
+from holdfast.execution.recorded import Recorded
+
+ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], Recorded | Mapping[str, Any]]
+"""(settings of a point, seeds) -> what is recorded of each seed; a plain mapping of arrays will do."""
+
+SEEDING = ("seeds", "seed")  # settings that a sweep decides on
+
+
+class Program(NamedTuple):
+    """What a cell computes.
+
+    Attributes:
+        target: "module:function" of a `ProgramFunction`.
+        settings: "module:class" of its settings, which check themselves; empty for a function that checks its own.
+        shaping: settings that change the shape of what is recorded, and so cannot be axes.
+        words: what it is.
+
+    Example:
+        >>> PROGRAMS["matrix-sensing"].settings_class().__name__
+        'Settings'
+    """
+
+    target: str
+    settings: str = ""
+    shaping: tuple[str, ...] = ()
+    words: str = ""
+
+    def settings_class(self) -> Any:
+        """The class of its settings, or None."""
+        return Named(self.settings, "").load() if self.settings else None
+
+    def whole(self) -> set[str]:
+        """The settings that take whole numbers only."""
+        known = fields(self.settings_class()) if self.settings else ()
+        return {field.name for field in known if field.type is int or int in get_args(field.type)}
+
+    def load(self, folder: str = ".") -> ProgramFunction:
+        """Import the function; modules of the user's may lie in a folder."""
+        module, _, attribute = self.target.partition(":")
+        path = str(Path(folder).resolve())
+        if path not in sys.path:
+            sys.path.insert(0, path)
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except ImportError as error:
+            raise ValueError(
+                f"program must name a module that can be imported here, got {self.target!r}: {error}"
+            ) from None
+        except AttributeError:
+            raise ValueError(f"program must name a function of the module {module}, got {attribute!r}") from None
+
+
+PROGRAMS = {
+    "matrix-sensing": Program(
+        "holdfast.sweeps.programs:matrix_sensing",
+        "holdfast.sensing.settings:Settings",
+        ("invariant_rank",),
+        "what `holdfast simulate` computes",
+    ),
+    "matrix-completion": Program(
+        "holdfast.sweeps.programs:matrix_completion",
+        "holdfast.completion.settings:CompletionSettings",
+        ("offshoots",),
+        "what `holdfast jumps` computes",
+    ),
+    "quadratic-network": Program(
+        "holdfast.sweeps.programs:quadratic_network",
+        "holdfast.sensing.network:NetworkSettings",
+        ("invariant_rank",),
+        "Algorithm 4 on a two-layer network with quadratic activation",
+    ),
+}
+"""Programs of the library."""
+
+
+def program_of(program: str | Callable) -> Program:
+    """The program of a name, of "module:function", or of a function that can be imported.
+
+    Example:
+        >>> program_of("matrix-sensing").target
+        'holdfast.sweeps.programs:matrix_sensing'
+        >>> program_of("my_module:my_function").settings_class() is None
+        True
+    """
+    if callable(program):
+        name = f"{program.__module__}:{program.__qualname__}"
+        importable = "<" not in name and program.__module__ != "__main__"
+        require(importable, "program must be a function of a module, which workers can import", name)
+        return Program(name)
+    require(isinstance(program, str), "program must be a text", repr(program))
+    if program in PROGRAMS:
+        return PROGRAMS[program]
+    module, _, attribute = program.partition(":")
+    if not (all(part.isidentifier() for part in module.split(".")) and attribute.isidentifier()):
+        allowed = f'{", ".join(PROGRAMS)} or "module:function"'
+        raise ValueError(f"program must be {allowed}, got {program!r}{suggestion(program, PROGRAMS)}")
+    return Program(program)
+
+
+def suggestion(word: str, known: Any) -> str:
+    """The nearest of the known words in brackets, for the end of an error, or nothing.
+
+    Example:
+        >>> suggestion("step_sise", ["step_size", "steps"])
+        ' (perhaps step_size)'
+    """
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (perhaps {close[0]})" if close else ""
+
+
+def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+    """The signals of matrix sensing at every record, the outcome and the step of divergence.
+
+    Example:
+        >>> recorded = matrix_sensing({"dimension": 10, "steps": 200, "oracle": "population"}, np.arange(4))
+        >>> recorded.values["spurious"].shape, recorded.dimensions["spurious"]
+        ((4, 21), ('step',))
+    """
+    from holdfast.sensing.settings import Settings
+    from holdfast.sensing.simulation import execute
+
+    return _of_signals(execute(Settings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
+
+
+def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+    """The signals of a network with quadratic activation at every record, the outcome and the step of divergence.
+
+    Example:
+        >>> recorded = quadratic_network({"dimension": 6, "batch_size": 100, "steps": 10}, np.arange(2))
+        >>> recorded.values["invariant"].shape
+        (2, 2)
+    """
+    from holdfast.sensing.network import NetworkSettings, execute_network
+
+    return _of_signals(execute_network(NetworkSettings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
+
+
+def _of_signals(records: Any) -> Recorded:
+    from holdfast.sensing.outcome import CODES_IN_WORDS, outcome_codes
+    from holdfast.sensing.signals import MEANINGS
+
+    dimensions = {name: ("step", "direction")[: values.ndim - 1] for name, values in records.values.items()}
+    values = {**records.values, "outcome": outcome_codes(records), "diverged_at": records.diverged_at}
+    meanings = {**MEANINGS, "outcome": CODES_IN_WORDS, "diverged_at": DIVERGED_AT}
+    return Recorded(values, {**dimensions, "outcome": (), "diverged_at": ()}, {"step": records.steps}, meanings)
+
+
+DIVERGED_AT = "step at which the run diverged, or -1"
+
+
+def matrix_completion(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+    """Rank, ratio of singular values and errors of matrix completion at every record, and the number of jumps.
+
+    Example:
+        >>> recorded = matrix_completion({"steps": 200, "every": 50}, np.arange(2))
+        >>> recorded.values["rank"].shape, recorded.values["jumps"].tolist()
+        ((2, 5), [0, 0])
+    """
+    from holdfast.completion.jumps import before_divergence, jumps, ranks
+
+    done = _completed(settings, seeds)
+    fitted, steps, diverged_at = done.paths.fitted, done.paths.steps, done.paths.diverged_at
+    singular_values = np.linalg.svd(fitted, compute_uv=False)
+    largest, second = singular_values[..., 0], singular_values[..., 1] if singular_values.shape[-1] > 1 else 0.0
+    path = ranks(singular_values, done.problem.scale).astype(np.int32)
+    moving = before_divergence(steps, diverged_at)
+    values = {
+        "rank": path,
+        "ratio": second / np.where(largest > 0, largest, 1),
+        "train_error": done.problem.train_error(fitted),
+        "test_error": done.problem.test_error(fitted),
+    }
+    ends = {
+        "jumps": np.array(
+            [len(jumps(steps[row], each[row])) for each, row in zip(path, moving, strict=True)], np.int32
+        ),
+        "diverged_at": diverged_at,
+    }
+    branches = {"offshoot_error": done.offshoot_errors} if len(done.offshoot_steps) else {}
+    meanings = {
+        "rank": "rank of the fitted matrix",
+        "ratio": "second singular value over the first",
+        "train_error": "mean square error on the observed entries",
+        "test_error": "mean square error on the hidden entries",
+        "jumps": "changes of the rank before the run diverged",
+        "offshoot_error": "test error at the end of an offshoot",
+        "diverged_at": DIVERGED_AT,
+    }
+    over = {**dict.fromkeys(values, ("step",)), **dict.fromkeys(ends, ()), **dict.fromkeys(branches, ("offshoot",))}
+    coordinates = {"step": steps, **({"offshoot": done.offshoot_steps} if branches else {})}
+    return Recorded({**values, **ends, **branches}, over, coordinates, {name: meanings[name] for name in over})
+
+
+def completed_matrices(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+    """The fitted matrices of matrix completion themselves, from which `holdfast jumps` makes its summary.
+
+    Example:
+        >>> completed_matrices({"steps": 200, "every": 50}, np.arange(2)).values["fitted"].shape
+        (2, 5, 2, 2)
+    """
+    done = _completed(settings, seeds)
+    values = {
+        "fitted": done.paths.fitted,
+        "diverged_at": done.paths.diverged_at,
+        "offshoot_error": done.offshoot_errors,
+    }
+    over = {"fitted": ("step", "row", "column"), "diverged_at": (), "offshoot_error": ("offshoot",)}
+    coordinates = {"step": done.paths.steps, "offshoot": done.offshoot_steps}
+    meanings = {"fitted": "A = W_L ... W_1", "diverged_at": DIVERGED_AT}
+    if not len(done.offshoot_steps):
+        del values["offshoot_error"], over["offshoot_error"], coordinates["offshoot"]
+    return Recorded(values, over, coordinates, meanings)
+
+
+def _completed(settings: Mapping[str, Any], seeds: np.ndarray) -> Any:
+    from holdfast.completion.settings import CompletionSettings
+    from holdfast.completion.training import simulate_completion
+
+    return simulate_completion(CompletionSettings(**settings, seeds=len(seeds), seed=int(seeds[0])))

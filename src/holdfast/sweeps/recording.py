@@ -1,0 +1,110 @@
+"""What is recorded of a cell: final values, quantiles over seeds, or whole trajectories."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from holdfast.core.validation import require
+from holdfast.execution.recorded import Recorded
+
+RecordName = Literal["final", "quantiles", "trajectories"]
+RECORDS: dict[RecordName, str] = {
+    "final": "the last values of every run",
+    "quantiles": "quantiles over the seeds at every recorded step",
+    "trajectories": "every run at every recorded step",
+}
+"""What can be recorded, in words."""
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+"""Levels of the record "quantiles"."""
+STEP, QUANTILE, SEED_DIMENSION = "step", "quantile", "seed"
+# Names of the result that no variable of a program may have.
+RESERVED = {SEED_DIMENSION, "point", QUANTILE, "checksum", "seconds", "finished"}
+
+
+def checked(found: Any, seeds: int) -> Recorded:
+    """What a program returned as `Recorded`, or an error that says what is wrong with it.
+
+    Args:
+        found: `Recorded`, or a mapping of names to arrays whose first dimension is that of the seeds.
+        seeds: their number.
+
+    Example:
+        >>> checked({"error": [0.5, 0.25]}, seeds=2).dimensions
+        {'error': ()}
+        >>> checked({"error": [0.5, 0.25]}, seeds=3)
+        Traceback (most recent call last):
+        ValueError: the program must return one value of each name for each of 3 seeds, got 2
+    """
+    if not isinstance(found, Recorded):
+        contract = "the program must return a mapping of names to arrays, one value for each seed"
+        require(isinstance(found, Mapping) and len(found) > 0, contract, repr(found))
+        found = Recorded(found)
+    for name in found.values:
+        usable = isinstance(name, str) and name.isidentifier() and name not in RESERVED
+        require(usable, f"the program must return names other than {', '.join(sorted(RESERVED))}", repr(name))
+    each = f"the program must return one value of each name for each of {seeds} seeds"
+    require(found.seeds == seeds, each, found.seeds)
+    return found
+
+
+def reduced(recorded: Recorded, record: RecordName) -> Recorded:
+    """What is recorded of all that a program found.
+
+    Quantiles leave out a run from the step on at which it diverged, if the program says so by `diverged_at`; the share
+    of such runs is the variable `diverged`.
+
+    Example, the quantiles of 0, 1, ..., 100 over 101 seeds:
+        >>> recorded = Recorded({"signal": np.arange(101.0)[:, None]}, {"signal": ("step",)}, {"step": [200]})
+        >>> reduced(recorded, "quantiles").values["signal"].ravel().tolist()
+        [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0]
+    """
+    if record == "trajectories":
+        return recorded
+    return _final(recorded) if record == "final" else _quantiles(recorded)
+
+
+def _final(recorded: Recorded) -> Recorded:
+    values, dimensions = {}, {}
+    for name, array in recorded.values.items():
+        over = recorded.dimensions[name]
+        at = (slice(None), *(-1 if each == STEP else slice(None) for each in over))
+        values[name], dimensions[name] = array[at], tuple(each for each in over if each != STEP)
+    coordinates = {name: labels for name, labels in recorded.coordinates.items() if name != STEP}
+    return Recorded(values, dimensions, coordinates, recorded.meanings)
+
+
+def _quantiles(recorded: Recorded) -> Recorded:
+    """With a first dimension of length 1, in the place of the seeds."""
+    steps, diverged_at = recorded.coordinates.get(STEP), recorded.values.get("diverged_at")
+    values, dimensions = {}, {}
+    gone = None
+    if steps is not None and diverged_at is not None:
+        gone = (diverged_at[:, None] >= 0) & (np.asarray(steps) >= diverged_at[:, None])
+        values["diverged"], dimensions["diverged"] = gone.mean(0, dtype=np.float64)[None], (STEP,)
+    for name, array in recorded.values.items():
+        over = recorded.dimensions[name]
+        if name in ("diverged_at", "outcome"):  # codes have no quantiles; `diverged` says it
+            continue
+        require(array.dtype.kind in "biuf", f"{name!r} must be numbers to have quantiles", f"type {array.dtype}")
+        numbers = array.astype(np.result_type(array.dtype, np.float32))
+        if gone is not None and STEP in over:
+            axis = 1 + over.index(STEP)
+            shape = [len(numbers) if k == 0 else numbers.shape[k] if k == axis else 1 for k in range(numbers.ndim)]
+            numbers = np.where(gone.reshape(shape), np.nan, numbers)
+        found = np.nanquantile(numbers, QUANTILES, axis=0) if not _all_gone(numbers) else _partial_quantiles(numbers)
+        values[name], dimensions[name] = found.astype(numbers.dtype)[None], (QUANTILE, *over)
+    meanings = {**recorded.meanings, "diverged": "share of the runs that have diverged"}
+    coordinates = {**recorded.coordinates, QUANTILE: np.array(QUANTILES)}
+    return Recorded(values, dimensions, coordinates, {name: meanings[name] for name in values if name in meanings})
+
+
+def _all_gone(numbers: np.ndarray) -> bool:
+    return bool(np.isnan(numbers).all(0).any())
+
+
+def _partial_quantiles(numbers: np.ndarray) -> np.ndarray:
+    """As `np.nanquantile`, without its warning where all runs have diverged: NaN there."""
+    gone = np.isnan(numbers).all(0)
+    found = np.nanquantile(np.where(gone, 0.0, numbers), QUANTILES, axis=0)
+    return np.where(gone, np.nan, found)

@@ -1,0 +1,228 @@
+"""Run a sweep: its missing cells are computed by an engine, saved one by one, and read as one data set."""
+
+import functools
+import importlib.metadata
+import os
+import platform
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from holdfast.core.progress import Progress
+from holdfast.core.validation import require
+from holdfast.execution.cells import Index
+from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.options import EngineOptions
+from holdfast.execution.fingerprint import fingerprint
+from holdfast.execution.grid import GridCells
+from holdfast.execution.recorded import Recorded
+from holdfast.execution.work import Report, WorkOutcome, compute
+from holdfast.sensing.settings import Settings
+from holdfast.sweeps.planning import layout_of, plan
+from holdfast.sweeps.programs import program_of
+from holdfast.sweeps.recording import SEED_DIMENSION, checked, reduced
+from holdfast.sweeps.specification import Sweep, specify
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+RESULTS = "results.zarr"
+"""The result inside of the folder of a sweep."""
+# Packages whose versions are noted in a result.
+PACKAGES = ("holdfast", "jax", "jaxlib", "numpy")
+
+
+def sweep(
+    settings: Settings | Mapping[str, Any],
+    axes: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    *,
+    out: str | Path,
+    seeds: int | None = None,
+    record: str = "final",
+    program: str | Callable = "matrix-sensing",
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> "xr.Dataset":
+    """Run a program over a grid, a list or a random design of settings times seeds.
+
+    The result lies in `out`/results.zarr. Whatever ends the call, the same call goes on from there, and one with more
+    values or seeds computes what is new.
+
+    Args:
+        settings: those that all points share; `seed` is that of the first run.
+        axes: name -> list of values, or start, stop, count and perhaps scale = "log"; or a list of points; or
+            design = "random" with count, seed, and low and high of each name.
+        out: folder, or its URL (s3://...).
+        seeds: runs of each point, 16 by default.
+        record: "final" (last values), "quantiles" (over seeds, at every recorded step) or "trajectories".
+        program: one of `holdfast.sweeps.PROGRAMS`, "module:function", or a function of a module:
+            (settings, seeds) -> mapping of names to arrays, one value for each seed.
+        engine: where cells are computed, see `holdfast.execution.engines`; by default in threads, one for each core.
+        progress: called with (cells done, cells in all).
+
+    Returns:
+        The data set of `open_sweep`. Cells that failed are NaN in it, and counted by a warning.
+
+    Example:
+        >>> import tempfile
+        >>> axes = {"step_size": [0.05, 0.1], "heterogeneity": {"start": 1.0, "stop": 7.0, "count": 3}}
+        >>> settings = {"dimension": 10, "steps": 100, "oracle": "population"}
+        >>> data = sweep(settings, axes, seeds=4, out=tempfile.mkdtemp())
+        >>> data["spurious"].sizes, bool(data["finished"].all())
+        (Frozen({'step_size': 2, 'heterogeneity': 3, 'seed': 4}), True)
+    """
+    specified = specify(settings, axes, seeds=seeds, record=record, program=program)
+    report = None if progress is None else lambda done, total, *_: progress(done, total or done)
+    outcome = run_sweep(specified, results_path(out), engine, report)
+    for reason, cells in outcome.failures.items():
+        warnings.warn(f"{len(cells)} cells failed: {reason}; the same call tries them again", stacklevel=2)
+    return open_sweep(out)
+
+
+def run_sweep(
+    sweep: Sweep,
+    path: str | Path,
+    engine: Engine | None = None,
+    report: Report | None = None,
+    *,
+    overwrite: bool = False,
+) -> WorkOutcome:
+    """Compute the cells of a sweep that are missing.
+
+    Args:
+        sweep: what is swept.
+        path: of the zarr group, or its URL.
+        engine: where cells are computed; by default in threads, one for each core.
+        report: see `holdfast.execution.work.Report`.
+        overwrite: replace a group of something else; without it, that is an error.
+
+    Example:
+        >>> import tempfile
+        >>> settings = {"dimension": 10, "steps": 10, "oracle": "population"}
+        >>> chosen, path = specify(settings, {"bias": [0.0, 1.0]}, seeds=2), Path(tempfile.mkdtemp()) / "results.zarr"
+        >>> run_sweep(chosen, path).computed, run_sweep(chosen, path).computed
+        (2, 0)
+    """
+    cells = prepare(sweep, path, overwrite=overwrite)
+    total = sum(1 for _ in cells.missing(verify=False))
+    function = CellProgram(cells, sweep.program, sweep.settings, sweep.seed, _in_one(sweep), sweep.record, os.getcwd())
+    return compute(cells, function, engine or default_engine(), report, total=total)
+
+
+def default_engine() -> Engine:
+    """Threads, one for each core; on accelerators one for each of them, since a cell fills one.
+
+    Example:
+        >>> default_engine().name.endswith(("thread", "threads"))
+        True
+    """
+    import jax
+
+    return EngineOptions(devices=jax.default_backend() != "cpu").engine()
+
+
+def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridCells:
+    """The cells of a sweep in a folder, new or to be gone on with; raises an error before anything is written."""
+    import jax
+
+    backend = jax.default_backend()
+    plan(sweep, backend, probe=False)
+    program = program_of(sweep.program)
+    function = program.load()
+    require(callable(function), "program must name a function", f"{program.target!r}, {function!r}")
+    identity = {
+        "program": program.target,
+        "settings": dict(sweep.settings),
+        "seed": sweep.seed,
+        "record": sweep.record,
+        "platform": backend,
+        "code": fingerprint((program.target, "holdfast.sweeps.recording"))[:16],
+    }
+    if sweep.record == "quantiles":  # they would be others with more seeds
+        identity["seeds"] = sweep.seeds
+    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+    notes = {"versions": {**packages, "python": platform.python_version(), "platform": backend}}
+    layout = layout_of(sweep, backend)
+    try:
+        return GridCells.at(path, layout, identity=identity, notes=notes)
+    except ValueError:
+        if not overwrite or not (Path(path) / "zarr.json").is_file():
+            raise
+        shutil.rmtree(path)
+        return GridCells.at(path, layout, identity=identity, notes=notes)
+
+
+def _in_one(sweep: Sweep) -> int | None:
+    return sweep.seeds if sweep.record == "quantiles" else None
+
+
+@dataclass(frozen=True)
+class CellProgram:
+    """What a worker computes for a cell. Picklable.
+
+    Attributes:
+        cells: that say what a cell is.
+        program: by name.
+        settings: those that all cells share.
+        seed: of the first run of each point.
+        seeds: of one cell, where it does not have a block of them but all.
+        record: what is recorded.
+        folder: of the command, in which modules of the user's may lie.
+    """
+
+    cells: GridCells
+    program: str
+    settings: Mapping[str, Any]
+    seed: int
+    seeds: int | None
+    record: Any
+    folder: str
+
+    def __call__(self, index: Index) -> Recorded:
+        """The records of one cell."""
+        block = self.cells.block(index) if self.seeds is None else np.arange(self.seeds)
+        function = _loaded(self.program, self.folder)
+        found = function({**self.settings, **self.cells.settings(index)}, self.seed + block)
+        return reduced(checked(found, len(block)), self.record)
+
+
+@functools.cache
+def _loaded(program: str, folder: str) -> Callable:
+    return program_of(program).load(folder)
+
+
+def results_path(out: str | Path) -> str:
+    """The zarr group in the folder of a sweep, or the group itself where it is given.
+
+    Example:
+        >>> results_path("phase"), results_path("s3://bucket/phase/"), results_path("runs.zarr")
+        ('phase/results.zarr', 's3://bucket/phase/results.zarr', 'runs.zarr')
+    """
+    text = os.fspath(out).rstrip("/")
+    return text if text.endswith(".zarr") else f"{text}/{RESULTS}"
+
+
+def open_sweep(out: str | Path) -> "xr.Dataset":
+    """The result of a sweep, verified by checksums: NaN, and False in `finished`, where a cell is not finished yet.
+
+    Args:
+        out: folder of the sweep, or its URL.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = sweep({"dimension": 10, "steps": 10, "seed": 7}, {"bias": [0.0, 1.0]}, seeds=2, out=folder)
+        >>> open_sweep(folder)["spurious"].seed.values.tolist()
+        [7, 8]
+    """
+    from holdfast.execution.grid_dataset import open_grid
+
+    data = open_grid(results_path(out))
+    if data.attrs.get("record") == "quantiles":  # one cell has all seeds of its point
+        return data.isel({SEED_DIMENSION: 0}, drop=True)
+    return data.assign_coords({SEED_DIMENSION: data[SEED_DIMENSION] + data.attrs.get("seed", 0)})

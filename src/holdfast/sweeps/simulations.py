@@ -1,0 +1,78 @@
+"""Single simulations that are saved as they run, so that they go on where they stopped: `simulate` and `jumps`."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.completion.settings import CompletionSettings
+from holdfast.completion.training import LayerPaths, Simulation, problem_of
+from holdfast.execution.layout import Axis
+from holdfast.execution.work import Report
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.trajectory import Trajectory
+from holdfast.sweeps.programs import SEEDING
+from holdfast.sweeps.running import open_sweep, run_sweep
+from holdfast.sweeps.specification import Sweep
+
+
+def saved_trajectory(
+    settings: Settings, path: str | Path, *, overwrite: bool = False, report: Report | None = None
+) -> Trajectory:
+    """As `holdfast.simulate`, computed into a zarr group; what is in it already is not computed again.
+
+    Args:
+        settings: what to simulate.
+        path: of the zarr group, which `Trajectory.load` reads.
+        overwrite: replace a group of other settings; without it, that is an error.
+        report: see `holdfast.execution.work.Report`.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "runs.zarr"
+        >>> settings = Settings(dimension=10, steps=20, seeds=4, oracle="population", heterogeneity=(1.0, 6.0))
+        >>> trajectory = saved_trajectory(settings, path)
+        >>> trajectory.data["spurious"].dims, trajectory.settings == settings
+        (('heterogeneity', 'seed', 'step'), True)
+    """
+    axes = tuple(Axis(name, {name: values}) for name, values in settings.axes.items())
+    _run("matrix-sensing", settings, axes, path, overwrite, report)
+    return Trajectory.load(path)
+
+
+def saved_completion(
+    settings: CompletionSettings, path: str | Path, *, overwrite: bool = False, report: Report | None = None
+) -> Simulation:
+    """As `holdfast.completion.simulate_completion`, computed into a zarr group.
+
+    The fitted matrices are saved, not the layers: the simulation has one layer, A = W_L ... W_1.
+
+    Args:
+        settings: what to simulate.
+        path: of the zarr group.
+        overwrite: replace a group of other settings; without it, that is an error.
+        report: see `holdfast.execution.work.Report`.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "jumps.zarr"
+        >>> saved_completion(CompletionSettings(steps=100, seeds=2), path).paths.fitted.shape
+        (2, 2, 2, 2)
+    """
+    _run("holdfast.sweeps.programs:completed_matrices", settings, (), path, overwrite, report)
+    data = open_sweep(path)
+    paths = LayerPaths(data["step"].values, (data["fitted"].values,), data["diverged_at"].values)
+    if "offshoot_error" not in data:
+        return Simulation(settings, problem_of(settings), paths, np.zeros(0, int), np.zeros((settings.seeds, 0)))
+    return Simulation(settings, problem_of(settings), paths, data["offshoot"].values, data["offshoot_error"].values)
+
+
+def _run(
+    program: str, settings: Any, axes: tuple[Axis, ...], path: Any, overwrite: bool, report: Report | None
+) -> None:
+    left_out = {*SEEDING, *(axis.name for axis in axes)}
+    shared = {name: value for name, value in settings.asdict().items() if name not in left_out}
+    sweep = Sweep(program, shared, axes, settings.seeds, settings.seed, "trajectories")
+    outcome = run_sweep(sweep, path, report=report, overwrite=overwrite)
+    for reason in outcome.failures:  # all runs have the same settings: what is wrong with one is wrong with all
+        raise ValueError(f"the simulation failed: {reason}")

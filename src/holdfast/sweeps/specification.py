@@ -1,0 +1,281 @@
+"""What is swept: from a TOML file or a Python call to one checked object, before anything is computed or written."""
+
+import itertools
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.core.validation import COUNT, SEED, require
+from holdfast.execution.layout import Axis
+from holdfast.sensing.settings import MEASURED, SWEPT, Settings
+from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed
+from holdfast.sweeps.programs import SEEDING, Program, program_of, suggestion
+from holdfast.sweeps.recording import RECORDS, RecordName
+
+KEYS = ("program", "record", "settings", "sweep")
+DESIGNS = ("grid", "random")
+# Keys of [sweep] that are no axes.
+DESIGN_KEYS = ("design", "points", "count", "seed", "seeds", "seeds_per_cell")
+SEEDS = 16
+"""Seeds of each point, unless a number is given: as many as `holdfast simulate` runs."""
+LAST_SEED = 2**32 - 2**16
+MOST_RUNS = 10**9  # no machine of today finishes more
+# Combinations of settings that are checked one by one, in about a second; of more, every value of each axis is.
+MOST_CHECKED = 10_000
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A program over points times seeds; see `specify` and `read_sweep`, which check it.
+
+    Attributes:
+        program: name, or "module:function".
+        settings: those that all points share, complete, as plain values.
+        axes: of the grid; or one axis "point" with a value of several settings for each point.
+        seeds: number of runs of each point.
+        seed: of the first run of each point.
+        record: what is recorded, one of `holdfast.sweeps.recording.RECORDS`.
+        seeds_per_cell: the most seeds that are computed together; None: as many as suit the platform.
+
+    Example:
+        >>> sweep = specify({"dimension": 20}, {"step_size": [0.02, 0.05], "bias": {"start": 0, "stop": 1, "count": 3}})
+        >>> sweep.points, sweep.runs, sweep.point((1, 2))["step_size"]
+        (6, 96, 0.05)
+    """
+
+    program: str
+    settings: Mapping[str, Any]
+    axes: tuple[Axis, ...]
+    seeds: int
+    seed: int = 0
+    record: RecordName = "final"
+    seeds_per_cell: int | None = None
+
+    @property
+    def points(self) -> int:
+        """Number of points."""
+        return math.prod(axis.size for axis in self.axes)
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return self.points * self.seeds
+
+    def point(self, position: Sequence[int]) -> dict[str, Any]:
+        """All settings of the point at a position, one number for each axis."""
+        own = [axis.settings(at) for axis, at in zip(self.axes, position, strict=False)]
+        return {**self.settings, **{name: value for values in own for name, value in values.items()}}
+
+
+def read_sweep(path: str | Path) -> Sweep:
+    r"""The sweep that a TOML file describes.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "spec.toml"
+        >>> _ = path.write_text("[settings]\ndimension = 20\n[sweep]\nstep_size = [0.02, 0.05]\nseeds = 32")
+        >>> read_sweep(path).runs
+        64
+    """
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"the specification must be a TOML file, got {str(path)!r}, which does not exist") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"the specification must be TOML, got {str(path)!r}: {error}") from None
+    _check_known(table, KEYS, "the specification must have the keys")
+    for name in ("settings", "sweep"):
+        require(isinstance(table.get(name, {}), Mapping), f"{name} must be a table, [{name}]", repr(table.get(name)))
+    require("sweep" in table, "the specification must have a table [sweep] with axes", "none")
+    return specify(
+        table.get("settings", {}), table["sweep"],
+        program=table.get("program", "matrix-sensing"), record=table.get("record", "final"),
+    )  # fmt: skip
+
+
+def specify(
+    settings: Settings | Mapping[str, Any],
+    axes: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    *,
+    seeds: int | None = None,
+    record: str = "final",
+    program: str | Callable = "matrix-sensing",
+) -> Sweep:
+    """A sweep, checked as a whole: keys, types, values, sizes, and settings that do not fit together.
+
+    Args:
+        settings: those that all points share; `seed` is that of the first run.
+        axes: the table [sweep] of a specification: name -> list of values, or start, stop, count and perhaps
+            scale = "log"; or a list of points; or design = "random" with count, seed, and low and high of each name.
+        seeds: runs of each point; also as a key of `axes`.
+        record: one of `holdfast.sweeps.recording.RECORDS`.
+        program: one of `holdfast.sweeps.programs.PROGRAMS`, "module:function", or a function of a module.
+
+    Example:
+        >>> specify({"dimension": 20, "step_sise": 0.1}, {"bias": [0.0, 1.0]})
+        Traceback (most recent call last):
+        ValueError: settings must be known to matrix-sensing, got 'step_sise' (perhaps step_size)
+    """
+    found = program_of(program)
+    name = program if isinstance(program, str) else found.target
+    shared = _plain(settings)
+    table = {"points": list(axes)} if not isinstance(axes, Mapping) else dict(axes)
+    require(record in RECORDS, f"record must be one of {', '.join(RECORDS)}", repr(record))
+    if is_dataclass(settings):
+        default = shared.pop("seeds")
+        shared = {key: value for key, value in shared.items() if key not in table}
+        seeds = default if seeds is None else seeds
+    require("seeds" not in shared, "seeds must be given to the sweep, not among the settings", shared.get("seeds"))
+    require(seeds is None or "seeds" not in table, "seeds must be given once", f"{seeds} and {table.get('seeds')}")
+    number = table.get("seeds", SEEDS) if seeds is None else seeds
+    COUNT.check("seeds", number)
+    first = shared.pop("seed", 0)
+    SEED.check("seed", first)
+    # The last cell may be filled up with seeds that nobody asked for.
+    require(first + number <= LAST_SEED, "seed + seeds must be at most 2^32 - 2^16", f"{first} + {number}")
+    together = table.get("seeds_per_cell")
+    if together is not None:
+        COUNT.check("seeds_per_cell", together)
+    _check_names(found, name, shared, table)
+    made = _design(table, number, found.whole())
+    _check_shapes(found, made, record)
+    complete = _complete(found, shared, made)
+    return Sweep(name, complete, made, number, first, record, together)  # type: ignore[arg-type]
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    if is_dataclass(settings):
+        swept = getattr(settings, "axes", {})
+        require(not swept, "settings must have one value each (lists of values are axes)", ", ".join(swept))
+        return {field.name: getattr(settings, field.name) for field in fields(settings)}
+    require(isinstance(settings, Mapping), "settings must be holdfast.Settings or a mapping", repr(settings))
+    return dict(settings)
+
+
+def _check_known(given: Any, known: Sequence[str], contract: str) -> None:
+    for word in given:
+        require(word in known, f"{contract} {', '.join(known)}", f"{word!r}{suggestion(word, known)}")
+
+
+def _axes_of(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: axis for name, axis in table.items() if name not in DESIGN_KEYS}
+
+
+def _check_names(program: Program, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
+    points = table.get("points", ())
+    usable = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
+    require(usable, "points must be a list of tables, [[sweep.points]]", repr(points))
+    swept = dict.fromkeys([*_axes_of(table), *(each for point in points for each in point)])
+    for word in swept:
+        require(word not in SEEDING, f"{word} must not be an axis: every point has the same seeds", repr(word))
+        once = f"{word} must be given once"
+        require(word not in shared, once, "a value among the settings and an axis of the sweep")
+    if not program.settings:
+        return
+    known = [field.name for field in fields(program.settings_class()) if field.name not in SEEDING]
+    for words, what, more in ((shared, "settings", ()), (swept, "axes", DESIGN_KEYS)):
+        for word in words:
+            hint = f"{word!r}{suggestion(word, [*known, *more])}"
+            require(word in known, f"{what} must be known to {name}", hint)
+
+
+def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis, ...]:
+    axes, design = _axes_of(table), table.get("design", "grid")
+    require(design in DESIGNS, f"design must be one of {', '.join(DESIGNS)}", repr(design))
+    if "points" in table:
+        extra = [*axes, *(key for key in ("count", "seed", "design") if key in table)]
+        require(not extra, "points must be given without axes of a grid or a random design", ", ".join(extra))
+        _check_runs(len(table["points"]) * seeds)
+        return (listed([_python(point) for point in table["points"]]),)
+    require(bool(axes), "the sweep must have at least one axis, such as step_size = [0.02, 0.05]", "none")
+    axes = {name: _python(axis) for name, axis in axes.items()}
+    if design == "random":
+        require("count" in table, "a random design must have count, its number of points", "none")
+        COUNT.check("count", table["count"])
+        _check_runs(table["count"] * seeds)
+        return (drawn(axes, table["count"], table.get("seed", 0), whole),)
+    for key in ("count", "seed"):
+        require(key not in table, f"{key} must be left out unless design is random", table.get(key))
+    _check_runs(math.prod(axis_length(name, axis) for name, axis in axes.items()) * seeds)
+    return tuple(Axis(name, {name: axis_values(name, axis, name in whole)}) for name, axis in axes.items())
+
+
+def _python(value: Any) -> Any:
+    """NumPy's numbers and arrays become Python's."""
+    if isinstance(value, Mapping):
+        return {name: _python(each) for name, each in value.items()}
+    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple | range) else value
+
+
+def _check_runs(runs: int) -> None:
+    require(runs <= MOST_RUNS, f"the sweep must have at most {MOST_RUNS:,} runs", f"{runs:,}")
+
+
+def _check_shapes(program: Program, axes: Sequence[Axis], record: str) -> None:
+    shaping = [*program.shaping, *(("steps", "every") if record != "final" and program.settings else ())]
+    for name in (name for axis in axes for name in axis.coordinates):
+        contract = f'{name} must be one number with record = "{record}", since it changes the shape of what is recorded'
+        require(name not in shaping, contract, "an axis")
+
+
+def _complete(program: Program, shared: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
+    """The settings that all points share with the defaults of the others; raises an error if any point is invalid."""
+    kind = program.settings_class()
+    if kind is None:
+        return dict(shared)
+    together = SWEPT if kind is Settings else ()
+    for others, columns in _groups(axes, together):
+        _check_group(kind, {**shared, **others}, columns)
+    swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
+    left_out = {*swept, *SEEDING}
+    return {name: value for name, value in kind(**shared, **swept).asdict().items() if name not in left_out}
+
+
+def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:
+    """Combinations of the settings that are checked one by one, each with the values of those checked together."""
+    if len(axes) == 1 and axes[0].name not in axes[0].coordinates:  # points
+        found: dict[tuple, dict[str, dict]] = {}
+        columns = axes[0].coordinates
+        alone = [name for name in columns if name not in together]
+        for row in zip(*columns.values(), strict=True):
+            point = dict(zip(columns, row, strict=True))
+            group = found.setdefault(tuple(point[name] for name in alone), {})
+            for name in columns:
+                if name in together:
+                    group.setdefault(name, {})[point[name]] = None
+        for key, values in itertools.islice(found.items(), MOST_CHECKED):
+            yield dict(zip(alone, key, strict=True)), {name: tuple(each) for name, each in values.items()}
+        return
+    grid = {axis.name: axis.coordinates[axis.name] for axis in axes}
+    columns = {name: values for name, values in grid.items() if name in together}
+    others = {name: values for name, values in grid.items() if name not in together}
+    for row in itertools.islice(itertools.product(*others.values()), MOST_CHECKED):
+        yield dict(zip(others, row, strict=True)), columns
+    if math.prod(map(len, others.values())) > MOST_CHECKED:
+        first = {name: values[0] for name, values in others.items()}
+        for name, values in others.items():
+            for value in values[:MOST_CHECKED]:
+                yield {**first, name: value}, columns
+
+
+def _check_group(kind: Any, constant: Mapping[str, Any], columns: Mapping[str, tuple]) -> None:
+    """Raise an error for settings that do not fit together. Those of `SWEPT` do not depend on each other."""
+    if kind is not Settings:
+        kind(**constant)
+        return
+    from holdfast.sensing.builder import SensingBuilder
+
+    # One simulation could not have several values of these, but each point of a sweep is a simulation of its own.
+    fixed = constant.get("samples_per_environment") is not None
+    one_by_one = [*(MEASURED if fixed else ()), *(("batch_size",) if constant.get("oracle", "law") != "law" else ())]
+    first = {name: values[0] for name, values in columns.items()}
+    Settings(**constant, **{name: first[name] if name in one_by_one else values for name, values in columns.items()})
+    for name in set(one_by_one) & set(columns):
+        for value in columns[name]:
+            Settings(**{**constant, **first, name: value})
+    if "batch_size" in columns:  # pooled batches have a largest size
+        first["batch_size"] = max(columns["batch_size"])
+    SensingBuilder.of(Settings(**{**constant, **first}))

@@ -10,10 +10,10 @@ from holdfast.comparison import METHODS, PUBLIC_TESTS
 def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, capsys):
     compute = comparing.compute_cells
 
-    def stumble(method, dataset, seed):
-        if method.name == "eills" and seed == 1:
+    def stumble(method, data_sets, seeds):
+        if method.name == "eills" and seeds == (1,):
             raise ValueError("no <luck>")
-        return compute(method, dataset, seed)
+        return compute(method, data_sets, seeds)
 
     monkeypatch.setattr("holdfast.comparison.blocks.compute_cells", stumble)
     names = ["--tests", "structural", "--methods", "eills", "oracle", "--data-seeds", "2"]

@@ -1,11 +1,13 @@
+import hashlib
+import json
 import random
 
 import numpy as np
 import pytest
 
 from holdfast.comparison import METHODS
-from holdfast.comparison.methods.base import environment_errors
-from holdfast.comparison.recorded import recorded_error
+from holdfast.comparison.measures import compute_cells
+from holdfast.comparison.recorded import FILE, recorded_error
 from holdfast.datasets import linear_unit_test
 
 
@@ -20,13 +22,24 @@ def test_draws_are_those_of_the_published_code():
     assert (chosen[7].step_size, chosen[7].weight_decay, chosen[7].threshold) == expected
 
 
+def _five_recorded_cells():
+    """Nobody picked them: those whose names have the lowest hash."""
+    recorded = json.loads(FILE.read_text())["cells"]
+    cells = [
+        (test, method, seed)
+        for test, methods in recorded.items()
+        for method, errors in methods.items()
+        for seed in range(len(errors))
+    ]
+    return sorted(cells, key=lambda cell: hashlib.sha256(repr(cell).encode()).hexdigest())[:5]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("test", "method"), [("Example2", "average_risk"), ("Example3", "and_mask_standardized")])
-def test_recorded_cells_are_what_the_package_computes(test, method):
-    dataset = linear_unit_test(test, 1)
-    fitted = METHODS[method].fit(dataset, 1)
-    error = environment_errors(fitted.predict(dataset.test.inputs), dataset.test, dataset.kind).mean()
-    assert np.isclose(error, recorded_error(test, method, 1), atol=2e-3)
+@pytest.mark.parametrize(("test", "method", "seed"), _five_recorded_cells())
+def test_recorded_cells_are_what_the_package_computes(test, method, seed):
+    """Another device rounds differently: a few of the 30,000 test rows may be on the other side of the boundary."""
+    (values,) = compute_cells(METHODS[method], [linear_unit_test(test, seed)], [seed])
+    assert np.isclose(values["error"], recorded_error(test, method, seed), atol=2e-3)
 
 
 @pytest.mark.parametrize("test", ["Example1", "Example2"])

@@ -1,3 +1,4 @@
+import json
 import shutil
 from functools import partial
 
@@ -7,8 +8,9 @@ import pytest
 import holdfast.comparison.blocks as comparing
 from holdfast.comparison import METHODS, PUBLIC_TESTS, ComparedMethod, PublicTest, compare, summarize, to_markdown
 from holdfast.comparison.public_tests import GROUPS
-from holdfast.comparison.recorded import PUBLISHED
+from holdfast.comparison.recorded import PUBLISHED, recorded_file
 from holdfast.datasets import toy_dataset
+from holdfast.execution.engines.processes import ProcessEngine
 
 SMALL = {"tests": ("toy_1_1", "Example2"), "methods": ("oracle", "least_squares", "irm")}
 FEW_ROWS = PublicTest("few_rows", "toy model", "regression", 2, partial(toy_dataset, 1.0, 1.0, samples=200))
@@ -102,3 +104,36 @@ def test_nothing_but_the_cache_is_used_if_asked(small):
 def test_groups_are_those_of_the_tests():
     assert tuple(dict.fromkeys(test.group for test in PUBLIC_TESTS.values())) == GROUPS
     assert {test for row in PUBLISHED.values() for test in row} <= set(PUBLIC_TESTS)
+
+
+def test_seeds_side_by_side_are_saved_one_by_one(small, tmp_path, monkeypatch):
+    """What is computed in blocks is found again seed by seed, and agrees with what each seed gives by itself."""
+    monkeypatch.setattr("holdfast.comparison.methods.explicit.STEPS", 30)
+    chosen = {"tests": ["Example2"], "methods": ["irm", "oracle"], "recompute": True}
+    blocks = compare(**chosen, data_seeds=3, out=tmp_path / "blocks", side_by_side=2)
+    singly = compare(**chosen, data_seeds=3, out=tmp_path / "singly")
+    for method in chosen["methods"]:
+        one, other = (each.values("Example2", method, "error") for each in (blocks, singly))
+        # 3 environments of 10,000 rows: rounding may take a row across the boundary
+        assert np.allclose(list(one.values()), list(other.values()), atol=1e-3)
+    assert compare(**chosen, data_seeds=2, out=tmp_path / "blocks", only_cached=True).cells == {
+        pair: {seed: cells[seed] for seed in (0, 1)} for pair, cells in blocks.cells.items()
+    }
+
+
+def test_what_is_recorded_can_be_written_again(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.comparison.methods.explicit.STEPS", 30)
+    comparison = compare(["Example2", "toy_1_1"], ["irm"], data_seeds=2, out=tmp_path, recompute=True)
+    written = json.loads(recorded_file(comparison))
+    assert list(written["cells"]) == ["Example2"]
+    assert written["cells"]["Example2"]["irm"] == list(comparison.values("Example2", "irm", "error").values())
+    assert "hours" in written["about"]
+
+
+@pytest.mark.slow
+def test_other_processes_compute_the_same(small, tmp_path):
+    comparison, _ = small
+    elsewhere = compare(**SMALL, data_seeds=2, out=tmp_path, engine=ProcessEngine(2))
+    assert not elsewhere.failures
+    for test, method in comparison.cells:
+        assert elsewhere.values(test, method, "error") == comparison.values(test, method, "error")

@@ -3,6 +3,10 @@
 import json
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.comparison.results import Comparison
 
 FILE = Path(__file__).with_name("recorded.json")
 
@@ -43,3 +47,34 @@ def about_recorded() -> str:
         True
     """
     return _read()["about"]
+
+
+def recorded_file(comparison: "Comparison") -> str:
+    """The text of the file that comes with the package, from a comparison that computed its cells.
+
+    It holds the classification tests of Aubin et al. and the methods with many draws, which take the time.
+
+    Example:
+        >>> from holdfast.comparison import METHODS, PUBLIC_TESTS, Comparison
+        >>> cells = {("Example2", "irm"): {0: {"error": 0.45}, 1: {"error": 0.44}}}
+        >>> comparison = Comparison((PUBLIC_TESTS["Example2"],), (METHODS["irm"],), cells, {})
+        >>> json.loads(recorded_file(comparison))["cells"]
+        {'Example2': {'irm': [0.45, 0.44]}}
+    """
+    from holdfast.sensing.trajectory import versions
+
+    found: dict[str, dict[str, list[float]]] = {}
+    for test in comparison.tests:
+        for method in comparison.methods:
+            errors = comparison.values(test.name, method.name, "error")
+            if test.name in _PUBLISHED_TESTS and test.kind == "classification" and method.fit_all and errors:
+                if sorted(errors) != list(range(len(errors))):
+                    raise ValueError(f"seeds must be 0 to {len(errors) - 1} to be recorded, got {sorted(errors)}")
+                found.setdefault(test.name, {})[method.name] = [errors[seed] for seed in sorted(errors)]
+    computed = versions()
+    about = (
+        "Errors on the unit tests of classification, by data seed from 0 on, 20 draws and 10,000 full-batch steps as "
+        "published. Written by `holdfast compare --recompute --record` "
+        f"with jax {computed['jax']} on a {computed['platform'].upper()}; on two CPU cores it takes hours."
+    )
+    return json.dumps({"about": about, "versions": computed, "cells": found}) + "\n"

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import tyro
+
+from holdfast.execution.engines.options import EngineOptions
+
 QUICK_SEEDS = 3
 
 
@@ -11,10 +15,13 @@ QUICK_SEEDS = 3
 class CompareArguments:
     """Run methods for invariant prediction over public tests and write comparison.html.
 
-    What was computed before with the same code and packages is reused, so an interrupted run resumes where it stopped.
-    Exit code 1 if a method failed on a test.
+    What was computed before with the same code and packages is reused, so an interrupted run resumes where it stopped,
+    and several commands with the same folder share the work. Exit code 1 if a method failed on a test.
+
+    Everything on a cluster: holdfast compare --recompute --dask scheduler.json --out /shared/results
     """
 
+    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
     tests: tuple[str, ...] = ()
     """Tests to run; all of them if none is named."""
     methods: tuple[str, ...] = ()
@@ -28,7 +35,11 @@ class CompareArguments:
     quick: bool = False
     """3 seeds of each test: a quick look, with wide intervals."""
     recompute: bool = False
-    """Compute also the recorded cells that come with the package: hours on two cores."""
+    """Compute also the recorded cells that come with the package: hours on two cores, minutes on a GPU."""
+    record: Path | None = None
+    """Write the errors of those cells to this file, in the form that comes with the package; needs --recompute."""
+    side_by_side: int | None = None
+    """Seeds that a method with many draws fits at once: by default one on a CPU, and all on a GPU."""
     only_cached: bool = False
     """Compute nothing; show and write what was computed so far."""
     list: bool = False
@@ -47,10 +58,15 @@ def execute(arguments: CompareArguments) -> int:
             print(f"method  {method.name:28} {method.title}: {method.about}")
         return 0
 
+    if arguments.record is not None and not arguments.recompute:
+        raise ValueError("record needs recompute, or the file would hold what the package has already")
+    engine = arguments.engine.engine()
+
     from rich.console import Console
 
-    from holdfast.cli import terminal
     from holdfast.cli.terminal.comparison import show_comparison
+    from holdfast.cli.terminal.progress import work_bar
+    from holdfast.comparison.recorded import recorded_file
     from holdfast.comparison.rendering import to_html, to_json, to_markdown
     from holdfast.comparison.runner import compare
     from holdfast.comparison.summary import summarize
@@ -58,7 +74,7 @@ def execute(arguments: CompareArguments) -> int:
 
     check_output_folder(arguments.out)
 
-    with terminal.progress("comparing") as progress:
+    with work_bar("comparing") as report:
         comparison = compare(
             arguments.tests,
             arguments.methods,
@@ -66,7 +82,9 @@ def execute(arguments: CompareArguments) -> int:
             out=arguments.out,
             recompute=arguments.recompute,
             only_cached=arguments.only_cached,
-            progress=progress,
+            side_by_side=arguments.side_by_side,
+            engine=engine,
+            report=report,
         )
     summary = summarize(comparison)
     files = {
@@ -75,6 +93,8 @@ def execute(arguments: CompareArguments) -> int:
         "comparison.html": to_html(summary, quick=arguments.quick),
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.record is not None:
+        write_text(arguments.record, recorded_file(comparison))
     for name, text in files.items():
         write_text(arguments.out / name, text)
     if arguments.format == "json":

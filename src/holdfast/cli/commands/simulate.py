@@ -39,10 +39,10 @@ def execute(arguments: SimulateArguments) -> int:
     if out is not None:
         check_output(out, SUFFIXES, overwrite=arguments.overwrite or in_cells)
     if in_cells:
-        from holdfast.cli.terminal.sweeps import sweep_bar
+        from holdfast.cli.terminal.progress import work_bar
         from holdfast.sweeps.simulations import saved_trajectory
 
-        with sweep_bar(str(out)) as report:
+        with work_bar(str(out)) as report:
             trajectory = saved_trajectory(arguments.settings, out, overwrite=arguments.overwrite, report=report)
     else:
         with terminal.progress("simulating") as progress:

@@ -45,7 +45,8 @@ def execute(arguments: SweepArguments) -> int:
     sweep = read_sweep(arguments.spec)
     import jax
 
-    from holdfast.cli.terminal.sweeps import show_outcome, show_plan, sweep_bar
+    from holdfast.cli.terminal.progress import work_bar
+    from holdfast.cli.terminal.sweeps import show_outcome, show_plan
     from holdfast.sweeps.planning import plan
     from holdfast.sweeps.running import default_engine, results_path, run_sweep
 
@@ -54,7 +55,7 @@ def execute(arguments: SweepArguments) -> int:
         show_plan(sweep, plan(sweep, jax.default_backend()), engine.name)
         return 0
     path = results_path(str(arguments.out))
-    with sweep_bar(path) as report:
+    with work_bar(path) as report:
         outcome = run_sweep(sweep, path, engine, report)
     show_outcome(outcome, path)
     return 1 if outcome.failed else 0

@@ -2,14 +2,23 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 
 from holdfast.core.progress import PATIENCE, Progress
+from holdfast.execution.work import Report
 
 
 def say(line: str) -> None:
@@ -61,3 +70,48 @@ def progress_bars() -> Iterator[Callable[[str], AbstractContextManager[Progress]
     finally:
         if bars.live.is_started:
             bars.stop()
+
+
+@contextmanager
+def work_bar(label: str) -> Iterator[Report]:
+    """A bar on stderr with the rate, the time that is left and failures by reason."""
+    console = Console(stderr=True)
+    bars = Bars(
+        TextColumn(escape(label)), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rest]}"),
+        console=console, transient=True, redirect_stdout=sys.stdout.isatty(), disable=not console.is_terminal,
+    )  # fmt: skip
+    task = bars.add_task("", total=None, rest="starting")
+
+    def report(
+        done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
+    ) -> None:
+        words = [
+            f"{rate:.3g} cells/s" if rate else "",
+            "" if seconds_left is None else f"{duration(seconds_left)} left",
+        ]
+        words += [f"[red]{count} failed: {escape(reason[:60])}[/red]" for reason, count in list(failures.items())[:2]]
+        bars.update(task, completed=done, total=total, rest=", ".join(filter(None, words)))
+
+    with bars:
+        try:
+            yield report
+        except KeyboardInterrupt:
+            words = "interrupted; finished cells are saved, and the same command goes on from there"
+            raise KeyboardInterrupt(words) from None
+
+
+def duration(seconds: float) -> str:
+    """As people say it.
+
+    Example:
+        >>> duration(0.25), duration(75), duration(100_000)
+        ('0.25 s', '1 min 15 s', '1 d 4 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    for unit, smaller, name, other in ((86_400, 3_600, "d", "h"), (3_600, 60, "h", "min"), (60, 1, "min", "s")):
+        if whole >= unit:
+            return f"{whole // unit} {name} {whole % unit // smaller} {other}"
+    return f"{whole} s"

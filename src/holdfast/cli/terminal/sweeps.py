@@ -1,50 +1,19 @@
 """Sweeps in a terminal: what they will cost, how far they are, and what became of them."""
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 
-from holdfast.execution.work import Report, WorkOutcome
+from holdfast.cli.terminal.progress import duration
+from holdfast.execution.work import WorkOutcome
 from holdfast.sweeps.planning import PROBES, Plan
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.status import SweepStatus
 
 MOST_REASONS = 5
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-
-
-@contextmanager
-def sweep_bar(path: str) -> Iterator[Report]:
-    """A bar on stderr with the rate, the time that is left and failures by reason."""
-    console = Console(stderr=True)
-    bars = Progress(
-        TextColumn(escape(path)), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[rest]}"),
-        console=console, transient=True, redirect_stdout=sys.stdout.isatty(), disable=not console.is_terminal,
-    )  # fmt: skip
-    task = bars.add_task("", total=None, rest="starting")
-
-    def report(
-        done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
-    ) -> None:
-        words = [
-            f"{rate:.3g} cells/s" if rate else "",
-            "" if seconds_left is None else f"{duration(seconds_left)} left",
-        ]
-        words += [f"[red]{count} failed: {escape(reason[:60])}[/red]" for reason, count in list(failures.items())[:2]]
-        bars.update(task, completed=done, total=total, rest=", ".join(filter(None, words)))
-
-    with bars:
-        try:
-            yield report
-        except KeyboardInterrupt:
-            words = "interrupted; finished cells are saved, and the same command goes on from there"
-            raise KeyboardInterrupt(words) from None
 
 
 def show_plan(sweep: Sweep, plan: Plan, engine: str) -> None:
@@ -96,22 +65,6 @@ def _show_failures(console: Console, failures: Mapping[str, int]) -> None:
         console.print(f"  [red]{count} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True)
     if failures:
         console.print("The same command tries them again.")
-
-
-def duration(seconds: float) -> str:
-    """As people say it.
-
-    Example:
-        >>> duration(0.25), duration(75), duration(100_000)
-        ('0.25 s', '1 min 15 s', '1 d 4 h')
-    """
-    if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    whole = round(seconds)
-    for unit, smaller, name, other in ((86_400, 3_600, "d", "h"), (3_600, 60, "h", "min"), (60, 1, "min", "s")):
-        if whole >= unit:
-            return f"{whole // unit} {name} {whole % unit // smaller} {other}"
-    return f"{whole} s"
 
 
 def size(number: float) -> str:

@@ -16,8 +16,9 @@ from holdfast.execution.files import files_at
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.store import Key, Store
 
-# Data sets that stay in memory: the methods of a test follow one another on the same one.
-_REMEMBERED = 4
+# Data sets that stay in memory, because one method after the other needs them: all seeds of a test. To draw one takes
+# longer than most methods; 50 of the largest are 0.4 GB.
+_REMEMBERED = 50
 
 
 class Block(NamedTuple):

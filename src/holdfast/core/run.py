@@ -133,7 +133,8 @@ def run(
         seed = numbers[rows] if slab > 1 else numbers[rows[0]]
         device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
         with jax.enable_x64(double), precision, jax.default_device(device):
-            advance = _Slab(chunk, build, slab > 1, shared, chosen, seed)
+            # Once, and not for every chunk of steps.
+            advance = _Slab(chunk, build, slab > 1, *jax.device_put((shared, chosen, seed)))
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):

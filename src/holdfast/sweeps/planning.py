@@ -30,7 +30,7 @@ class Plan(NamedTuple):
         runs: points times seeds.
         cells: that are computed and saved one by one.
         seeds_per_cell: runs of one cell.
-        size: bytes on disk; None: not known before the first cell.
+        size: bytes of all values; None: not known before the first cell.
         seconds: of one worker, estimated; None: not known.
     """
 

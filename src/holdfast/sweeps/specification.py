@@ -240,6 +240,9 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
         found: dict[tuple, dict[str, dict]] = {}
         columns = axes[0].coordinates
         alone = [name for name in columns if name not in together]
+        if not alone:  # millions of points in one go
+            yield {}, {name: tuple(dict.fromkeys(values)) for name, values in columns.items()}
+            return
         for row in zip(*columns.values(), strict=True):
             point = dict(zip(columns, row, strict=True))
             group = found.setdefault(tuple(point[name] for name in alone), {})

@@ -114,7 +114,7 @@ def compute(
         >>> import tempfile
         >>> from pathlib import Path
         >>> from holdfast.execution.engines import ThreadEngine
-        >>> from holdfast.execution.store import RECORDS, EntryCells, Key, Store
+        >>> from holdfast.execution import RECORDS, EntryCells, Key, Store
         >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
         >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
         >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed

@@ -35,9 +35,9 @@ class LostClusterError(ConnectionError):
     """The scheduler of a cluster cannot be reached.
 
     Example:
-        >>> raise LostClusterError("no connection to the Dask scheduler at tcp://head:8786 for 60 s")
+        >>> raise LostClusterError("no connection for 60 s")
         Traceback (most recent call last):
-        holdfast.execution.engines.dask.LostClusterError: no connection to the Dask scheduler at tcp://head:8786 for 60 s
+        holdfast.execution.engines.dask.LostClusterError: no connection for 60 s
     """
 
 
@@ -45,8 +45,9 @@ class LostClusterError(ConnectionError):
 class DaskEngine:
     """The workers of a Dask cluster that runs already, with the package of the same version on all of them.
 
-    Workers that join later are used; a worker that is lost, and a scheduler that is restarted, cost no item. After
-    Ctrl-C a worker finishes the item that it is at.
+    Workers that join later are used; a worker that is lost, and a scheduler that is restarted, cost no item (workers end
+    with their scheduler, so they have to be started again, too). After Ctrl-C a worker finishes the item that it is at.
+    A worker should have one thread, and tell XLA about it: `NPROC=1 dask worker tcp://head:8786 --nthreads 1`.
 
     Attributes:
         address: of the scheduler, such as "tcp://head:8786", or the path of its scheduler file.
@@ -102,9 +103,9 @@ class _Cluster:
         return [finished for each in found for finished in each]
 
     def close(self) -> None:
-        with contextlib.suppress(OSError, TimeoutError):
-            self._client.cancel(list(self._items), force=True)
-        self._client.close(timeout=CONNECTING)
+        """What waits is forgotten by the scheduler; what is running ends by itself."""
+        with _quietly(), contextlib.suppress(OSError):
+            self._client.close(timeout=CONNECTING)
 
     def _answer(self, future: "Future") -> list[Finished]:
         from distributed import CancelledError, KilledWorker
@@ -134,7 +135,7 @@ class _Cluster:
         """To the scheduler that took the place of the one that was lost."""
         items = list(self._items.values())
         self._items.clear()
-        with _quietly(), contextlib.suppress(OSError, TimeoutError):
+        with _quietly(), contextlib.suppress(OSError):
             self._client.close(timeout=1)
         self._client = self._connected(self._engine.patience)
         for item in items:
@@ -149,7 +150,7 @@ class _Cluster:
         while True:
             try:
                 return Client(**scheduler, timeout=min(CONNECTING, patience), set_as_default=False)
-            except (OSError, TimeoutError) as error:
+            except OSError as error:  # also of the scheduler file that is not written yet
                 if time.monotonic() > deadline:
                     raise LostClusterError(
                         f"no connection to the Dask scheduler at {address} for {patience:g} s"

@@ -195,21 +195,23 @@ run_sweep(specify(settings, axes, seeds=8), sys.argv[1], ThreadEngine(2))
 @pytest.mark.slow
 def test_killed_sweeps_end_as_undisturbed_ones(tmp_path):
     killed, whole = tmp_path / "killed" / "results.zarr", tmp_path / "whole" / "results.zarr"
-    generator = np.random.default_rng(0)
+    generator, saved = np.random.default_rng(0), {}
     stopped = 0
     for _ in range(20):
-        process = subprocess.Popen([sys.executable, "-c", KILLED, str(killed)], stdout=subprocess.PIPE, text=True)
-        process.stdout.readline()
-        try:
-            process.wait(generator.uniform(0.3, 2.0))
-            break
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            stopped += 1
+        command = [sys.executable, "-c", KILLED, str(killed)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            try:
+                process.wait(generator.uniform(0.3, 4.0))
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                stopped += 1
+        saved |= {path: path.stat().st_mtime_ns for path in (killed / "checksum").glob("c.*[0-9]") if path not in saved}
     subprocess.run([sys.executable, "-c", KILLED, str(killed)], check=True)
     subprocess.run([sys.executable, "-c", KILLED, str(whole)], check=True)
     assert stopped >= 2
+    assert saved == {path: path.stat().st_mtime_ns for path in saved}  # what was finished was not computed again
     assert _bytes(tmp_path / "killed") == _bytes(tmp_path / "whole")
 
 

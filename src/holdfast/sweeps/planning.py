@@ -32,6 +32,10 @@ class Plan(NamedTuple):
         seeds_per_cell: runs of one cell.
         size: bytes of all values; None: not known before the first cell.
         seconds: of one worker, estimated; None: not known.
+
+    Example:
+        >>> Plan(points=10, runs=640, cells=10, seeds_per_cell=64, size=28_000, seconds=3.5).runs
+        640
     """
 
     points: int

@@ -124,7 +124,7 @@ def compute(
     """
     standing = _Standing(cells, report, total)
     try:
-        with closing(engine.run(CellWork(cells, function), standing.feed())) as results:  # type: ignore[type-var]
+        with closing(engine.run(CellWork(cells, function), standing.feed())) as results:
             for finished in results:
                 standing.add(finished)
     except (SaveError, VersionMismatchError, LostClusterError) as error:

@@ -60,7 +60,7 @@ def test_a_grid_has_the_same_bytes_on_every_engine_also_if_a_process_is_killed(t
     with ExitStack() as stack:
         local = stack.enter_context(
             distributed.LocalCluster(
-                n_workers=1, threads_per_worker=2, dashboard_address=None, processes=False, protocol="tcp://",
+                n_workers=1, threads_per_worker=2, dashboard_address=":0", processes=False, protocol="tcp://",
                 host="127.0.0.1",
             )
         )  # fmt: skip

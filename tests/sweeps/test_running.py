@@ -197,7 +197,7 @@ def test_killed_sweeps_end_as_undisturbed_ones(tmp_path):
     killed, whole = tmp_path / "killed" / "results.zarr", tmp_path / "whole" / "results.zarr"
     generator, saved = np.random.default_rng(0), {}
     stopped = 0
-    for _ in range(20):
+    for _ in range(8):
         command = [sys.executable, "-c", KILLED, str(killed)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             process.stdout.readline()

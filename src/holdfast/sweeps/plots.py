@@ -190,7 +190,8 @@ def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str) -> Figur
     figure = Figure(figsize=(2.0 + 4.0 * columns, 0.6 + 3.8 * rows))
     figure.suptitle(title, x=0.01, ha="left", fontsize=9)
     grid = figure.subplots(rows, columns, squeeze=False)
-    norm, image = _norm(values.values), None
+    norm = _norm(values.values)
+    image: Any = None
     for position, axes in zip(panels, grid.flat, strict=False):
         panel = values.isel(dict(zip(others, position, strict=True)))
         image = _map(axes, panel, x, y, norm)

@@ -15,6 +15,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     "first_tour.py",
+    "sweep.py",
     "will_it_wash_out.py",
     *(pytest.param(name, marks=pytest.mark.slow) for name in ("completion.py", "selection.py", "tabular.py")),
 ]

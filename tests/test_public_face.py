@@ -29,6 +29,7 @@ NAMES = {
     "diagnose",
     "environment_labels",
     "simulate",
+    "sweep",
 }
 SUBPACKAGES = {
     "algorithms",
@@ -50,6 +51,7 @@ SUBPACKAGES = {
     "problems",
     "reproduction",
     "sensing",
+    "sweeps",
     "theory",
 }
 

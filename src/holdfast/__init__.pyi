@@ -18,6 +18,7 @@ from . import plots as plots
 from . import problems as problems
 from . import reproduction as reproduction
 from . import sensing as sensing
+from . import sweeps as sweeps
 from . import theory as theory
 from .estimators.classifier import HeteroClassifier as HeteroClassifier
 from .estimators.matrix_completion import DeepMatrixFactorization as DeepMatrixFactorization
@@ -30,6 +31,7 @@ from .io.labels import environment_labels as environment_labels
 from .sensing.settings import Settings as Settings
 from .sensing.simulation import simulate as simulate
 from .sensing.trajectory import Trajectory as Trajectory
+from .sweeps.running import sweep as sweep
 from .theory.advice import advise as advise
 from .theory.diagnosis import diagnose as diagnose
 

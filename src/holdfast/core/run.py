@@ -172,7 +172,7 @@ def available_workers() -> int:
 
 def available_devices() -> list[jax.Device]:
     """The device that `jax.default_device` chooses, or all of this process."""
-    chosen = jax.config.jax_default_device
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
     if isinstance(chosen, jax.Device):
         return [chosen]
     return jax.local_devices(backend=chosen)

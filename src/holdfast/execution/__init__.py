@@ -8,6 +8,7 @@ from holdfast.execution.layout import Axis, Layout
 from holdfast.execution.leases import Leases
 from holdfast.execution.recorded import Recorded
 from holdfast.execution.store import DATASETS, RECORDS, DamagedError, Key, Store
+from holdfast.execution.work import Report, SaveError, WorkOutcome, compute
 
 __all__ = [
     "Axis",
@@ -23,7 +24,11 @@ __all__ = [
     "Leases",
     "RECORDS",
     "Recorded",
+    "Report",
+    "SaveError",
     "Store",
+    "WorkOutcome",
+    "compute",
     "open_grid",
 ]
 __dir__ = __all__.copy

@@ -229,7 +229,7 @@ class RemoteFiles:
 
 @cache
 def _file_system(url: str) -> tuple[Any, str]:
-    import fsspec
+    import fsspec  # type: ignore[import-untyped]
 
     # other processes write to the same folder, so listings must be fresh
     system, root = fsspec.core.url_to_fs(url, use_listings_cache=False)

@@ -114,7 +114,7 @@ def compute(
         >>> import tempfile
         >>> from pathlib import Path
         >>> from holdfast.execution.engines import ThreadEngine
-        >>> from holdfast.execution.store import RECORDS, EntryCells, Key, Store
+        >>> from holdfast.execution import RECORDS, EntryCells, Key, Store
         >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
         >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
         >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
@@ -124,7 +124,7 @@ def compute(
     """
     standing = _Standing(cells, report, total)
     try:
-        with closing(engine.run(CellWork(cells, function), standing.feed())) as results:  # type: ignore[type-var]
+        with closing(engine.run(CellWork(cells, function), standing.feed())) as results:
             for finished in results:
                 standing.add(finished)
     except (SaveError, VersionMismatchError, LostClusterError) as error:

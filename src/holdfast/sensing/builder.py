@@ -273,7 +273,9 @@ def _apply(law: Law, settings: Settings, bias: ArrayLike, heterogeneity: ArrayLi
 
 def _is_finite(source: Environments | Law, settings: Settings) -> bool:
     """Whether environments, or those that a law makes, are finitely many; raises an error if their rank is wrong."""
-    made: Any = _traced(source, settings.spurious_rank, not settings.independent) if callable(source) else source
+    made: Any = source
+    if callable(source):
+        made = _traced(source, settings.spurious_rank, not settings.independent)  # type: ignore[arg-type]
     fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
     require(fit, "environments must be environments or a law that makes them", repr(made))
     for name in ("bias", "heterogeneity", "off_diagonal"):

@@ -32,7 +32,9 @@ NEURONS = {
 }
 """The neurons of the network that is learned, functions of (dimension, count, seed)."""
 if TYPE_CHECKING:
-    BatchingChoice = TraceName = NeuronsName = str
+    BatchingChoice = str
+    TraceName = str
+    NeuronsName = str
 else:
     BatchingChoice = choice("Environments that a batch comes from", BATCHINGS)
     TraceName = choice("The trace that the shrinkage removes", TRACES)
@@ -49,15 +51,15 @@ LARGEST_RADIUS = 1e11  # no sample of any network reaches it
 
 
 @dataclass(frozen=True)
-class NetworkSettings:
+class QuadraticNetworkSettings:
     """A two-layer network with quadratic activation, trained by Algorithm 4 of Xu, Gu and Fang (NeurIPS 2024).
 
     The defaults are those of our reproduction; the paper gives none.
 
     Example:
-        >>> NetworkSettings(dimension=10).trace
+        >>> QuadraticNetworkSettings(dimension=10).trace
         'estimated'
-        >>> NetworkSettings(truncation=0.0)
+        >>> QuadraticNetworkSettings(truncation=0.0)
         Traceback (most recent call last):
         ValueError: truncation must be a positive number, got 0.0
     """
@@ -131,11 +133,11 @@ class NetworkBuilder:
         return Run(algorithm, lambda state: signals(problem, state))
 
 
-def execute_network(settings: NetworkSettings, *, progress: Progress | None = None) -> Records:
+def execute_network(settings: QuadraticNetworkSettings, *, progress: Progress | None = None) -> Records:
     """Train what settings describe: plain arrays, one row for each seed.
 
     Example, the invariant neurons are learned and the others are not:
-        >>> settings = NetworkSettings(dimension=10, batch_size=4000, seeds=2)
+        >>> settings = QuadraticNetworkSettings(dimension=10, batch_size=4000, seeds=2)
         >>> records = execute_network(settings)
         >>> bool((records.values["invariant"][:, -1] > 0.8).all()), records.values["spurious"].shape
         (True, (2, 17))

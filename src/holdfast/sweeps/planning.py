@@ -9,7 +9,7 @@ from holdfast.core.validation import require
 from holdfast.core.worker import working
 from holdfast.execution.layout import Layout
 from holdfast.sweeps.programs import program_of
-from holdfast.sweeps.recording import QUANTILES, reduced
+from holdfast.sweeps.recording import QUANTILES, checked, reduced
 from holdfast.sweeps.specification import Sweep
 
 # Seeds that are computed together. A cell should take long against the files it writes, and be short enough that little
@@ -30,8 +30,12 @@ class Plan(NamedTuple):
         runs: points times seeds.
         cells: that are computed and saved one by one.
         seeds_per_cell: runs of one cell.
-        size: bytes on disk; None: not known before the first cell.
+        size: bytes of all values; None: not known before the first cell.
         seconds: of one worker, estimated; None: not known.
+
+    Example:
+        >>> Plan(points=10, runs=640, cells=10, seeds_per_cell=64, size=28_000, seconds=3.5).runs
+        640
     """
 
     points: int
@@ -117,7 +121,7 @@ def _probe(sweep: Sweep, seeds: int) -> float | None:
     def seconds(steps: int) -> float:
         begin = time.perf_counter()
         with working(threads=1):
-            reduced(function({**settings, "steps": steps}, numbers), sweep.record)
+            reduced(checked(function({**settings, "steps": steps}, numbers), seeds), sweep.record)
         return time.perf_counter() - begin
 
     few, more = (min(steps, settings["steps"]) for steps in PROBES)

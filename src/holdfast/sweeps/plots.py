@@ -1,5 +1,6 @@
 """Figures of a sweep: a quantity along one axis with its band over seeds, or over two axes in colours."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +26,10 @@ OVER: dict[OverName, str] = {
 """How the seeds of a point become one number, and a band."""
 ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}
 """Quantities that follow from the outcome of a run: 1 if it ended so, else 0."""
-MOST_LINES, MOST_PANELS = 8, 6
+# What is drawn if nothing is named, the first that the result has.
+USUAL = ("spurious", "test_error")
+MOST_LINES, MOST_MARKERS, MOST_TICKS = 8, 30, 10
+MOST_PANELS, PANELS_IN_A_ROW = 6, 3
 # Values that span more than this factor are drawn on a logarithmic scale: settings if evenly spaced on it, colours.
 WIDE = 100.0
 
@@ -55,7 +59,7 @@ def plot_sweep(
         data: of `holdfast.sweeps.open_sweep`.
         x: an axis, or "step".
         y: a second axis, for a map.
-        quantity: a variable, "diverged" or "converged"; by default the first of "spurious" and all variables.
+        quantity: a variable, "diverged" or "converged"; by default "spurious" or "test_error", if there is one.
         over: one of `OVER`.
         threshold: of the share.
         at: axis -> the value at which it is held; the nearest one is taken.
@@ -67,28 +71,30 @@ def plot_sweep(
         >>> figure.axes[0].lines[0].get_ydata().tolist(), figure.axes[0].get_xlabel()
         ([2.0, 5.0], 'step size')
     """
-    name = quantity or ("spurious" if "spurious" in data else str(next(iter(data.data_vars))))
+    name = quantity or next((each for each in (*USUAL, *_variables(data)) if each in data), "none")
     values = _chosen(_quantity(data, name), dict(at or {}))
+    known = [str(each) for each in values.coords if values[each].ndim == 1 and each not in (SEED_DIMENSION, QUANTILE)]
     for axis in (x, *([y] if y else [])):
-        known = [each for each in values.coords if values[each].ndim == 1 and each not in (SEED_DIMENSION, QUANTILE)]
-        require(
-            axis in known, f"x and y must be axes ({', '.join(map(str, known))})", f"{axis!r}{suggestion(axis, known)}"
-        )
+        contract = f"x and y must be axes ({', '.join(known)})"
+        require(axis in known, contract, f"{axis!r}{suggestion(axis, known)}")
     require(x != y, "x and y must be different axes", repr(x))
     require(over in OVER, f"over must be one of {', '.join(OVER)}", repr(over))
     summary = _summary(values, over, threshold)
     label = _words(name) if over != "share" else f"share of seeds with {_words(name)} > {threshold:g}"
+    meaning = f"{name}: {values.attrs['long_name']}\n" if "long_name" in values.attrs else ""
     with style():
-        return _lines(summary, x, label, over) if y is None else _maps(summary.middle, x, y, f"{label}, {over}")
+        if y is None:
+            return _lines(summary, x, label, meaning + OVER[over])
+        return _maps(summary.middle, x, y, label if over == "share" else f"{over} of {label}", meaning.strip())
 
 
 def _quantity(data: xr.Dataset, name: str) -> xr.DataArray:
     if name in ENDS and "outcome" in data:
-        values = (data["outcome"] == int(ENDS[name])).astype(float)
+        values = (data["outcome"] == int(ENDS[name])).astype(float).drop_attrs()
     elif name == "diverged" and "diverged_at" in data:
-        values = (data["diverged_at"] >= 0).astype(float)
+        values = (data["diverged_at"] >= 0).astype(float).drop_attrs()
     else:
-        known = [str(each) for each in data.data_vars if each not in ("finished", "checksum", "seconds")]
+        known = _variables(data)
         require(name in known, f"quantity must be one of {', '.join(known)}", f"{name!r}{suggestion(name, known)}")
         values = data[name].astype(float)
         if "diverged_at" in data and SEED_DIMENSION in values.dims:
@@ -96,11 +102,18 @@ def _quantity(data: xr.Dataset, name: str) -> xr.DataArray:
     return values.where(data["finished"]) if "finished" in data else values
 
 
+def _variables(data: xr.Dataset) -> list[str]:
+    return [str(name) for name in data.data_vars if name not in ("finished", "seconds")]
+
+
 def _chosen(values: xr.DataArray, at: dict[str, Any]) -> xr.DataArray:
     for name, value in at.items():
         require(name in values.dims, f"at must name axes ({', '.join(map(str, values.dims))})", repr(name))
         labels = values[name].values
-        position = int(np.abs(labels - value).argmin()) if labels.dtype.kind in "iuf" else labels.tolist().index(value)
+        numbers = labels.dtype.kind in "iuf" and isinstance(value, int | float)
+        known = ", ".join(map(_text, labels))
+        require(numbers or value in labels.tolist(), f"{name} must be held at one of {known}", repr(value))
+        position = int(np.abs(labels - value).argmin()) if numbers else labels.tolist().index(value)
         values = values.isel({name: position})
     return values
 
@@ -113,7 +126,9 @@ def _summary(values: xr.DataArray, over: OverName, threshold: float) -> _Summary
     if SEED_DIMENSION not in values.dims:  # a share over seeds, such as `diverged` of quantiles
         return _Summary(values, values, values)
     if over == "median":
-        found = values.quantile(list(BAND), SEED_DIMENSION)
+        with warnings.catch_warnings():  # NaN where no run is left is what we want
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            found = values.quantile(list(BAND), SEED_DIMENSION)
         low, middle, high = (found.isel(quantile=number, drop=True) for number in range(3))
         return _Summary(middle, low, high)
     counts = values.count(SEED_DIMENSION)
@@ -130,86 +145,77 @@ def _summary(values: xr.DataArray, over: OverName, threshold: float) -> _Summary
     return _Summary(*(counts.astype(float).copy(data=band) for band in bands))
 
 
-def _lines(summary: _Summary, x: str, label: str, over: OverName) -> Figure:
+def _lines(summary: _Summary, x: str, label: str, title: str) -> Figure:
     figure = Figure(figsize=(6.4, 4.4))
     axes = figure.subplots()
     middle = summary.middle
-    along = middle[x].dims[0]
-    if along != x:  # points of a list or a random design
-        _cloud(axes, summary, x)
+    positions, ticks = _positions(middle[x].values)
+    if middle[x].dims[0] != x:  # points of a list or a random design
+        _cloud(axes, summary, x, positions)
     else:
         others = [str(name) for name in middle.dims if name != x]
-        lines = [()] if not others else list(np.ndindex(*(middle.sizes[name] for name in others)))
-        what = f"x = {x!r} must leave at most {MOST_LINES} lines; hold other axes with at"
-        require(len(lines) <= MOST_LINES, what, f"{len(lines)} lines over {', '.join(others)}")
-        positions, ticks = _positions(middle[x].values)
+        lines = list(np.ndindex(*(middle.sizes[name] for name in others)))
+        contract = f"x = {x!r} must leave at most {MOST_LINES} lines; hold other axes with at"
+        require(len(lines) <= MOST_LINES, contract, f"{len(lines)} lines over {', '.join(others)}")
         for number, position in enumerate(lines):
-            low, mid, high = (part.isel(dict(zip(others, position, strict=True))) for part in summary._replace())
-            mid, low, high = low, mid, high  # the summary has its middle first
-            held = ", ".join(f"{_words(name)} {_text(mid[name].values)}" for name in others)
-            colour = f"C{number}"
-            axes.plot(
-                positions, mid.values, color=colour, label=held or None, marker="o" if len(positions) < 30 else ""
-            )
-            axes.fill_between(positions, low.values, high.values, color=colour, alpha=0.15, linewidth=0)
-        _label_axis(axes.xaxis, ticks)
+            one = _Summary(*(part.isel(dict(zip(others, position, strict=True))) for part in summary))
+            held = ", ".join(f"{_words(name)} {_text(one.middle[name].values)}" for name in others)
+            marker = "o" if len(positions) < MOST_MARKERS else ""
+            axes.plot(positions, one.middle.values, color=f"C{number}", label=held, marker=marker)
+            axes.fill_between(positions, one.low.values, one.high.values, color=f"C{number}", alpha=0.15, linewidth=0)
         if others:
             axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    if _is_log(middle[x].values):
-        axes.set_xscale("log")
-    axes.set(xlabel=_words(x), ylabel=label, title=OVER[over])
-    axes.title.set_fontsize(9)
+    _scale_axis(axes.xaxis, middle[x].values, ticks)
+    axes.set(xlabel=_words(x), ylabel=label)
+    axes.set_title(title, fontsize=9)
     return figure
 
 
-def _cloud(axes: Axes, summary: _Summary, x: str) -> None:
-    values = summary.middle
-    others = [name for name in values.dims if name != values[x].dims[0]]
-    require(
-        not others,
-        "x must be the only axis of a design of points; hold the others with at",
-        ", ".join(map(str, others)),
-    )
-    positions, ticks = _positions(values[x].values)
-    below, above = values.values - summary.low.values, summary.high.values - values.values
-    axes.errorbar(
-        positions, values.values, np.maximum([below, above], 0), fmt="o", markersize=4, elinewidth=0.8, alpha=0.8
-    )
-    _label_axis(axes.xaxis, ticks)
+def _cloud(axes: Axes, summary: _Summary, x: str, positions: np.ndarray) -> None:
+    middle = summary.middle
+    others = [str(name) for name in middle.dims if name != middle[x].dims[0]]
+    require(not others, "at must hold the other axes of a design of points", f"none for {', '.join(others)}")
+    values = middle.values
+    bars = np.maximum([values - summary.low.values, summary.high.values - values], 0)
+    axes.errorbar(positions, values, bars, fmt="o", markersize=4, elinewidth=0.8, alpha=0.8)
 
 
-def _maps(values: xr.DataArray, x: str, y: str, label: str) -> Figure:
-    points = values[x].dims == values[y].dims
+def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str) -> Figure:
     used = {values[x].dims[0], values[y].dims[0]}
     others = [str(name) for name in values.dims if name not in used]
-    panels = [()] if not others else list(np.ndindex(*(values.sizes[name] for name in others)))
-    what = f"x = {x!r} and y = {y!r} must leave at most {MOST_PANELS} panels; hold other axes with at"
-    require(len(panels) <= MOST_PANELS, what, f"{len(panels)} panels over {', '.join(others)}")
-    figure = Figure(figsize=(1.4 + 4.4 * min(len(panels), 3), 4.2 * -(-len(panels) // 3)))
-    grid = figure.subplots(-(-len(panels) // 3), min(len(panels), 3), squeeze=False)
+    panels = list(np.ndindex(*(values.sizes[name] for name in others)))
+    contract = f"x = {x!r} and y = {y!r} must leave at most {MOST_PANELS} panels; hold other axes with at"
+    require(len(panels) <= MOST_PANELS, contract, f"{len(panels)} panels over {', '.join(others)}")
+    columns, rows = min(len(panels), PANELS_IN_A_ROW), -(-len(panels) // PANELS_IN_A_ROW)
+    figure = Figure(figsize=(2.0 + 4.0 * columns, 0.6 + 3.8 * rows))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=9)
+    grid = figure.subplots(rows, columns, squeeze=False)
     norm = _norm(values.values)
     image: Any = None
     for position, axes in zip(panels, grid.flat, strict=False):
         panel = values.isel(dict(zip(others, position, strict=True)))
-        (columns, x_ticks), (rows, y_ticks) = _positions(panel[x].values), _positions(panel[y].values)
-        for name, scale in ((x, axes.set_xscale), (y, axes.set_yscale)):
-            if _is_log(panel[name].values):
-                scale("log")
-        if points:
-            image = axes.scatter(
-                columns, rows, c=panel.values, norm=norm, cmap="viridis", s=28, edgecolors="0.3", lw=0.3
-            )
-        else:
-            edges = [_edges(at, _is_log(panel[name].values)) for name, at in ((x, columns), (y, rows))]
-            image = axes.pcolormesh(*edges, panel.transpose(y, x).values, norm=norm, cmap="viridis", rasterized=True)
-        _label_axis(axes.xaxis, x_ticks)
-        _label_axis(axes.yaxis, y_ticks)
+        image = _map(axes, panel, x, y, norm)
         held = ", ".join(f"{_words(name)} {_text(panel[name].values)}" for name in others)
         axes.set(xlabel=_words(x), ylabel=_words(y), title=held)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(f"{label} (white: no run left)")
     return figure
+
+
+def _map(axes: Axes, panel: xr.DataArray, x: str, y: str, norm: Normalize) -> Any:
+    (right, x_ticks), (up, y_ticks) = _positions(panel[x].values), _positions(panel[y].values)
+    look: dict[str, Any] = {"norm": norm, "cmap": "viridis"}
+    if panel[x].dims == panel[y].dims:  # points of a list or a random design
+        gone = np.isnan(panel.values)
+        axes.scatter(right[gone], up[gone], s=28, facecolors="none", edgecolors="0.3", linewidths=0.6)
+        image: Any = axes.scatter(right, up, c=panel.values, s=28, edgecolors="0.3", linewidths=0.3, **look)
+    else:
+        edges = [_edges(at, _is_log(panel[name].values)) for name, at in ((x, right), (y, up))]
+        image = axes.pcolormesh(*edges, panel.transpose(y, x).values, rasterized=True, **look)
+    _scale_axis(axes.xaxis, panel[x].values, x_ticks)
+    _scale_axis(axes.yaxis, panel[y].values, y_ticks)
+    return image
 
 
 def _norm(values: np.ndarray) -> Normalize:
@@ -244,9 +250,14 @@ def _edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
     return np.exp(edges) if logarithmic else edges
 
 
-def _label_axis(axis: Any, names: list[str] | None) -> None:
+def _scale_axis(axis: Any, values: np.ndarray, names: list[str] | None) -> None:
+    """A logarithmic axis where it suits the values; ticks at the values if they are few, or have names."""
     if names is not None:
         axis.set_ticks(range(len(names)), names)
+    elif _is_log(values):
+        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    elif len(np.unique(values)) <= MOST_TICKS:
+        axis.set_ticks(np.unique(values).astype(float), [f"{value:g}" for value in np.unique(values)])
 
 
 def _text(value: Any) -> str:

@@ -20,7 +20,7 @@ ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], Recorded | Mapping[s
 SEEDING = ("seeds", "seed")  # settings that a sweep decides on
 
 
-class Program(NamedTuple):
+class SweepProgram(NamedTuple):
     """What a cell computes.
 
     Attributes:
@@ -65,21 +65,21 @@ class Program(NamedTuple):
 
 
 PROGRAMS = {
-    "matrix-sensing": Program(
+    "matrix-sensing": SweepProgram(
         "holdfast.sweeps.programs:matrix_sensing",
         "holdfast.sensing.settings:Settings",
         ("invariant_rank",),
         "what `holdfast simulate` computes",
     ),
-    "matrix-completion": Program(
+    "matrix-completion": SweepProgram(
         "holdfast.sweeps.programs:matrix_completion",
         "holdfast.completion.settings:CompletionSettings",
         ("offshoots",),
         "what `holdfast jumps` computes",
     ),
-    "quadratic-network": Program(
+    "quadratic-network": SweepProgram(
         "holdfast.sweeps.programs:quadratic_network",
-        "holdfast.sensing.network:NetworkSettings",
+        "holdfast.sensing.network:QuadraticNetworkSettings",
         ("invariant_rank",),
         "Algorithm 4 on a two-layer network with quadratic activation",
     ),
@@ -87,7 +87,7 @@ PROGRAMS = {
 """Programs of the library."""
 
 
-def program_of(program: str | Callable) -> Program:
+def program_of(program: str | Callable) -> SweepProgram:
     """The program of a name, of "module:function", or of a function that can be imported.
 
     Example:
@@ -100,7 +100,7 @@ def program_of(program: str | Callable) -> Program:
         name = f"{program.__module__}:{program.__qualname__}"
         importable = "<" not in name and program.__module__ != "__main__"
         require(importable, "program must be a function of a module, which workers can import", name)
-        return Program(name)
+        return SweepProgram(name)
     require(isinstance(program, str), "program must be a text", repr(program))
     if program in PROGRAMS:
         return PROGRAMS[program]
@@ -108,7 +108,7 @@ def program_of(program: str | Callable) -> Program:
     if not (all(part.isidentifier() for part in module.split(".")) and attribute.isidentifier()):
         allowed = f'{", ".join(PROGRAMS)} or "module:function"'
         raise ValueError(f"program must be {allowed}, got {program!r}{suggestion(program, PROGRAMS)}")
-    return Program(program)
+    return SweepProgram(program)
 
 
 def suggestion(word: str, known: Any) -> str:
@@ -144,9 +144,9 @@ def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorde
         >>> recorded.values["invariant"].shape
         (2, 2)
     """
-    from holdfast.sensing.network import NetworkSettings, execute_network
+    from holdfast.sensing.network import QuadraticNetworkSettings, execute_network
 
-    return _of_signals(execute_network(NetworkSettings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
+    return _of_signals(execute_network(QuadraticNetworkSettings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
 
 
 def _of_signals(records: Any) -> Recorded:

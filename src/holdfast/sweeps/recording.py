@@ -65,7 +65,8 @@ def reduced(recorded: Recorded, record: RecordName) -> Recorded:
 
 
 def _final(recorded: Recorded) -> Recorded:
-    values, dimensions = {}, {}
+    values: dict[str, np.ndarray] = {}
+    dimensions: dict[str, tuple[str, ...]] = {}
     for name, array in recorded.values.items():
         over = recorded.dimensions[name]
         at = (slice(None), *(-1 if each == STEP else slice(None) for each in over))
@@ -77,7 +78,8 @@ def _final(recorded: Recorded) -> Recorded:
 def _quantiles(recorded: Recorded) -> Recorded:
     """With a first dimension of length 1, in the place of the seeds."""
     steps, diverged_at = recorded.coordinates.get(STEP), recorded.values.get("diverged_at")
-    values, dimensions = {}, {}
+    values: dict[str, np.ndarray] = {}
+    dimensions: dict[str, tuple[str, ...]] = {}
     gone = None
     if steps is not None and diverged_at is not None:
         gone = (diverged_at[:, None] >= 0) & (np.asarray(steps) >= diverged_at[:, None])

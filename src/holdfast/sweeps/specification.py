@@ -1,18 +1,18 @@
 """What is swept: from a TOML file or a Python call to one checked object, before anything is computed or written."""
 
-import itertools
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.validation import COUNT, SEED, require
 from holdfast.execution.layout import Axis
-from holdfast.sensing.settings import MEASURED, SWEPT, Settings
+from holdfast.sensing.settings import Settings
+from holdfast.sweeps.combinations import complete_settings
 from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed
-from holdfast.sweeps.programs import SEEDING, Program, program_of, suggestion
+from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of, suggestion
 from holdfast.sweeps.recording import RECORDS, RecordName
 
 KEYS = ("program", "record", "settings", "sweep")
@@ -23,8 +23,6 @@ SEEDS = 16
 """Seeds of each point, unless a number is given: as many as `holdfast simulate` runs."""
 LAST_SEED = 2**32 - 2**16
 MOST_RUNS = 10**9  # no machine of today finishes more
-# Combinations of settings that are checked one by one, in about a second; of more, every value of each axis is.
-MOST_CHECKED = 10_000
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def specify(
     found = program_of(program)
     name = program if isinstance(program, str) else found.target
     shared = _plain(settings)
-    table = {"points": list(axes)} if not isinstance(axes, Mapping) else dict(axes)
+    table: dict[str, Any] = dict(axes) if isinstance(axes, Mapping) else {"points": list(axes)}
     require(record in RECORDS, f"record must be one of {', '.join(RECORDS)}", repr(record))
     if is_dataclass(settings):
         default = shared.pop("seeds")
@@ -142,7 +140,7 @@ def specify(
     _check_names(found, name, shared, table)
     made = _design(table, number, found.whole())
     _check_shapes(found, made, record)
-    complete = _complete(found, shared, made)
+    complete = complete_settings(found, shared, made)
     return Sweep(name, complete, made, number, first, record, together)  # type: ignore[arg-type]
 
 
@@ -164,7 +162,7 @@ def _axes_of(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name: axis for name, axis in table.items() if name not in DESIGN_KEYS}
 
 
-def _check_names(program: Program, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
+def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
     points = table.get("points", ())
     usable = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
     require(usable, "points must be a list of tables, [[sweep.points]]", repr(points))
@@ -214,68 +212,8 @@ def _check_runs(runs: int) -> None:
     require(runs <= MOST_RUNS, f"the sweep must have at most {MOST_RUNS:,} runs", f"{runs:,}")
 
 
-def _check_shapes(program: Program, axes: Sequence[Axis], record: str) -> None:
+def _check_shapes(program: SweepProgram, axes: Sequence[Axis], record: str) -> None:
     shaping = [*program.shaping, *(("steps", "every") if record != "final" and program.settings else ())]
     for name in (name for axis in axes for name in axis.coordinates):
         contract = f'{name} must be one number with record = "{record}", since it changes the shape of what is recorded'
         require(name not in shaping, contract, "an axis")
-
-
-def _complete(program: Program, shared: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
-    """The settings that all points share with the defaults of the others; raises an error if any point is invalid."""
-    kind = program.settings_class()
-    if kind is None:
-        return dict(shared)
-    together = SWEPT if kind is Settings else ()
-    for others, columns in _groups(axes, together):
-        _check_group(kind, {**shared, **others}, columns)
-    swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
-    left_out = {*swept, *SEEDING}
-    return {name: value for name, value in kind(**shared, **swept).asdict().items() if name not in left_out}
-
-
-def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:
-    """Combinations of the settings that are checked one by one, each with the values of those checked together."""
-    if len(axes) == 1 and axes[0].name not in axes[0].coordinates:  # points
-        found: dict[tuple, dict[str, dict]] = {}
-        columns = axes[0].coordinates
-        alone = [name for name in columns if name not in together]
-        for row in zip(*columns.values(), strict=True):
-            point = dict(zip(columns, row, strict=True))
-            group = found.setdefault(tuple(point[name] for name in alone), {})
-            for name in columns:
-                if name in together:
-                    group.setdefault(name, {})[point[name]] = None
-        for key, values in itertools.islice(found.items(), MOST_CHECKED):
-            yield dict(zip(alone, key, strict=True)), {name: tuple(each) for name, each in values.items()}
-        return
-    grid = {axis.name: axis.coordinates[axis.name] for axis in axes}
-    columns = {name: values for name, values in grid.items() if name in together}
-    others = {name: values for name, values in grid.items() if name not in together}
-    for row in itertools.islice(itertools.product(*others.values()), MOST_CHECKED):
-        yield dict(zip(others, row, strict=True)), columns
-    if math.prod(map(len, others.values())) > MOST_CHECKED:
-        first = {name: values[0] for name, values in others.items()}
-        for name, values in others.items():
-            for value in values[:MOST_CHECKED]:
-                yield {**first, name: value}, columns
-
-
-def _check_group(kind: Any, constant: Mapping[str, Any], columns: Mapping[str, tuple]) -> None:
-    """Raise an error for settings that do not fit together. Those of `SWEPT` do not depend on each other."""
-    if kind is not Settings:
-        kind(**constant)
-        return
-    from holdfast.sensing.builder import SensingBuilder
-
-    # One simulation could not have several values of these, but each point of a sweep is a simulation of its own.
-    fixed = constant.get("samples_per_environment") is not None
-    one_by_one = [*(MEASURED if fixed else ()), *(("batch_size",) if constant.get("oracle", "law") != "law" else ())]
-    first = {name: values[0] for name, values in columns.items()}
-    Settings(**constant, **{name: first[name] if name in one_by_one else values for name, values in columns.items()})
-    for name in set(one_by_one) & set(columns):
-        for value in columns[name]:
-            Settings(**{**constant, **first, name: value})
-    if "batch_size" in columns:  # pooled batches have a largest size
-        first["batch_size"] = max(columns["batch_size"])
-    SensingBuilder.of(Settings(**{**constant, **first}))

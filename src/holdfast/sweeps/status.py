@@ -26,7 +26,7 @@ class SweepStatus(NamedTuple):
         running: process -> number of cells that it computes now; empty on object stores, which have no leases.
         failures: reason -> number of cells, which the next command tries again.
         rate: cells finished a second, over the last minute; 0 if there are none, or it is not known.
-        seconds_left: at this rate; None: not known.
+        seconds_left: at this rate; None: not known, or no process is running.
 
     Example:
         >>> SweepStatus(cells=10, finished=4, running={}, failures={}, rate=2.0, seconds_left=3.0).share
@@ -71,7 +71,8 @@ def sweep_status(out: str | Path) -> SweepStatus:
     running = Counter(_process(cells, index) for index in cells.running())
     failures = Counter(cells.failures().values())
     rate = _rate(cells)
-    left = (total - finished) / rate if rate else None if finished < total else 0.0
+    working = rate and (running or not isinstance(cells.files, LocalFiles))
+    left = 0.0 if finished == total else (total - finished) / rate if working else None
     return SweepStatus(total, finished, dict(running), dict(failures.most_common()), rate, left)
 
 

@@ -76,7 +76,7 @@ def test_every_item_comes_back_once_and_errors_are_results():
     pulled = []
     items = (pulled.append(number) or number for number in range(10**6))
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, protocol="tcp://", host="127.0.0.1"
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", protocol="tcp://", host="127.0.0.1"
     ) as local:
         results = DaskEngine(local.scheduler_address).run(work, items)
         finished = list(itertools.islice(results, 20))

@@ -52,3 +52,29 @@ def test_cells_land_on_all_devices_and_are_equal_to_the_bit_to_those_of_threads(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env={**os.environ, "XLA_FLAGS": flags}
     )
     assert done.stdout == "4 cpu devices\n", done.stderr
+
+
+BARE = """
+import sys
+import tempfile
+from pathlib import Path
+
+packages = "cloudpickle dask distributed fsspec joblib pandas rich sklearn threadpoolctl tyro xarray zarr"
+sys.modules.update(dict.fromkeys(packages.split()))
+
+import jax.numpy as jnp
+import numpy as np
+
+from holdfast.execution import GridCells, Layout, Recorded, compute
+from holdfast.execution.engines import EngineOptions
+
+cells = GridCells.at(Path(tempfile.mkdtemp()), Layout.of({"size": [1, 2, 3]}, seeds=2, most_seeds=2), identity={})
+for options in (EngineOptions(devices=True), EngineOptions(workers=2)):
+    outcome = compute(cells, lambda index: Recorded({"sum": np.asarray(jnp.ones(2) * sum(index))}), options.engine())
+    print(outcome.computed, outcome.failures)
+"""
+
+
+def test_grids_are_computed_where_nothing_but_jax_is_installed():
+    done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True)
+    assert done.stdout == "3 {}\n0 {}\n", done.stderr

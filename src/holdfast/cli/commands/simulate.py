@@ -35,10 +35,10 @@ def execute(arguments: SimulateArguments) -> int:
     from holdfast.sensing.trajectory import SUFFIXES
 
     out = arguments.out
-    in_cells = out is not None and out.suffix == ".zarr"
+    zarr = out is not None and out.suffix.lower() == ".zarr"
     if out is not None:
-        check_output(out, SUFFIXES, overwrite=arguments.overwrite or in_cells)
-    if in_cells:
+        check_output(out, SUFFIXES, overwrite=arguments.overwrite or zarr)
+    if out is not None and zarr:
         from holdfast.cli.terminal.progress import work_bar
         from holdfast.sweeps.simulations import saved_trajectory
 
@@ -51,6 +51,6 @@ def execute(arguments: SimulateArguments) -> int:
         print(json.dumps(trajectory.summary(), allow_nan=False))
     else:
         terminal.show(trajectory)
-    if out is not None and not in_cells:
+    if out is not None and not zarr:
         trajectory.save(out, overwrite=arguments.overwrite)
     return 0

@@ -52,9 +52,9 @@ def show_status(status: SweepStatus) -> None:
     table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
     running = [f"{count} by {process}" for process, count in status.running.items()]
     table.add_row("running", "\n".join(running) or "no process that this machine sees")
-    if status.rate and status.finished < status.cells:
-        left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} left"
-        table.add_row("rate", f"{status.rate:.3g} cells/s in the last minute{left}")
+    if status.seconds_left:
+        left = duration(status.seconds_left)
+        table.add_row("rate", f"{status.rate:.3g} cells/s in the last minute, {left} left")
     table.add_row("failed", f"{sum(status.failures.values()):,}")
     console.print(table)
     _show_failures(console, status.failures)

@@ -5,7 +5,7 @@ from holdfast.execution.engines.dask import DaskEngine, LostClusterError
 from holdfast.execution.engines.devices import DeviceEngine
 from holdfast.execution.engines.options import EngineOptions
 from holdfast.execution.engines.processes import ProcessEngine
-from holdfast.execution.engines.remote import VersionMismatchError, Versions, installed_versions
+from holdfast.execution.engines.remote import VersionMismatchError, Versions
 from holdfast.execution.engines.threads import ThreadEngine
 
 __all__ = [
@@ -20,6 +20,5 @@ __all__ = [
     "ThreadEngine",
     "VersionMismatchError",
     "Versions",
-    "installed_versions",
 ]
 __dir__ = __all__.copy

@@ -4,7 +4,7 @@ All engines have the same loop, `drive`. They differ in their pool: the workers,
 answer comes back.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
@@ -67,7 +67,7 @@ class Engine(Protocol):
         """For people, such as "2 threads"."""
         ...
 
-    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result as soon as there is one, in any order.
 
         An error inside `work` is part of the result. Items are pulled as workers become free, so their number costs
@@ -98,7 +98,7 @@ class Pool(Protocol):
         ...
 
 
-def drive(pool: AbstractContextManager[Pool], items: Iterable[Any]) -> Iterator[Finished]:
+def drive(pool: AbstractContextManager[Pool], items: Iterable[Any]) -> Generator[Finished, None, None]:
     """The loop of all engines: keep the workers of a pool busy, and yield what they finish.
 
     Args:

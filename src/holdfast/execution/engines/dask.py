@@ -9,7 +9,7 @@ import contextlib
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,9 @@ class LostClusterError(ConnectionError):
 class DaskEngine:
     """The workers of a Dask cluster that runs already, with the package of the same version on all of them.
 
-    Workers that join later are used; a worker that is lost, and a scheduler that is restarted, cost no item. After
-    Ctrl-C a worker finishes the item that it is at.
+    Workers that join later are used; a worker that is lost, and a scheduler that is restarted, cost no item. Workers
+    end with their scheduler, so they have to be started again, too. After Ctrl-C a worker finishes the item that it is
+    at. A worker should have one thread, and tell XLA about it: `NPROC=1 dask worker tcp://head:8786 --nthreads 1`.
 
     Attributes:
         address: of the scheduler, such as "tcp://head:8786", or the path of its scheduler file.
@@ -65,7 +66,7 @@ class DaskEngine:
         """For people."""
         return f"Dask at {self.address}"
 
-    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`.
 
         Raises:
@@ -98,8 +99,15 @@ class _Cluster:
     def finished(self, timeout: float) -> list[Finished]:
         if self._client.status != "running":
             self._reconnect()
-        found = (self._answer(future) for future in drained(self._results, timeout))
-        return [finished for each in found for finished in each]
+        # What is not known any more is of a scheduler that was lost, and was submitted again.
+        futures = [future for future in drained(self._results, timeout) if future in self._items]
+        try:
+            answers = self._client.gather(futures)  # one request for all
+        except Exception:  # one of them failed or is lost: which one?
+            return [finished for future in futures for finished in self._answer(future)]
+        for future in futures:
+            del self._items[future]
+        return answers
 
     def close(self) -> None:
         """What waits is forgotten by the scheduler; what is running ends by itself."""
@@ -110,7 +118,7 @@ class _Cluster:
         from distributed import CancelledError, KilledWorker
         from distributed.client import FutureCancelledError
 
-        if future not in self._items:  # of a scheduler that was lost; it was submitted again
+        if future not in self._items:  # submitted again a moment ago
             return []
         try:
             answer = future.result(timeout=FETCHING)

@@ -1,6 +1,6 @@
 """The devices that jax sees, such as several GPUs: one thread for each, whose programs run there."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ class DeviceEngine:
         devices = jax.local_devices()
         return f"{len(devices)} {devices[0].device_kind} device{'s' if len(devices) > 1 else ''}"
 
-    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""
         import jax
 

@@ -10,7 +10,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ class ProcessEngine:
         """For people."""
         return f"{self._processes} process{'es' if self._processes > 1 else ''}"
 
-    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""
         return drive(_processes_of(work, self._processes), items)
 
@@ -80,7 +80,8 @@ class _Process:
         self._start()
 
     def submit(self, job: _Job) -> None:
-        future = self._executor.submit(_perform, self._parcel, job.item)
+        with _no_interrupt():
+            future = self._executor.submit(_perform, self._parcel, job.item)
         self.jobs[future] = job
         # Called at once if the future is already finished.
         future.add_done_callback(lambda future: self._results.put((self, future)))
@@ -161,6 +162,19 @@ def _processes_of(work: Callable[[Any], Any], count: int) -> Iterator[_Processes
         processes.close()
 
 
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Processes that are started here never see Ctrl-C, which a terminal sends to them too: we stop them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 # Below: what runs in the processes.
 
 _stop = threading.Event()
@@ -168,10 +182,10 @@ _idle = threading.Lock()
 
 
 def _begin(core: int, ear: "Connection") -> None:
-    """Make this process a worker: held to its core, and stopped by the one that started it, not by the keyboard."""
+    """Make this process a worker: held to its core, and stopped by the one that started it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be blocked
     threading.Thread(target=_listen, args=(ear, os.getppid()), daemon=True).start()
 
 

@@ -32,7 +32,7 @@ class Versions(NamedTuple):
         numpy: version.
 
     Example:
-        >>> installed_versions().holdfast == holdfast.__version__
+        >>> Versions.installed().holdfast == holdfast.__version__
         True
     """
 
@@ -40,6 +40,11 @@ class Versions(NamedTuple):
     source: str
     jax: str
     numpy: str
+
+    @classmethod
+    def installed(cls) -> "Versions":
+        """The versions of this process."""
+        return _installed()
 
     def demand(self, theirs: "Versions", worker: str) -> None:
         """Refuse a worker that has other versions.
@@ -53,21 +58,6 @@ class Versions(NamedTuple):
             raise VersionMismatchError(
                 f"{worker} has {' and '.join(different)}; install the same on all machines and restart the worker"
             )
-
-
-@cache
-def installed_versions() -> Versions:
-    """The versions of this process.
-
-    Example:
-        >>> len(installed_versions().source)
-        16
-    """
-    folder = Path(holdfast.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    return Versions(holdfast.__version__, digest.hexdigest()[:16], version("jax"), version("numpy"))
 
 
 class Parcel(NamedTuple):
@@ -90,7 +80,7 @@ class Parcel(NamedTuple):
         """Pack a function, also one that only exists in a session or a script."""
         import cloudpickle
 
-        return cls(installed_versions(), cloudpickle.dumps(work))
+        return cls(Versions.installed(), cloudpickle.dumps(work))
 
     def open(self, worker: str) -> Callable[[Any], Any]:
         """The function, once for all items of a process.
@@ -101,7 +91,7 @@ class Parcel(NamedTuple):
         Raises:
             VersionMismatchError: if this process has other versions, or lacks a module of the user.
         """
-        self.versions.demand(installed_versions(), worker)
+        self.versions.demand(Versions.installed(), worker)
         try:
             return _loaded(self.content)
         except (ImportError, AttributeError) as error:
@@ -111,3 +101,12 @@ class Parcel(NamedTuple):
 @lru_cache(maxsize=4)
 def _loaded(content: bytes) -> Callable[[Any], Any]:
     return pickle.loads(content)
+
+
+@cache
+def _installed() -> Versions:
+    folder = Path(holdfast.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return Versions(holdfast.__version__, digest.hexdigest()[:16], version("jax"), version("numpy"))

@@ -3,7 +3,7 @@
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class ThreadEngine:
         """For people."""
         return f"{self._threads} thread{'s' if self._threads > 1 else ''}"
 
-    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""
         return run_in_threads(work, items, [nullcontext] * self._threads)
 
@@ -53,7 +53,7 @@ class ThreadEngine:
 
 def run_in_threads(
     work: Callable[[Any], Any], items: Iterable[Any], surroundings: Sequence[Surroundings]
-) -> Iterator[Finished]:
+) -> Generator[Finished, None, None]:
     """What an engine does whose workers are threads, one in each of the surroundings."""
     return drive(_threads_of(work, surroundings), items)
 

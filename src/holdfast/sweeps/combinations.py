@@ -1,0 +1,88 @@
+"""Whether settings fit together at every point of a sweep, without making every point."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.execution.layout import Axis
+from holdfast.sensing.settings import MEASURED, SWEPT, Settings
+from holdfast.sweeps.programs import SEEDING, SweepProgram
+
+# Combinations of settings that are checked one by one, in about a second; of more, every value of each axis is.
+MOST_CHECKED = 10_000
+
+
+def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
+    """The settings that all points share, with the defaults of those that are not given.
+
+    Raises a ValueError if the settings of any point do not fit together; for more combinations than `MOST_CHECKED`,
+    which cells then find out, if any value of an axis does not fit to the first ones of the other axes.
+
+    Example:
+        >>> from holdfast.sweeps.programs import PROGRAMS
+        >>> axes = [Axis("spurious_rank", {"spurious_rank": (1, 20)})]
+        >>> complete_settings(PROGRAMS["matrix-sensing"], {"dimension": 10}, axes)
+        Traceback (most recent call last):
+        ValueError: invariant_rank + spurious_rank must be at most dimension, got 1 + 20 > 10
+    """
+    kind = program.settings_class()
+    if kind is None:
+        return dict(shared)
+    together = SWEPT if kind is Settings else ()
+    for others, columns in _groups(axes, together):
+        _check_group(kind, {**shared, **others}, columns)
+    swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
+    left_out = {*swept, *SEEDING}
+    return {name: value for name, value in kind(**shared, **swept).asdict().items() if name not in left_out}
+
+
+def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:
+    """Combinations of the settings that are checked one by one, each with the values of those checked together."""
+    if len(axes) == 1 and axes[0].name not in axes[0].coordinates:  # points
+        found: dict[tuple, dict[str, dict]] = {}
+        columns = axes[0].coordinates
+        alone = [name for name in columns if name not in together]
+        if not alone:  # millions of points in one go
+            yield {}, {name: tuple(dict.fromkeys(values)) for name, values in columns.items()}
+            return
+        for row in zip(*columns.values(), strict=True):
+            point = dict(zip(columns, row, strict=True))
+            group = found.setdefault(tuple(point[name] for name in alone), {})
+            for name in columns:
+                if name in together:
+                    group.setdefault(name, {})[point[name]] = None
+        for key, met in itertools.islice(found.items(), MOST_CHECKED):
+            yield dict(zip(alone, key, strict=True)), {name: tuple(each) for name, each in met.items()}
+        return
+    grid = {axis.name: axis.coordinates[axis.name] for axis in axes}
+    columns = {name: values for name, values in grid.items() if name in together}
+    others = {name: values for name, values in grid.items() if name not in together}
+    for combination in itertools.islice(itertools.product(*others.values()), MOST_CHECKED):
+        yield dict(zip(others, combination, strict=True)), columns
+    if math.prod(map(len, others.values())) > MOST_CHECKED:
+        first = {name: values[0] for name, values in others.items()}
+        for name, values in others.items():
+            for value in values[:MOST_CHECKED]:
+                yield {**first, name: value}, columns
+
+
+def _check_group(kind: Any, constant: Mapping[str, Any], columns: Mapping[str, tuple]) -> None:
+    """Raise an error for settings that do not fit together. Those of `SWEPT` do not depend on each other."""
+    if kind is not Settings:
+        kind(**constant)
+        return
+    from holdfast.sensing.builder import SensingBuilder
+
+    # One simulation could not have several values of these, but each point of a sweep is a simulation of its own.
+    fixed = constant.get("samples_per_environment") is not None
+    one_by_one = [*(MEASURED if fixed else ()), *(("batch_size",) if constant.get("oracle", "law") != "law" else ())]
+    first: dict[str, Any] = {name: values[0] for name, values in columns.items()}
+    together: dict[str, Any] = {name: first[name] if name in one_by_one else columns[name] for name in columns}
+    Settings(**constant, **together)
+    for name in set(one_by_one) & set(columns):
+        for value in columns[name]:
+            Settings(**{**constant, **first, name: value})
+    if "batch_size" in columns:  # pooled batches have a largest size
+        first["batch_size"] = max(columns["batch_size"])
+    SensingBuilder.of(Settings(**{**constant, **first}))

@@ -1,0 +1,169 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from holdfast.cli.main import main
+from holdfast.cli.terminal.sweeps import duration, size
+from holdfast.sensing.trajectory import Trajectory
+from holdfast.sweeps import sweep_status
+
+SPEC = """
+[settings]
+dimension = 6
+steps = 20
+every = 5
+oracle = "population"
+
+[sweep]
+step_size = [0.05, 0.1]
+heterogeneity = [1.0, 6.0]
+seeds = 4
+"""
+SIMULATE = [
+    "simulate", "--dimension", "6", "--steps", "20", "--every", "5", "--oracle", "population", "--seeds", "4",
+    "--step-size", "0.05", "0.1", "--format", "json",
+]  # fmt: skip
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def test_a_dry_run_says_what_a_sweep_costs_and_writes_nothing(spec, tmp_path, capsys):
+    assert main(["sweep", str(spec), "--out", str(tmp_path / "runs"), "--dry-run", "--workers", "1"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "points 4 (step_size 2 x heterogeneity 2) runs 16 (4 seeds for each point) cells 4 (of 4 runs each" in words
+    assert "an estimate" in words
+    assert "(1 thread)" in words
+    # 16 runs x (9 signals and 1 singular value of 4 bytes + 13)
+    assert "disk about 848 B" in words
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.toml"]
+
+
+def test_a_sweep_its_status_and_its_figures(spec, tmp_path, capsys):
+    runs = str(tmp_path / "runs")
+    assert main(["sweep", str(spec), "--out", runs]) == 0
+    assert "4 cells computed" in capsys.readouterr().out
+    assert main(["sweep", str(spec), "--out", runs]) == 0
+    assert "0 cells computed" in capsys.readouterr().out
+    assert main(["sweep-status", runs, "--format", "json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["finished"], status["cells"], status["running"], status["failures"]) == (4, 4, {}, {})
+    assert main(["sweep-status", runs]) == 0
+    assert "4 of 4 cells (100.0%)" in capsys.readouterr().out
+    assert main(["sweep-plot", runs, "--x", "heterogeneity", "--quantity", "invariant", "--at", "step_size=0.1"]) == 0
+    assert (
+        main(["sweep-plot", runs, "--x", "heterogeneity", "--y", "step_size", "--out", str(tmp_path / "figures")]) == 0
+    )
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+        "sweep_over_heterogeneity_step_size.png",
+        "sweep_over_heterogeneity_step_size.svg",
+    }
+    assert (tmp_path / "runs" / "invariant_over_heterogeneity.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("dimension", "dimensoin"), "settings must be known to matrix-sensing, got 'dimensoin' (perhaps dimension)"),
+        (("[0.05, 0.1]", "[]"), "step_size must hold at least one value, got an empty list"),
+        (("seeds = 4", "seeds = 1_000_000_000_000"), "seeds must be a whole number of at least 1, got 1000000000000"),
+        (("[1.0, 6.0]", "{start = 1.0, stop = 2.0, count = 1_000_000_000_000}"), "got 8,000,000,000,000"),
+    ],
+)
+def test_a_wrong_specification_is_refused_before_anything_is_written(change, words, spec, tmp_path, capsys):
+    spec.write_text(SPEC.replace(*change))
+    assert main(["sweep", str(spec), "--out", str(tmp_path / "runs")]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("sweep SPEC", "out must be given"),
+        ("sweep nothing.toml --out runs", "which does not exist"),
+        ("sweep SPEC --out runs --workers 2 --processes 2", "only one engine may be chosen, got workers and processes"),
+        ("sweep-status nothing", "path must be a folder of a grid"),
+        ("sweep-plot nothing --x bias", "path must be a folder of a grid"),
+        ("sweep-plot nothing --x bias --at bias", "at must be name=value, got 'bias'"),
+    ],
+)
+def test_wrong_arguments(command, words, spec, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(command.replace("SPEC", str(spec)).split()) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "picky_program.py").write_text(
+        "def picky(settings, seeds):\n    return {'ratio': [1 / settings['scale'] for seed in seeds]}\n"
+    )
+    (tmp_path / "spec.toml").write_text('program = "picky_program:picky"\n[sweep]\nscale = [0, 1, 2]\nseeds = 2')
+    for _ in range(2):
+        assert main(["sweep", "spec.toml", "--out", "runs"]) == 1
+        assert "1 failed: ZeroDivisionError: division by zero" in capsys.readouterr().out
+    assert sweep_status("runs").finished == 2
+    assert main(["sweep-status", "runs"]) == 0
+    assert "1 failed: ZeroDivisionError: division by zero" in capsys.readouterr().out
+
+
+def test_a_simulation_goes_on_where_it_stopped(tmp_path, capsys):
+    path = tmp_path / "runs.zarr"
+    assert main([*SIMULATE, "--out", str(path)]) == 0
+    first = json.loads(capsys.readouterr().out)
+    (path / "checksum" / "c.1.0").unlink()  # as if it had been stopped before the second cell
+    with pytest.raises(ValueError, match=r"path must be a finished simulation .* with 4 of 8 runs"):
+        Trajectory.load(path)
+    (path / "spurious" / "c.0.0.0").touch()
+    old = (path / "spurious" / "c.0.0.0").stat().st_mtime_ns
+    assert main([*SIMULATE, "--out", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out) == first
+    assert (path / "spurious" / "c.0.0.0").stat().st_mtime_ns == old
+    assert main([*SIMULATE, "--bias", "0.5", "--out", str(path)]) == 2
+    assert "settings.bias must be 1.0 as in the folder" in capsys.readouterr().err
+    assert main([*SIMULATE, "--bias", "0.5", "--out", str(path), "--overwrite"]) == 0
+    assert Trajectory.load(path).settings.bias == 0.5
+
+
+def test_a_simulation_in_a_file_is_the_one_in_memory(tmp_path, capsys):
+    assert main([*SIMULATE, "--seed", "7", "--out", str(tmp_path / "runs.zarr")]) == 0
+    assert main([*SIMULATE, "--seed", "7"]) == 0
+    in_file, in_memory = map(json.loads, capsys.readouterr().out.splitlines())
+    assert in_file["settings"] == in_memory["settings"]
+    assert in_file["outcome"] == in_memory["outcome"]
+    for name, values in in_memory["final"].items():
+        np.testing.assert_allclose(in_file["final"][name], values, rtol=2e-5, atol=1e-7)
+
+
+def test_jumps_go_on_where_they_stopped(tmp_path, capsys):
+    command = ["jumps", "--steps", "100", "--every", "50", "--seeds", "3", "--width", "3", "--format", "json"]
+    command += ["--offshoots", "1", "--offshoot-steps", "20"]
+    assert main(command) == 0
+    assert main([*command, "--out", str(tmp_path / "jumps.zarr")]) == 0
+    shutil.rmtree(tmp_path / "jumps.zarr" / "fitted")  # damage, which is found
+    assert main([*command, "--out", str(tmp_path / "jumps.zarr")]) == 0
+    in_memory, in_file, again = map(json.loads, capsys.readouterr().out.splitlines())
+    assert in_file == again
+    for one, other in zip(in_file["runs"], in_memory["runs"], strict=True):
+        assert one["jumps"] == other["jumps"]
+        assert one["test_error"] == pytest.approx(other["test_error"], rel=1e-4)
+        assert one["offshoots"][0]["test_error"] == pytest.approx(other["offshoots"][0]["test_error"], rel=1e-4)
+
+
+def test_times_and_sizes_as_people_say_them():
+    assert [duration(each) for each in (0.1234, 59, 61, 3_700, 90_000)] == [
+        "0.12 s",
+        "59 s",
+        "1 min 1 s",
+        "1 h 1 min",
+        "1 d 1 h",
+    ]
+    assert [size(each) for each in (848, 28_000, 3.2e9)] == ["848 B", "28 kB", "3.2 GB"]

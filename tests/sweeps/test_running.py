@@ -1,0 +1,261 @@
+"""Sweeps that run: the values are those of the simulation, whatever was computed before, together or elsewhere."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from holdfast import Settings, simulate
+from holdfast.core.run import _advance
+from holdfast.execution.engines import ThreadEngine
+from holdfast.sensing.outcome import outcome_codes, outcomes
+from holdfast.sensing.simulation import execute
+from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, specify, sweep, sweep_status
+from holdfast.sweeps.running import results_path
+
+SMALL = {"dimension": 6, "steps": 20, "every": 5, "oracle": "population"}
+AXES = {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0]}
+
+
+@pytest.fixture(autouse=True)
+def _users_folder(monkeypatch):
+    """Programs of users lie in the folder of the command."""
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def trajectory():
+    axes = {name: tuple(values) for name, values in AXES.items()}
+    return simulate(Settings(**SMALL, **axes, seeds=4, seed=3))
+
+
+def _bytes(folder):
+    """All that cells consist of, except for their times."""
+    files = sorted(Path(results_path(folder)).glob("*/c.*"))
+    return {f"{path.parent.name}/{path.name}": path.read_bytes() for path in files if path.parent.name != "seconds"}
+
+
+def test_trajectories_are_those_of_the_simulation(trajectory, tmp_path):
+    data = sweep({**SMALL, "seed": 3}, AXES, seeds=4, record="trajectories", out=tmp_path)
+    assert data["seed"].values.tolist() == [3, 4, 5, 6]
+    for name, values in trajectory.data.data_vars.items():
+        assert data[name].dims == values.dims
+        # Slabs of other shapes differ by rounding, which a run amplifies in 20 steps by less than 100.
+        np.testing.assert_allclose(data[name], values, rtol=2e-5, atol=1e-7)
+
+
+def test_final_values_are_the_last_of_the_trajectories(trajectory, tmp_path):
+    data = sweep({**SMALL, "seed": 3}, AXES, seeds=4, out=tmp_path)
+    np.testing.assert_allclose(data["spurious"], trajectory.final["spurious"], rtol=2e-5, atol=1e-7)
+    assert data["spurious"].dims == ("step_size", "heterogeneity", "seed")
+    assert data["outcome"].values.tolist() == trajectory.final["outcome"].values.tolist()
+
+
+def test_quantiles_are_those_of_the_trajectories(trajectory, tmp_path):
+    data = sweep({**SMALL, "seed": 3}, AXES, seeds=4, record="quantiles", out=tmp_path)
+    expected = trajectory.data["spurious"].quantile(list(QUANTILES), "seed")
+    np.testing.assert_allclose(data["spurious"].transpose(*expected.dims), expected, rtol=2e-5, atol=1e-7)
+    with pytest.raises(ValueError, match="seeds must be 4 as in the folder"):
+        sweep({**SMALL, "seed": 3}, AXES, seeds=5, record="quantiles", out=tmp_path)
+
+
+def test_quantiles_leave_out_runs_that_diverged(tmp_path):
+    settings = {"dimension": 4, "steps": 40, "every": 10, "oracle": "population", "step_size": 0.5}
+    whole = sweep(settings, {"heterogeneity": [3.0]}, seeds=32, record="trajectories", out=tmp_path / "whole")
+    data = sweep(settings, {"heterogeneity": [3.0]}, seeds=32, record="quantiles", out=tmp_path / "quantiles")
+    gone = (whole["diverged_at"] >= 0) & (whole["step"] >= whole["diverged_at"])
+    share = gone.mean("seed").values[0]
+    assert 0 < share[-1] < 1
+    np.testing.assert_allclose(data["diverged"].values[0], share)
+    left = whole["spurious"].where(~gone).quantile(0.5, "seed").values[0]
+    np.testing.assert_allclose(data["spurious"].sel(quantile=0.5).values[0], left, rtol=2e-5)
+
+
+def test_outcome_codes_are_those_of_the_outcomes():
+    settings = Settings(dimension=4, steps=60, seeds=24, oracle="population", step_size=(0.05, 0.2, 0.5))
+    records = execute(settings)
+    expected = [int(outcome.code) for outcome in outcomes(records)]
+    assert outcome_codes(records).tolist() == expected
+    assert len(set(expected)) > 1
+
+
+def test_cells_that_differ_in_swept_settings_share_one_compilation(tmp_path):
+    before = _advance._cache_size()
+    settings = {"dimension": 5, "oracle": "population"}  # no other test has this dimension
+    sweep(settings, {**AXES, "init_scale": [1e-3, 1e-2]}, seeds=3, out=tmp_path)
+    assert _advance._cache_size() == before + 1
+
+
+def test_more_values_and_seeds_compute_only_what_is_new(tmp_path):
+    settings, few = {**SMALL, "seed": 3}, {"step_size": [0.1], "heterogeneity": [1.0, 6.0]}
+    sweep(settings, few, seeds=4, out=tmp_path / "grown")
+    old = _bytes(tmp_path / "grown")
+    more = specify(settings, {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0]}, seeds=8)
+    assert run_sweep(more, results_path(tmp_path / "grown")).computed == 2 * 3 * 2 - 2
+    assert {name: _bytes(tmp_path / "grown")[name] for name in old if "spurious" in name}.items() <= old.items()
+    whole = sweep(settings, {**AXES, "seeds_per_cell": 4}, seeds=8, out=tmp_path / "whole")
+    xr.testing.assert_identical(
+        open_sweep(tmp_path / "grown").drop_vars("seconds").drop_attrs(), whole.drop_vars("seconds").drop_attrs()
+    )
+
+
+def test_another_setting_is_refused_by_name(tmp_path):
+    sweep(SMALL, {"bias": [0.0]}, seeds=4, out=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"settings.dimension must be 6 as in the folder \(choose another folder\), got 7"
+    ):
+        sweep({**SMALL, "dimension": 7}, {"bias": [0.0]}, seeds=1, out=tmp_path)
+
+
+def test_points_of_a_random_design(tmp_path):
+    axes = {"design": "random", "count": 5, "bias": {"low": 0.0, "high": 1.0}, "init_scale": [1e-3, 1e-2]}
+    data = sweep(SMALL, axes, seeds=4, out=tmp_path)
+    assert data["spurious"].dims == ("point", "seed")
+    one = data.isel(point=3)
+    alone = execute(Settings(**SMALL, bias=float(one["bias"]), init_scale=float(one["init_scale"]), seeds=4))
+    np.testing.assert_allclose(one["spurious"], alone.values["spurious"][:, -1], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("program", "settings", "axes", "name"),
+    [
+        ("matrix-completion", {"steps": 60, "every": 20}, {"step_size": [0.2, 0.4]}, "test_error"),
+        ("programs_of_a_user:square", {"other": "x"}, {"scale": [1.0, 2.0]}, "square"),
+    ],
+)  # fmt: skip
+def test_programs(program, settings, axes, name, tmp_path):
+    data = sweep(settings, axes, seeds=3, program=program, out=tmp_path)
+    assert data[name].shape[:2] == (2, 3)
+    assert np.isfinite(data[name]).all()
+    assert (data[name].isel(**{next(iter(axes)): 0}) != data[name].isel(**{next(iter(axes)): 1})).any()
+
+
+def test_a_program_of_the_user_sees_settings_and_seeds(tmp_path):
+    data = sweep({"seed": 10}, {"scale": [1.0, 3.0]}, seeds=70, program="programs_of_a_user:square", out=tmp_path)
+    np.testing.assert_array_equal(data["square"].sel(scale=3.0), 3.0 * np.arange(10, 80.0) ** 2)
+    np.testing.assert_array_equal(data["row"].sel(scale=3.0).isel(row_1=1), 3.0 * np.arange(10, 80.0))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("no_such_module:f", "program must name a module that can be imported here"),
+        ("programs_of_a_user:nothing", "program must name a function of the module programs_of_a_user, got 'nothing'"),
+        ("programs_of_a_user:NUMBER", "program must name a function"),
+        (lambda settings, seeds: {}, "program must be a function of a module"),
+    ],
+)
+def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(program, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        sweep({}, {"scale": [1.0]}, program=program, out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
+    chosen = specify({}, {"scale": [1.0, 2.0, 3.0, 4.0]}, seeds=2, program="programs_of_a_user:picky")
+    for _ in range(2):
+        outcome = run_sweep(chosen, results_path(tmp_path), ThreadEngine(2))
+        assert {reason: len(cells) for reason, cells in outcome.failures.items()} == {
+            "ArithmeticError: scale 3.0 is too large": 1,
+            "ArithmeticError: scale 4.0 is too large": 1,
+        }
+    data = open_sweep(tmp_path)
+    assert data["finished"].all("seed").values.tolist() == [True, True, False, False]
+    assert np.isnan(data["square"].sel(scale=3.0)).all()
+    status = sweep_status(tmp_path)
+    assert (status.finished, status.cells, sum(status.failures.values())) == (2, 4, 2)
+    with pytest.warns(UserWarning, match="1 cells failed: ArithmeticError: scale 3.0 is too large"):
+        sweep({}, {"scale": [1.0, 3.0]}, seeds=2, program="programs_of_a_user:picky", out=tmp_path)
+
+
+def test_a_program_that_returns_something_else_fails_with_the_reason(tmp_path):
+    outcome = run_sweep(specify({}, {"scale": [1.0]}, program="programs_of_a_user:wrong"), tmp_path / "x.zarr")
+    assert list(outcome.failures) == [
+        "ValueError: the program must return one value of each name for each of 16 seeds, got 17"
+    ]
+
+
+KILLED = """
+import sys
+from holdfast.execution.engines import ThreadEngine
+from holdfast.sweeps import run_sweep, specify
+settings = {"dimension": 6, "steps": 400, "every": 5, "batch_size": 50}
+axes = {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0], "seeds_per_cell": 2}
+print("ready", flush=True)
+run_sweep(specify(settings, axes, seeds=8), sys.argv[1], ThreadEngine(2))
+"""
+
+
+@pytest.mark.slow
+def test_killed_sweeps_end_as_undisturbed_ones(tmp_path):
+    killed, whole = tmp_path / "killed" / "results.zarr", tmp_path / "whole" / "results.zarr"
+    generator, saved = np.random.default_rng(0), {}
+    stopped = 0
+    for _ in range(8):
+        command = [sys.executable, "-c", KILLED, str(killed)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            try:
+                process.wait(generator.uniform(0.3, 4.0))
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                stopped += 1
+        saved |= {path: path.stat().st_mtime_ns for path in (killed / "checksum").glob("c.*[0-9]") if path not in saved}
+    subprocess.run([sys.executable, "-c", KILLED, str(killed)], check=True)
+    subprocess.run([sys.executable, "-c", KILLED, str(whole)], check=True)
+    assert stopped >= 2
+    assert saved == {path: path.stat().st_mtime_ns for path in saved}  # what was finished was not computed again
+    assert _bytes(tmp_path / "killed") == _bytes(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_an_interrupt_says_how_to_go_on(tmp_path):
+    spec = tmp_path / "spec.toml"
+    spec.write_text(
+        "[settings]\ndimension = 40\nsteps = 4000\n[sweep]\nbias = [0.0, 0.5, 1.0]\nseeds = 64\nseeds_per_cell = 8"
+    )
+    command = [sys.executable, "-m", "holdfast", "sweep", str(spec), "--out", str(tmp_path / "runs")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    checksums = tmp_path / "runs" / "results.zarr" / "checksum"
+    while not any(checksums.glob("c.*[0-9]")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "holdfast: interrupted; finished cells are saved, and the same command goes on from there\n"
+    assert 0 < sweep_status(tmp_path / "runs").finished < 24
+    assert list(checksums.glob("*.lease")) == []
+
+
+def test_figures_have_labels_bands_and_the_medians(tmp_path):
+    data = sweep(SMALL, {**AXES, "batching": ["hetero", "pooled"]}, seeds=4, out=tmp_path)
+    figure = plot_sweep(data, "heterogeneity", quantity="invariant", at={"step_size": 0.09})
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.lines] == ["batching hetero", "batching pooled"]
+    expected = data["invariant"].sel(step_size=0.1).median("seed").values.T
+    np.testing.assert_allclose([line.get_ydata() for line in axes.lines], expected)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("heterogeneity", "invariant")
+    for over in ("mean", "share"):
+        figure = plot_sweep(data, "step_size", "heterogeneity", over=over, threshold=1e-6)
+        panels = [axes for axes in figure.axes if axes.get_xlabel()]
+        assert [axes.get_title("left") for axes in panels] == ["batching hetero", "batching pooled"]
+        values = data["spurious"].isel(batching=1)
+        wanted = values.mean("seed") if over == "mean" else (values > 1e-6).mean("seed")
+        drawn = panels[1].collections[0].get_array()
+        np.testing.assert_allclose(drawn, wanted.transpose("heterogeneity", "step_size"), rtol=1e-6)
+    for arguments, words in (
+        ({"x": "heterogenity"}, r"x and y must be axes .*, got 'heterogenity' \(perhaps heterogeneity\)"),
+        ({"x": "bias"}, "x and y must be axes"),
+        ({"x": "step_size", "quantity": "spurius"}, r"quantity must be one of .* \(perhaps spurious\)"),
+        ({"x": "step_size", "at": {"batching": "full"}}, "batching must be held at one of hetero, pooled, got 'full'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            plot_sweep(data, **arguments)

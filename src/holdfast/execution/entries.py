@@ -65,4 +65,6 @@ class EntryCells(Generic[Value]):
     def _key(self, index: Index) -> Key:
         if not isinstance(index, str):
             raise TypeError(f"the index of an entry must be its name, got {index!r}")
+        if index not in self.keys:
+            raise ValueError(f"index must be among {', '.join(self.keys)}, got {index!r}")
         return self.keys[index]

@@ -88,5 +88,6 @@ def _labels(values: Sequence[object]) -> np.ndarray:
 def _seconds(cells: GridCells, index: tuple[int, ...], block: int) -> np.ndarray:
     """Not covered by the checksum, since they differ from run to run."""
     content = cells.files.read(chunk_name(SECONDS, index))
-    intact = content is not None and len(content) == 4 * block
-    return decode_chunk(content, "float32", (block,)) if intact else np.full(block, np.nan, np.float32)
+    if content is None or len(content) != 4 * block:
+        return np.full(block, np.nan, np.float32)
+    return decode_chunk(content, "float32", (block,))

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Values = tuple[bool, ...] | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+# Of one type: whole numbers, others, text or truth values.
+Values = tuple[Any, ...]
 
 
 class Axis(NamedTuple):

@@ -206,21 +206,27 @@ def _read_dataset(path: Path) -> "xr.Dataset":
     return xr.open_zarr(path, chunks=None, consolidated=False).load()
 
 
-DATASETS: "Codec[xr.Dataset]" = Codec(
-    ".zarr", ("xarray", "zarr"), _write_dataset, _read_dataset, lambda read, written: read.equals(written)
-)
+def _same_dataset(read: "xr.Dataset", written: "xr.Dataset") -> bool:
+    return read.equals(written)
+
+
+def _write_record(path: Path, record: dict[str, float | str]) -> None:
+    path.write_text(json.dumps(record), encoding="utf-8")
+
+
+def _read_record(path: Path) -> dict[str, float | str]:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _same_record(read: dict[str, float | str], written: dict[str, float | str]) -> bool:
+    # NaN is the one number that is not equal to itself.
+    return read.keys() == written.keys() and all(read[name] == each or each != each for name, each in written.items())
+
+
+DATASETS: "Codec[xr.Dataset]" = Codec(".zarr", ("xarray", "zarr"), _write_dataset, _read_dataset, _same_dataset)
 """Labelled data sets, in zarr; attributes that JSON does not know become text."""
 
-RECORDS: Codec[dict[str, float | str]] = Codec(
-    ".json",
-    (),
-    lambda path, record: path.write_text(json.dumps(record), encoding="utf-8"),
-    lambda path: json.loads(path.read_text(encoding="utf-8")),
-    # NaN is the one number that is not equal to itself.
-    lambda read, written: (
-        read.keys() == written.keys() and all(read[name] == value or value != value for name, value in written.items())
-    ),
-)
+RECORDS: Codec[dict[str, float | str]] = Codec(".json", (), _write_record, _read_record, _same_record)
 """Flat dictionaries of numbers and strings, in JSON."""
 
 

@@ -11,6 +11,7 @@ import json
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,17 @@ def data_type(values: np.ndarray) -> str:
         >>> data_type(np.zeros(3, np.float32)), data_type(np.array(["hetero", "pooled"]))
         ('float32', 'string')
     """
-    is_text = values.dtype.kind in "UT" or (
-        values.dtype == object and all(isinstance(each, str) for each in values.flat)
-    )
-    name = TEXT if is_text else values.dtype.name
+    if values.dtype == object and all(isinstance(each, str) for each in values.flat):
+        return TEXT
+    name = _type_name(values.dtype)
     if name not in _TYPES:
         raise ValueError(f"values must be real numbers, truth values or text, got {values.dtype}")
     return name
+
+
+@cache  # numpy composes the name each time, which takes longer than writing a small chunk
+def _type_name(dtype: np.dtype) -> str:
+    return TEXT if dtype.kind in "UT" else dtype.name
 
 
 def fill_value(kind: str) -> Any:

@@ -1,0 +1,71 @@
+import pickle
+import threading
+
+import pytest
+
+from holdfast.execution import RECORDS, EntryCells, Key, Lease, Store
+
+MODULES = ("holdfast.core.statistics",)
+
+
+@pytest.fixture
+def cells(tmp_path):
+    keys = {name: Key(f"test/{name}", {"seed": 0}, MODULES) for name in ("a", "b", "c")}
+    return EntryCells(Store(tmp_path / "results", RECORDS), keys)
+
+
+def test_entries_are_missing_until_they_are_saved(cells):
+    assert list(cells.missing()) == ["a", "b", "c"]
+    with cells.lease("b") as lease, cells.lease("b") as other:
+        assert (lease, other) == (Lease.TAKEN, Lease.BUSY)
+        cells.save("b", {"error": 0.5})
+    assert list(cells.missing()) == ["a", "c"]
+    with cells.lease("b") as lease:
+        assert lease is Lease.FINISHED
+    assert cells.store.load(cells.keys["b"]) == {"error": 0.5}
+
+
+def test_a_damaged_entry_is_missing(cells):
+    cells.save("a", {"error": 0.5})
+    cells.store.find(cells.keys["a"]).write_text("{}")
+    with cells.lease("a") as lease:
+        assert lease is Lease.TAKEN
+    assert list(cells.missing()) == ["a", "b", "c"]
+
+
+def test_failures_are_noted_until_the_entry_is_saved(cells):
+    cells.fail("c", "ValueError: no")
+    assert cells.failures() == {"c": "ValueError: no"}
+    assert "c" in set(cells.missing())
+    cells.save("c", {"error": 0.5})
+    assert cells.failures() == {}
+
+
+def test_threads_compute_every_entry_once(cells):
+    computed = []
+
+    def work():
+        for index in list(cells.missing()):
+            with cells.lease(index) as lease:
+                if lease is Lease.TAKEN:
+                    computed.append(index)
+                    cells.save(index, {"error": 1.0})
+
+    cells.store.prepare(cells.keys.values())
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(computed) == ["a", "b", "c"]
+
+
+def test_entries_are_named(cells):
+    with pytest.raises(TypeError, match="the index of an entry must be its name"):
+        cells.lease((0, 1))
+    with pytest.raises(ValueError, match="index must be among a, b, c, got 'd'"):
+        cells.save("d", {})
+
+
+def test_a_worker_gets_a_copy(cells):
+    assert list(pickle.loads(pickle.dumps(cells)).missing()) == ["a", "b", "c"]

@@ -1,0 +1,172 @@
+"""Leases, and the files in which they lie."""
+
+import os
+import pickle
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.execution.cells import Lease
+from holdfast.execution.files import files_at
+from holdfast.execution.leases import Leases
+from holdfast.execution.owner import is_gone, owner
+
+ELSEWHERE = "0-1"  # a process of another machine
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+
+
+def ask(folder, expires=60.0, **options):
+    with Leases(files_at(folder), expires).take("a.lease", **options) as lease:
+        return lease
+
+
+def write_lease(folder, content, age):
+    """A lease that someone wrote, renewed some seconds ago."""
+    path = folder / "a.lease"
+    path.write_text(content)
+    moment = time.time() - age
+    os.utime(path, (moment, moment))
+
+
+@pytest.mark.parametrize(
+    ("content", "age", "expected"),
+    [
+        (ELSEWHERE, 59, Lease.BUSY),
+        (ELSEWHERE, 61, Lease.TAKEN),
+        ("", 0, Lease.BUSY),  # between making the file and writing to it
+        ("", 61, Lease.TAKEN),
+        (f"{owner().partition('-')[0]}-{2**22 + 1}", 0, Lease.TAKEN),  # of a process that is gone
+        (owner(), 0, Lease.BUSY),
+    ],
+)
+def test_a_lease_is_free_when_it_expired_or_its_process_is_gone(folder, content, age, expected):
+    write_lease(folder, content, age)
+    assert ask(folder) is expected
+    # who took over released it, and what was busy is as it was
+    assert [path.read_text() for path in folder.iterdir()] == ([] if expected is Lease.TAKEN else [content])
+
+
+def test_work_that_was_finished_in_the_meantime_is_not_done_again(folder):
+    assert ask(folder, is_finished=lambda: True) is Lease.FINISHED
+    assert list(folder.iterdir()) == []
+
+
+def test_a_lease_is_renewed_while_it_is_held(folder):
+    path = folder / "a.lease"
+    with Leases(files_at(folder), expires=0.2).take("a.lease") as lease:
+        assert lease is Lease.TAKEN
+        begin = path.stat().st_mtime
+        deadline = time.monotonic() + 30
+        while path.stat().st_mtime <= begin + 0.2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert path.stat().st_mtime > begin + 0.2  # it would have expired by now
+
+
+def test_a_lease_that_was_lost_is_not_taken_from_the_new_owner(folder):
+    with Leases(files_at(folder)).take("a.lease"):
+        write_lease(folder, ELSEWHERE, 0)
+    assert (folder / "a.lease").read_text() == ELSEWHERE
+
+
+def test_of_many_threads_one_takes_over(folder):
+    """All find the same expired lease at once; the others find it busy."""
+    for _ in range(20):
+        write_lease(folder, ELSEWHERE, 100)
+        found, barrier, done = [], threading.Barrier(4), threading.Barrier(4)
+
+        def take(found=found, barrier=barrier, done=done):
+            barrier.wait()
+            with Leases(files_at(folder)).take("a.lease") as lease:
+                found.append(lease)
+                done.wait()
+
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found.count(Lease.TAKEN) >= 1
+        assert set(found) <= {Lease.TAKEN, Lease.BUSY}
+        assert not list(folder.glob("*.unfinished*"))
+        (folder / "a.lease").unlink(missing_ok=True)
+
+
+def test_waiting_ends_when_the_lease_is_released(folder):
+    order = []
+    leases = Leases(files_at(folder))
+
+    def wait():
+        with leases.wait("a.lease"):
+            order.append("second")
+
+    with leases.wait("a.lease"):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.05)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_a_lease_expires_after_some_time():
+    with pytest.raises(ValueError, match="expires must be positive, got 0"):
+        Leases(files_at("anywhere"), 0)
+
+
+def test_object_stores_give_a_lease_to_everyone():
+    leases = Leases(files_at("memory://leases"))
+    with leases.take("a") as first, leases.take("a") as second:
+        assert (first, second) == (Lease.TAKEN, Lease.TAKEN)
+    assert leases.is_free("a")
+
+
+def test_nothing_is_known_of_processes_elsewhere():
+    assert not is_gone(owner())
+    assert not is_gone(ELSEWHERE)
+    assert not is_gone("")
+
+
+def test_who_cannot_write_can_still_see_how_old_a_lease_is(folder, monkeypatch):
+    write_lease(folder, ELSEWHERE, 30)
+    monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError(13, "")))
+    assert files_at(folder).age("a.lease") == pytest.approx(30, abs=20)
+
+
+@pytest.mark.parametrize("root", ["local", "memory://files"])
+def test_files_are_the_same_everywhere(root, folder):
+    files = pickle.loads(pickle.dumps(files_at(folder / "results" if root == "local" else root, "inner")))
+    assert files.read("a/b") is None
+    assert list(files.names("a")) == []
+    files.delete("a/b")
+    for content in (b"first", b"second", b""):
+        files.write("a/b", content, durable=True)
+        assert files.read("a/b") == content
+    files.write("a/c", b"third")
+    assert sorted(files.names("a")) == ["b", "c"]
+    files.delete("a/b")
+    assert not files.exists("a/b")
+    assert files.exists("a/c")
+
+
+def test_a_file_is_written_whole_or_not_at_all(folder, monkeypatch):
+    files = files_at(folder)
+    files.write("a", b"before")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "")))
+        with pytest.raises(OSError, match=r"\[Errno 28\] No space left on device: .*a'"):
+            files.write("a", b"after")
+    assert files.read("a") == b"before"
+    assert [path.name for path in folder.iterdir()] == ["a"]
+
+
+def test_a_disk_that_takes_a_part_is_asked_again(folder, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: write(descriptor, content[:3]))
+    files_at(folder).write("a", b"0123456789")
+    assert Path(folder, "a").read_bytes() == b"0123456789"

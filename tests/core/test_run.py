@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import jax
 import numpy as np
@@ -88,6 +89,17 @@ def test_divergence_is_found_at_its_step_and_spoils_nothing():
     at = int(mixed.diverged_at[7])
     assert execute(with_settings(step_size=5.0, steps=at - 1, seeds=1)).diverged_at[0] == -1
     assert execute(with_settings(step_size=5.0, steps=at, seeds=1)).diverged_at[0] == at
+
+
+def test_two_steps_in_a_turn_change_nothing(monkeypatch):
+    """As on an accelerator: chunks of odd and even length, with a run that diverges in the middle of a turn."""
+    changes = {"step_size": (0.05, 5.0), "seeds": 2, "every": 7}
+    single = execute(with_settings(**changes), slab=4)
+    monkeypatch.setattr(import_module("holdfast.core.run"), "STEPS_IN_A_TURN_ON_CPU", 2)
+    double = execute(with_settings(**changes), slab=4)
+    np.testing.assert_array_equal(double.diverged_at, single.diverged_at)
+    assert (single.diverged_at > 0).any()
+    np.testing.assert_allclose(double.values["distance"], single.values["distance"], rtol=1e-5)
 
 
 @pytest.mark.slow

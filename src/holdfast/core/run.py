@@ -30,6 +30,15 @@ DIVERGENCE_LIMIT = 1e8
 PRECISION = "highest"
 # Chunks grow until one takes about this many seconds: progress and an interrupt wait no longer than that.
 CHUNK_SECONDS = 0.25
+# How many times longer a chunk may be than the one before: the time of the first, a single step, says little.
+LARGEST_GROWTH = 16
+# Steps in one turn of the compiled loop. A step cannot write its result over the state that it reads, so a turn of one
+# step ends with a copy of all states. Two steps go there and back between two buffers. On an H200 that makes the exact
+# law at d = 100 faster by 7 %; on a CPU, where compilation takes longer, by less than it costs.
+STEPS_IN_A_TURN, STEPS_IN_A_TURN_ON_CPU = 2, 1
+
+# The axis of the runs of a slab.
+RUNS = "runs"
 
 
 class Run(NamedTuple):
@@ -124,6 +133,7 @@ def run(
     tally = _Tally(progress, count * steps)
     stop = threading.Event()
     chunk = _ChunkSize()
+    turn = STEPS_IN_A_TURN_ON_CPU if jax.default_backend() == "cpu" else STEPS_IN_A_TURN
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.
@@ -133,7 +143,7 @@ def run(
         seed = numbers[rows] if slab > 1 else numbers[rows[0]]
         device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
         with jax.enable_x64(double), precision, jax.default_device(device):
-            advance = _Slab(chunk, build, slab > 1, shared, chosen, seed)
+            advance = _Slab(chunk, build, slab > 1, turn, shared, chosen, seed)
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
@@ -147,8 +157,15 @@ def run(
             values = jax.tree.map(lambda leaf: leaf[None], values)
         return jax.tree.map(lambda leaf: np.moveaxis(leaf, -1, 1)[:real], values), diverged[:real]
 
-    with ThreadPoolExecutor(min(workers or available_workers(), len(slabs))) as pool:
-        futures = [pool.submit(work, number) for number in slabs]
+    threads = min(workers or available_workers(), len(slabs))
+    finished = [work(number) for number in slabs] if threads == 1 else _in_threads(work, slabs, threads, stop)
+    values = jax.tree.map(lambda *parts: np.concatenate(parts), *[values for values, _ in finished])
+    return Records(records, values, np.concatenate([diverged for _, diverged in finished]))
+
+
+def _in_threads(work: Callable[[int], Any], numbers: range, threads: int, stop: threading.Event) -> list:
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(work, number) for number in numbers]
         try:
             for future in as_completed(futures):
                 future.result()
@@ -156,9 +173,7 @@ def run(
             stop.set()  # a failure or an interrupt ends the other slabs after their chunk
             pool.shutdown(cancel_futures=True)
             raise
-    finished = [future.result() for future in futures]
-    values = jax.tree.map(lambda *parts: np.concatenate(parts), *[values for values, _ in finished])
-    return Records(records, values, np.concatenate([diverged for _, diverged in finished]))
+    return [future.result() for future in futures]
 
 
 def available_workers() -> int:
@@ -197,9 +212,9 @@ class _ChunkSize:
         self.steps = 1
 
     def adapt(self, steps: int, seconds: float) -> None:
-        """Double chunks that were too short, halve those too long. Workers may race: results do not depend on it."""
+        """Lengthen chunks that were too short, halve those too long. Workers may race: results do not depend on it."""
         if seconds < CHUNK_SECONDS / 2 and steps == self.steps:
-            self.steps *= 2
+            self.steps *= max(2, min(LARGEST_GROWTH, int(CHUNK_SECONDS / 2 / seconds)))
         elif seconds > 2 * CHUNK_SECONDS:
             self.steps = max(1, self.steps // 2)
 
@@ -230,25 +245,35 @@ class _Slab:
 
 
 def _over_runs(vectorised: bool, function: Callable, axes: tuple) -> Callable:
-    return jax.vmap(function, in_axes=axes) if vectorised else function
+    return jax.vmap(function, in_axes=axes, axis_name=RUNS) if vectorised else function
 
 
 def _start_of(algorithm: Algorithm) -> _Carry:
     return _Carry(algorithm.init(), jnp.full((), -1, jnp.int32))
 
 
-@partial(jax.jit, static_argnames=("build", "vectorised"))
-def _start(build: RunBuilder, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array) -> _Carry:
+@partial(jax.jit, static_argnames=("build", "vectorised", "turn"))
+def _start(build: RunBuilder, vectorised: bool, turn: int, shared: Any, parameters: Any, seed: jax.Array) -> _Carry:
     def start(parameters: Any, seed: jax.Array) -> _Carry:
         return _start_of(build(shared, parameters).algorithm)
 
     return _over_runs(vectorised, start, (0, 0))(parameters, seed)
 
 
-@partial(jax.jit, static_argnames=("build", "vectorised"))
+@partial(jax.jit, static_argnames=("build", "vectorised", "turn"))
 def _advance(
-    build: RunBuilder, vectorised: bool, shared: Any, parameters: Any, seed: jax.Array, carry: _Carry, begin, end
-):
+    build: RunBuilder,
+    vectorised: bool,
+    turn: int,
+    shared: Any,
+    parameters: Any,
+    seed: jax.Array,
+    carry: _Carry,
+    begin: jax.Array,
+    end: jax.Array,
+) -> tuple[_Carry, dict[str, jax.Array]]:
+    in_all_runs = partial(jax.lax.pmin, axis_name=RUNS) if vectorised else jnp.asarray
+
     # begin and end are traced, so chunks of all lengths are the same program.
     def advance(parameters: Any, seed: jax.Array, carry: _Carry):
         algorithm, observe = build(shared, parameters)
@@ -258,11 +283,23 @@ def _advance(
             proposed = algorithm.step(fold_in(key, step), carry.state, step)
             size = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(algorithm.parameters(proposed)))
             alive = (carry.diverged_at < 0) & (size < DIVERGENCE_LIMIT)
-            state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), proposed, carry.state)
-            return _Carry(state, jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1))
+
+            def freeze() -> _Carry:
+                state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), proposed, carry.state)
+                return _Carry(state, jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1))
+
+            # While all runs of the slab are alive there is nothing to select: that would be a pass over all states.
+            return jax.lax.cond(in_all_runs(alive), lambda: _Carry(proposed, carry.diverged_at), freeze)
+
+        def several(number: jax.Array, carry: _Carry) -> _Carry:
+            for step in range(turn):
+                carry = body(begin + turn * number + step, carry)
+            return carry
 
         carry = jax.tree.map(lambda start, given: jnp.where(begin == 0, start, given), _start_of(algorithm), carry)
-        carry = jax.lax.fori_loop(begin, end, body, carry)
+        carry = jax.lax.fori_loop(0, (end - begin) // turn, several, carry)
+        if turn > 1:
+            carry = jax.lax.fori_loop(end - (end - begin) % turn, end, body, carry)
         return carry, observe(algorithm.parameters(carry.state))
 
     return _over_runs(vectorised, advance, (0, 0, 0))(parameters, seed, carry)

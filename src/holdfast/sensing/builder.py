@@ -4,7 +4,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -257,14 +257,25 @@ def _apply(law: Law, settings: Settings, bias: ArrayLike, heterogeneity: ArrayLi
     return law(bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared)
 
 
+@lru_cache
+def _shape_of_environments(law: Law, rank: int, shared: bool) -> Any:
+    """What a law makes, without its numbers; found once for each law, not in each of many small simulations."""
+    try:
+        return jax.eval_shape(
+            lambda bias, heterogeneity, off_diagonal: law(
+                bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared
+            ),
+            *(1.0, 1.0, 1.0),
+        )
+    except jax.errors.JAXTypeError as error:
+        raise ValueError(f"environments must be a law that jax can trace, got {law!r}: {error}") from error
+
+
 def _is_finite(source: Environments | Law, settings: Settings) -> bool:
     """Whether environments, or those that a law makes, are finitely many; raises an error if their rank is wrong."""
     made: Any = source
     if callable(source):
-        try:
-            made = jax.eval_shape(lambda *numbers: _apply(source, settings, *numbers), 1.0, 1.0, 1.0)
-        except jax.errors.JAXTypeError as error:
-            raise ValueError(f"environments must be a law that jax can trace, got {source!r}: {error}") from error
+        made = _shape_of_environments(source, settings.spurious_rank, not settings.independent)
     fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
     require(fit, "environments must be environments or a law that makes them", repr(made))
     for name in ("bias", "heterogeneity", "off_diagonal"):

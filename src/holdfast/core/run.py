@@ -37,9 +37,6 @@ LARGEST_GROWTH = 16
 # law at d = 100 faster by 7 %; on a CPU, where compilation takes longer, by less than it costs.
 STEPS_IN_A_TURN, STEPS_IN_A_TURN_ON_CPU = 2, 1
 
-# The axis of the runs of a slab.
-RUNS = "runs"
-
 
 class Run(NamedTuple):
     """One run: its algorithm, and what is recorded of it.
@@ -244,20 +241,14 @@ class _Slab:
             begin += steps
 
 
-def _over_runs(vectorised: bool, function: Callable, axes: tuple) -> Callable:
-    return jax.vmap(function, in_axes=axes, axis_name=RUNS) if vectorised else function
-
-
-def _start_of(algorithm: Algorithm) -> _Carry:
-    return _Carry(algorithm.init(), jnp.full((), -1, jnp.int32))
+def _over_runs(vectorised: bool, function: Callable) -> Callable:
+    return jax.vmap(function) if vectorised else function
 
 
 @partial(jax.jit, static_argnames=("build", "vectorised", "turn"))
 def _start(build: RunBuilder, vectorised: bool, turn: int, shared: Any, parameters: Any, seed: jax.Array) -> _Carry:
-    def start(parameters: Any, seed: jax.Array) -> _Carry:
-        return _start_of(build(shared, parameters).algorithm)
-
-    return _over_runs(vectorised, start, (0, 0))(parameters, seed)
+    state = _over_runs(vectorised, lambda parameters: build(shared, parameters).algorithm.init())(parameters)
+    return _Carry(state, jnp.full(seed.shape, -1, jnp.int32))
 
 
 @partial(jax.jit, static_argnames=("build", "vectorised", "turn"))
@@ -272,37 +263,41 @@ def _advance(
     begin: jax.Array,
     end: jax.Array,
 ) -> tuple[_Carry, dict[str, jax.Array]]:
-    in_all_runs = partial(jax.lax.pmin, axis_name=RUNS) if vectorised else jnp.asarray
-
-    # begin and end are traced, so chunks of all lengths are the same program.
-    def advance(parameters: Any, seed: jax.Array, carry: _Carry):
-        algorithm, observe = build(shared, parameters)
+    def propose(step: jax.Array, parameters: Any, seed: jax.Array, state: Any) -> tuple[Any, jax.Array]:
+        algorithm = build(shared, parameters).algorithm
         key = jax.random.key(seed, impl="threefry2x32")
+        proposed = algorithm.step(fold_in(key, step), state, step)
+        size = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(algorithm.parameters(proposed)))
+        return proposed, jnp.asarray(size)
 
-        def body(step: jax.Array, carry: _Carry) -> _Carry:
-            proposed = algorithm.step(fold_in(key, step), carry.state, step)
-            size = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(algorithm.parameters(proposed)))
-            alive = (carry.diverged_at < 0) & (size < DIVERGENCE_LIMIT)
+    def one_step(step: jax.Array, carry: _Carry) -> _Carry:
+        proposed, size = _over_runs(vectorised, partial(propose, step))(parameters, seed, carry.state)
+        alive = (carry.diverged_at < 0) & (size < DIVERGENCE_LIMIT)
 
-            def freeze() -> _Carry:
-                state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), proposed, carry.state)
-                return _Carry(state, jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1))
+        def freeze() -> _Carry:
+            select = partial(_over_runs(vectorised, jnp.where), alive)
+            state = jax.tree.map(select, proposed, carry.state)
+            return _Carry(state, jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1))
 
-            # While all runs of the slab are alive there is nothing to select: that would be a pass over all states.
-            return jax.lax.cond(in_all_runs(alive), lambda: _Carry(proposed, carry.diverged_at), freeze)
+        # While all runs of the slab are alive there is nothing to select: that would be a pass over all states.
+        return jax.lax.cond(jnp.all(alive), lambda: _Carry(proposed, carry.diverged_at), freeze)
 
-        def several(number: jax.Array, carry: _Carry) -> _Carry:
-            for step in range(turn):
-                carry = body(begin + turn * number + step, carry)
-            return carry
+    def several_steps(number: jax.Array, carry: _Carry) -> _Carry:
+        for step in range(turn):
+            carry = one_step(begin + turn * number + step, carry)
+        return carry
 
-        carry = jax.tree.map(lambda start, given: jnp.where(begin == 0, start, given), _start_of(algorithm), carry)
-        carry = jax.lax.fori_loop(0, (end - begin) // turn, several, carry)
-        if turn > 1:
-            carry = jax.lax.fori_loop(end - (end - begin) % turn, end, body, carry)
-        return carry, observe(algorithm.parameters(carry.state))
+    def observe(parameters: Any, state: Any) -> dict[str, jax.Array]:
+        algorithm, observe = build(shared, parameters)
+        return observe(algorithm.parameters(state))
 
-    return _over_runs(vectorised, advance, (0, 0, 0))(parameters, seed, carry)
+    start = _start(build, vectorised, turn, shared, parameters, seed)
+    carry = jax.tree.map(lambda start, given: jnp.where(begin == 0, start, given), start, carry)
+    # begin and end are traced, so chunks of all lengths are the same program.
+    carry = jax.lax.fori_loop(0, (end - begin) // turn, several_steps, carry)
+    if turn > 1:
+        carry = jax.lax.fori_loop(end - (end - begin) % turn, end, one_step, carry)
+    return carry, _over_runs(vectorised, observe)(parameters, carry.state)
 
 
 class _Tally:

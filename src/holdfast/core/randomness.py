@@ -51,7 +51,7 @@ def threefry(key: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.A
     return first, second
 
 
-def fold_in(key: jax.Array, number: jax.Array) -> jax.Array:
+def fold_in(key: jax.Array, number: jax.Array | np.uint32) -> jax.Array:
     """The same key as `jax.random.fold_in`, to the bit, with the rounds unrolled: faster in a loop of short steps."""
     words = threefry(key, jnp.zeros((), jnp.uint32), number.astype(jnp.uint32))
     return jax.random.wrap_key_data(jnp.stack(words), impl="threefry2x32")

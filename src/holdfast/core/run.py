@@ -247,8 +247,10 @@ def _over_runs(vectorised: bool, function: Callable) -> Callable:
 
 @partial(jax.jit, static_argnames=("build", "vectorised", "turn"))
 def _start(build: RunBuilder, vectorised: bool, turn: int, shared: Any, parameters: Any, seed: jax.Array) -> _Carry:
-    state = _over_runs(vectorised, lambda parameters: build(shared, parameters).algorithm.init())(parameters)
-    return _Carry(state, jnp.full(seed.shape, -1, jnp.int32))
+    def start(parameters: Any, seed: jax.Array) -> _Carry:
+        return _Carry(build(shared, parameters).algorithm.init(), jnp.full((), -1, jnp.int32))
+
+    return _over_runs(vectorised, start)(parameters, seed)
 
 
 @partial(jax.jit, static_argnames=("build", "vectorised", "turn"))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
+from holdfast.core.linear_algebra import gather_symmetric, pack_symmetric, symmetric_size, unpack_symmetric
 
 __all__ = ["Ensemble", "gaussian", "symmetric_gaussian"]
 __dir__ = __all__.copy
@@ -45,6 +45,8 @@ gaussian = Ensemble(
 symmetric_gaussian = Ensemble(
     size=symmetric_size,
     pack=pack_symmetric,
-    unpack=lambda coordinates, dimension: unpack_symmetric(coordinates),
+    unpack=lambda coordinates, dimension: jax.lax.platform_dependent(
+        coordinates, cpu=unpack_symmetric, default=gather_symmetric
+    ),
 )
 """Symmetric, N(0, 1) on the diagonal and N(0, 1/2) off it (the ensemble of the theory)."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.core.randomness import PANEL, purpose_key
+from holdfast.core.randomness import PANEL, purpose_key, uniform_number
 from holdfast.core.validation import COUNT, require
 from holdfast.deviations import NORMAL, UNIFORM, Deviation, check_deviation
 
@@ -63,7 +63,7 @@ class FiniteEnvironments:
     def draw(self, key: jax.Array) -> jax.Array:
         """One strength matrix, S(e) with e ~ D."""
         boundaries = jnp.cumsum(jnp.asarray(self.probabilities))[:-1]
-        index = jnp.searchsorted(boundaries, jax.random.uniform(key, dtype=jnp.float32), side="right")
+        index = jnp.searchsorted(boundaries, uniform_number(key), side="right", method="compare_all")
         return jnp.asarray(self.strengths)[index]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast.core.linear_algebra import (
+    gather_symmetric,
     joint_diagonalisation,
     pack_symmetric,
     symmetric_size,
@@ -64,4 +65,5 @@ def test_packing_preserves_inner_products_in_numpy_and_jax(dimension):
     assert packed.shape == (3, 2, symmetric_size(dimension))
     np.testing.assert_allclose(packed[:, 0] @ packed[:, 1].T, np.einsum("aij,bij->ab", *matrices.swapaxes(0, 1)))
     np.testing.assert_allclose(unpack_symmetric(packed), matrices)
+    np.testing.assert_allclose(gather_symmetric(packed), matrices)
     np.testing.assert_allclose(jax.vmap(jax.vmap(pack_symmetric))(jnp.asarray(matrices)), packed, rtol=1e-6)

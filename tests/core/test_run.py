@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import jax
 import numpy as np
@@ -88,6 +89,19 @@ def test_divergence_is_found_at_its_step_and_spoils_nothing():
     at = int(mixed.diverged_at[7])
     assert execute(with_settings(step_size=5.0, steps=at - 1, seeds=1)).diverged_at[0] == -1
     assert execute(with_settings(step_size=5.0, steps=at, seeds=1)).diverged_at[0] == at
+
+
+@pytest.mark.parametrize("step_sizes", [(0.05, 5.0), (0.04, 0.05)], ids=["one diverges", "none diverges"])
+def test_the_loop_of_accelerators_gives_what_that_of_cpus_gives(step_sizes, monkeypatch):
+    """Chunks of odd and even length, with runs that diverge in the middle of a turn, so that a chunk is repeated."""
+    module = import_module("holdfast.core.run")
+    settings = with_settings(step_size=step_sizes, seeds=2, every=7)
+    expected = execute(settings, slab=4)
+    monkeypatch.setattr(module, "ON_CPU", module.ON_ACCELERATOR)
+    found = execute(settings, slab=4)
+    np.testing.assert_array_equal(found.diverged_at, expected.diverged_at)
+    assert (expected.diverged_at > 0).any() == (max(step_sizes) > 1)
+    np.testing.assert_allclose(found.values["distance"], expected.values["distance"], rtol=1e-5)
 
 
 @pytest.mark.slow

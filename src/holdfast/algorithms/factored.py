@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from holdfast.core.algorithm import Algorithm
-from holdfast.core.randomness import START, purpose_key, standard_normals
+from holdfast.core.randomness import START, purpose_key, split, standard_normals
 
 Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
 """(key, fitted matrix P, step) -> gradient matrix G. One key is one batch, the same one each time."""
@@ -79,7 +79,7 @@ def sampled(
     """
 
     def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> Seen:
-        batch_key, oracle_key = jax.random.split(key)
+        batch_key, oracle_key = split(key)
         return oracle(oracle_key, fitted, batching(batch_key, step))
 
     return gradient

@@ -39,8 +39,14 @@ def on_all_cores(work: Callable[[], object]) -> Callable[[], object]:
     return together
 
 
-def product_rate(dimension: int, slab: int, products: int = 200) -> float:
+# Floating-point operations of a chain of products on each core: some tenths of a second, beside which the start of the
+# threads and of the program do not count.
+OPERATIONS_OF_A_CHAIN = 2e10
+
+
+def product_rate(dimension: int, slab: int, products: int | None = None) -> float:
     """Floating-point operations per second in products of d x d float32 matrices, a slab at a time on every core."""
+    products = products or max(1, int(OPERATIONS_OF_A_CHAIN / (slab * 2 * dimension**3)))
     matrices = jnp.asarray(np.random.default_rng(0).standard_normal((slab, dimension, dimension), np.float32))
     # Dividing by the norm keeps the powers finite and the numbers random.
     matrices /= jnp.linalg.norm(matrices, 2, axis=(1, 2), keepdims=True)

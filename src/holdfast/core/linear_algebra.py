@@ -129,6 +129,22 @@ def unpack_symmetric(coordinates: Arrays) -> Arrays:
     return xp.block([[first, corner], [corner.swapaxes(-1, -2), last]])
 
 
+def gather_symmetric(coordinates: Arrays) -> Arrays:
+    """The same as `unpack_symmetric`, by index: on an accelerator, where it becomes a part of what it is used for.
+
+    Example:
+        >>> coordinates = np.arange(6.0)
+        >>> np.array_equal(gather_symmetric(coordinates), unpack_symmetric(coordinates))
+        True
+    """
+    size = coordinates.shape[-1]
+    on_diagonal = np.eye(symmetric_dimension(size), dtype=bool)
+    # Each coordinate's own number, off the diagonal times the square root of 1/2, says where it belongs.
+    index = unpack_symmetric(np.arange(size, dtype=np.float64)) * np.where(on_diagonal, 1, np.sqrt(2))
+    scale = np.where(on_diagonal, 1, np.sqrt(0.5)).astype(coordinates.dtype)
+    return coordinates[..., np.rint(index).astype(np.int32)] * scale
+
+
 def _fold(dimension: int) -> tuple[int, int]:
     """Sizes of the two diagonal blocks that a symmetric matrix is cut into."""
     lower = dimension // 2

@@ -252,30 +252,30 @@ def _shapes(state: State) -> str:
     return repr(jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)).replace("'", "")
 
 
-@lru_cache(maxsize=256)  # cells of a sweep ask for the same one again and again
-def _traced(law: Law, rank: int, shared: bool) -> Any:
-    """The environments that a law makes, with shapes in the place of numbers."""
+def _apply(law: Law, settings: Settings, bias: ArrayLike, heterogeneity: ArrayLike, off_diagonal: ArrayLike) -> Any:
+    rank, shared = settings.spurious_rank, not settings.independent
+    return law(bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared)
+
+
+@lru_cache(maxsize=256)
+def _shape_of_environments(law: Law, rank: int, shared: bool) -> Any:
+    """What a law makes, without its numbers; found once for each law, not in each of many small simulations."""
     try:
         return jax.eval_shape(
             lambda bias, heterogeneity, off_diagonal: law(
                 bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared
             ),
-            1.0, 1.0, 1.0,
-        )  # fmt: skip
+            *(1.0, 1.0, 1.0),
+        )
     except jax.errors.JAXTypeError as error:
         raise ValueError(f"environments must be a law that jax can trace, got {law!r}: {error}") from error
-
-
-def _apply(law: Law, settings: Settings, bias: ArrayLike, heterogeneity: ArrayLike, off_diagonal: ArrayLike) -> Any:
-    rank, shared = settings.spurious_rank, not settings.independent
-    return law(bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared)
 
 
 def _is_finite(source: Environments | Law, settings: Settings) -> bool:
     """Whether environments, or those that a law makes, are finitely many; raises an error if their rank is wrong."""
     made: Any = source
     if callable(source):
-        made = _traced(source, settings.spurious_rank, not settings.independent)  # type: ignore[arg-type]
+        made = _shape_of_environments(source, settings.spurious_rank, not settings.independent)
     fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
     require(fit, "environments must be environments or a law that makes them", repr(made))
     for name in ("bias", "heterogeneity", "off_diagonal"):

@@ -26,10 +26,11 @@ from holdfast.sensing.settings import SWEPT, Settings
 if TYPE_CHECKING:
     from holdfast.sensing.trajectory import Trajectory
 
-# Runs in one compiled program. On a CPU 8 matrices of 100 x 100 and their temporaries stay in the second-level cache of
-# a core; explicit measurements fill a core with a single run; an accelerator wants to be filled, up to its memory.
-SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = 8, 2048, 1
-ENTRIES_ON_ACCELERATOR = 2**28  # in all matrices of a slab
+# Runs in one compiled program, at least and at most. On a CPU 16 matrices of 100 x 100 and their temporaries fit into
+# the caches of a core, and more than 32 small ones gain little; explicit measurements fill a core with a single run; an
+# accelerator wants to be filled, up to its memory.
+SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = (8, 32), (1, 16384), 1
+ENTRIES_ON_CPU, ENTRIES_ON_ACCELERATOR = 16 * 100**2, 2**28  # in all matrices of a slab
 _frame = lru_cache(maxsize=8)(orthonormal_frame)  # all cells of a sweep have the same one
 # Numbers in a record next to the singular values, matrices that a step of one run holds, and the most bytes of either.
 RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = 9, 6, 2**36
@@ -164,6 +165,7 @@ def slab_size(settings: Settings) -> int:
     """How many runs one compiled program holds."""
     if settings.oracle == "data":
         return SLAB_OF_MEASUREMENTS
-    if jax.default_backend() == "cpu":
-        return SLAB_ON_CPU
-    return max(1, min(SLAB_ON_ACCELERATOR, ENTRIES_ON_ACCELERATOR // settings.dimension**2))
+    on_cpu = jax.default_backend() == "cpu"
+    entries = ENTRIES_ON_CPU if on_cpu else ENTRIES_ON_ACCELERATOR
+    smallest, largest = SLAB_ON_CPU if on_cpu else SLAB_ON_ACCELERATOR
+    return min(largest, max(smallest, entries // settings.dimension**2))

@@ -6,7 +6,6 @@ advances by short chunks of steps; after each it reports progress and stops if i
 """
 
 import itertools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.algorithm import Algorithm
 from holdfast.core.progress import Progress
 from holdfast.core.randomness import fold_in
+from holdfast.core.worker import StoppedError, available_cores, current_worker
 
 # A run whose squared norm passes this has left every region that the theory is about; the next step and its square
 # still fit into float32.
@@ -119,10 +119,10 @@ def run(
         raise ValueError("seeds must hold at least one seed, got none")
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
     slab = min(slab, count)
-    devices = jax.local_devices()
+    devices = available_devices()
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
-    stop = threading.Event()
+    stop, asked_to_stop = threading.Event(), current_worker().stopped
     chunk = _ChunkSize()
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -138,8 +138,8 @@ def run(
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
                     tally.add(real * steps_done)
-                    if stop.is_set():
-                        raise _StoppedError
+                    if stop.is_set() or asked_to_stop():
+                        raise StoppedError
                 history.append(advance.record)
             values = jax.tree.map(lambda *leaves: np.stack(leaves, -1), *history)
             diverged = np.atleast_1d(np.asarray(advance.carry.diverged_at))
@@ -162,14 +162,19 @@ def run(
 
 
 def available_workers() -> int:
-    """One for each accelerator, or for each core this process may use."""
-    if jax.default_backend() != "cpu":
-        return jax.local_device_count()
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """One for each accelerator, or for each core this process may use; fewer where an engine shares them out."""
+    devices = available_devices()
+    if devices[0].platform != "cpu":
+        return len(devices)
+    return current_worker().threads or len(available_cores())
 
 
-class _StoppedError(Exception):
-    """Another slab failed, or the user interrupted."""
+def available_devices() -> list[jax.Device]:
+    """The device that `jax.default_device` chooses, or all of this process."""
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
+    if isinstance(chosen, jax.Device):
+        return [chosen]
+    return jax.local_devices(backend=chosen)
 
 
 class _Carry(NamedTuple):

@@ -118,6 +118,16 @@ class Store(Generic[Value]):
         code, settings = self._digests(key)
         return next((self.folder / key.name).glob(f"{code}-{settings}-*{self.codec.suffix}"), None)
 
+    def has(self, key: Key) -> bool:
+        """Whether a result is saved and intact; one that is damaged is deleted."""
+        path = self.find(key)
+        return path is not None and _intact(path)
+
+    def stem(self, key: Key) -> str:
+        """The first part of the name of a result in the folder, for notes next to it."""
+        code, settings = self._digests(key)
+        return f"{key.name}/{code}-{settings}"
+
     def load(self, key: Key) -> Value | None:
         """A saved result, or None.
 
@@ -127,9 +137,7 @@ class Store(Generic[Value]):
         path = self.find(key)
         if path is None:
             return None
-        # Reading alone would not reveal it: zarr takes a missing file for zeros.
-        if path.stem.rpartition("-")[2] != _digest(path):
-            _delete(path)
+        if not _intact(path):
             raise DamagedError(f"{path} is damaged")
         return self.codec.read(path)
 
@@ -222,6 +230,15 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "none"
+
+
+def _intact(path: Path) -> bool:
+    """Whether an entry has the content that its name says; deletes it otherwise."""
+    # Reading alone would not reveal it: zarr takes a missing file for zeros.
+    intact = path.stem.rpartition("-")[2] == _digest(path)
+    if not intact:
+        _delete(path)
+    return intact
 
 
 def _digest(path: Path) -> str:

@@ -1,0 +1,139 @@
+"""What an engine is: something that runs a function over items, somewhere, and hands back what finishes.
+
+All engines have the same loop, `drive`. They differ in their pool: the workers, how they get an item, and how an
+answer comes back.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+# An idle engine asks at this interval, in seconds, whether new items have come up.
+POLL = 0.2
+# Items in flight for each worker: one that is computed and one that waits, so that no worker is idle between two.
+DEPTH = 2
+# An item whose worker died this often is no longer tried: most likely it is the item that kills the workers.
+ATTEMPTS = 3
+
+
+class Finished(NamedTuple):
+    """An item that was worked on.
+
+    Attributes:
+        item: what was given to the engine.
+        value: what the work returned, None if it failed.
+        error: "TypeName: message" if it failed, else None.
+
+    Example:
+        >>> attempt(lambda item: 1 / item, 0)
+        Finished(item=0, value=None, error='ZeroDivisionError: division by zero')
+    """
+
+    item: Any
+    value: Any
+    error: str | None
+
+
+class Feed(Enum):
+    """What an iterator of items yields besides items.
+
+    Attributes:
+        WAIT: there is nothing to do now, but there may be later.
+
+    Example:
+        >>> Feed.WAIT
+        <Feed.WAIT: 'wait'>
+    """
+
+    WAIT = "wait"
+
+
+class Engine(Protocol):
+    """Runs a function over items with the workers it has.
+
+    Attributes:
+        name: for people, such as "2 threads".
+
+    Example:
+        >>> from holdfast.execution.engines import ThreadEngine
+        >>> engine: Engine = ThreadEngine(2)
+        >>> sorted(finished.value for finished in engine.run(abs, [-3, 2, -1]))
+        [1, 2, 3]
+    """
+
+    @property
+    def name(self) -> str:
+        """For people, such as "2 threads"."""
+        ...
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+        """Yield every item with its result as soon as there is one, in any order.
+
+        An error inside `work` is part of the result. Items are pulled as workers become free, so their number costs
+        nothing; an iterator may yield `Feed.WAIT` while it has none. Items of a worker that is lost go to another. When
+        the iterator that this returns is closed, or an interrupt ends it, nothing new starts, and what is running is
+        asked to stop (`current_worker().stopped()`).
+
+        Args:
+            work: a function; picklable, where workers are other processes.
+            items: anything; picklable, where workers are other processes.
+        """
+        ...
+
+
+class Pool(Protocol):
+    """The workers of an engine while it runs."""
+
+    def has_room(self) -> bool:
+        """Whether another item should be submitted now."""
+        ...
+
+    def submit(self, item: Any) -> None:
+        """Give an item to a worker."""
+        ...
+
+    def finished(self, timeout: float) -> list[Finished]:
+        """What finished since the last call; waits for the first at most this many seconds."""
+        ...
+
+
+def drive(pool: AbstractContextManager[Pool], items: Iterable[Any]) -> Iterator[Finished]:
+    """The loop of all engines: keep the workers of a pool busy, and yield what they finish.
+
+    Args:
+        pool: its block ends when all items are finished, or when the caller has enough.
+        items: as of `Engine.run`.
+    """
+    waiting = iter(items)
+    exhausted, in_flight = False, 0
+    with pool as workers:
+        while True:
+            while not exhausted and workers.has_room():
+                item = next(waiting, Feed)  # the class stands for the end, because None may be an item
+                if item is Feed.WAIT:
+                    break
+                if item is Feed:
+                    exhausted = True
+                else:
+                    workers.submit(item)
+                    in_flight += 1
+            if exhausted and not in_flight:
+                return
+            for finished in workers.finished(POLL):
+                in_flight -= 1
+                yield finished
+
+
+def attempt(work: Callable[[Any], Any], item: Any) -> Finished:
+    """The result of one item, whatever happens: `SystemExit`, too, must not take an item away."""
+    try:
+        return Finished(item, work(item), None)
+    except BaseException as error:
+        return Finished(item, None, describe(error))
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line: "TypeName: message"."""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

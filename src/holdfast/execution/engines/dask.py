@@ -1,0 +1,193 @@
+"""A Dask cluster: any number of machines, whose workers come and go.
+
+Dask itself gives the items of a lost worker to another one. A scheduler that is restarted has forgotten everything, so
+everything in flight is submitted again. How the connection is secured is the user's choice in the configuration of
+Dask.
+"""
+
+import contextlib
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.worker import working
+from holdfast.execution.engines.base import DEPTH, Finished, attempt, describe, drive
+from holdfast.execution.engines.remote import Parcel, VersionMismatchError
+from holdfast.execution.engines.threads import drained
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# A scheduler that runs answers well within this many seconds.
+CONNECTING = 10.0
+# Seconds between two looks at the number of workers.
+COUNTING = 1.0
+# So many threads are assumed at least: clusters that start workers on demand must see a demand.
+LEAST_THREADS = 4
+# Seconds within which a worker hands over an answer, which is small; otherwise it is asked again later.
+FETCHING = 10.0
+
+
+class LostClusterError(ConnectionError):
+    """The scheduler of a cluster cannot be reached.
+
+    Example:
+        >>> raise LostClusterError("no connection for 60 s")
+        Traceback (most recent call last):
+        holdfast.execution.engines.dask.LostClusterError: no connection for 60 s
+    """
+
+
+@dataclass(frozen=True)
+class DaskEngine:
+    """The workers of a Dask cluster that runs already, with the package of the same version on all of them.
+
+    Workers that join later are used; a worker that is lost, and a scheduler that is restarted, cost no item (workers end
+    with their scheduler, so they have to be started again, too). After Ctrl-C a worker finishes the item that it is at.
+    A worker should have one thread, and tell XLA about it: `NPROC=1 dask worker tcp://head:8786 --nthreads 1`.
+
+    Attributes:
+        address: of the scheduler, such as "tcp://head:8786", or the path of its scheduler file.
+        patience: seconds that a lost scheduler may take to come back.
+
+    Example:
+        >>> DaskEngine("tcp://head:8786").name
+        'Dask at tcp://head:8786'
+    """
+
+    address: str
+    patience: float = 60.0
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"Dask at {self.address}"
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+        """Yield every item with its result, in any order; see `Engine`.
+
+        Raises:
+            LostClusterError: if there is no scheduler at the address, or it does not come back.
+            VersionMismatchError: at the first worker with another version.
+        """
+        return drive(_cluster(self, work), items)
+
+
+class _Cluster:
+    def __init__(self, engine: DaskEngine, work: Callable[[Any], Any]):
+        self._engine, self._parcel = engine, Parcel.of(work)
+        self._items: dict[Future, Any] = {}
+        self._results: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._client = self._connected(CONNECTING)
+        self._most, self._counted = 0, 0.0
+
+    def has_room(self) -> bool:
+        if time.monotonic() > self._counted + COUNTING and self._client.status == "running":
+            with contextlib.suppress(OSError):  # `finished` notices if the scheduler is lost
+                self._most = DEPTH * max(LEAST_THREADS, sum(self._client.nthreads().values()))
+            self._counted = time.monotonic()
+        return len(self._items) < self._most
+
+    def submit(self, item: Any) -> None:
+        future = self._client.submit(_perform, self._parcel, item, pure=False)
+        self._items[future] = item
+        future.add_done_callback(self._results.put)
+
+    def finished(self, timeout: float) -> list[Finished]:
+        if self._client.status != "running":
+            self._reconnect()
+        found = (self._answer(future) for future in drained(self._results, timeout))
+        return [finished for each in found for finished in each]
+
+    def close(self) -> None:
+        """What waits is forgotten by the scheduler; what is running ends by itself."""
+        with _quietly(), contextlib.suppress(OSError):
+            self._client.close(timeout=CONNECTING)
+
+    def _answer(self, future: "Future") -> list[Finished]:
+        from distributed import CancelledError, KilledWorker
+        from distributed.client import FutureCancelledError
+
+        if future not in self._items:  # of a scheduler that was lost; it was submitted again
+            return []
+        try:
+            answer = future.result(timeout=FETCHING)
+        except TimeoutError:  # the worker that has it is being lost, and another one will compute it
+            future.add_done_callback(self._results.put)
+            return []
+        except (CancelledError, FutureCancelledError, OSError):
+            self._reconnect()
+            return []
+        except VersionMismatchError:
+            raise
+        except ImportError as error:
+            raise VersionMismatchError(f"a worker of {self._engine.address} cannot load the work: {error}") from error
+        except Exception as error:
+            name = "LostWorkerError: its worker ended several times" if isinstance(error, KilledWorker) else ""
+            answer = Finished(self._items[future], None, name or describe(error))
+        del self._items[future]
+        return [answer]
+
+    def _reconnect(self) -> None:
+        """To the scheduler that took the place of the one that was lost."""
+        items = list(self._items.values())
+        self._items.clear()
+        with _quietly(), contextlib.suppress(OSError):
+            self._client.close(timeout=1)
+        self._client = self._connected(self._engine.patience)
+        for item in items:
+            self.submit(item)
+
+    def _connected(self, patience: float) -> "Client":
+        from distributed import Client
+
+        address = self._engine.address
+        scheduler = {"address": address} if "://" in address else {"scheduler_file": address}
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return Client(**scheduler, timeout=min(CONNECTING, patience), set_as_default=False)
+            except OSError as error:  # also of the scheduler file that is not written yet
+                if time.monotonic() > deadline:
+                    raise LostClusterError(
+                        f"no connection to the Dask scheduler at {address} for {patience:g} s"
+                    ) from error
+                time.sleep(0.5)
+
+
+@contextlib.contextmanager
+def _cluster(engine: DaskEngine, work: Callable[[Any], Any]) -> Iterator[_Cluster]:
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ImportError("the engine Dask needs the package distributed: pip install 'holdfast[cluster]'") from error
+    cluster = _Cluster(engine, work)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the tracebacks of Dask about a client that cannot say goodbye to its scheduler."""
+    logger = logging.getLogger("distributed.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _perform(parcel: Parcel, item: Any) -> Finished:
+    """What runs on a worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    work = parcel.open(f"Dask worker {worker.name if worker.name is not None else worker.address}")
+    with working(1):
+        return attempt(work, item)

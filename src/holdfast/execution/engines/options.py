@@ -1,0 +1,60 @@
+"""The choice of an engine as options of a command."""
+
+from dataclasses import dataclass
+
+from holdfast.execution.engines.base import Engine
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where the work runs: by default in threads of this process, one for each core. At most one may be chosen.
+
+    Example:
+        >>> EngineOptions(workers=2).engine().name
+        '2 threads'
+        >>> EngineOptions(processes=2, devices=True).engine()
+        Traceback (most recent call last):
+        ValueError: only one engine may be chosen, got processes and devices
+    """
+
+    workers: int | None = None
+    """Threads of this process; one for each core if no engine is chosen."""
+    processes: int | None = None
+    """Processes on this machine, each held to one core."""
+    dask: str | None = None
+    """Workers of a Dask cluster: the address of its scheduler (tcp://...), or its scheduler file."""
+    devices: bool = False
+    """One thread for each device that jax sees, such as several GPUs."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "processes"):
+            count = getattr(self, name)
+            if count is not None and count < 1:
+                raise ValueError(f"{name} must be at least 1, got {count}")
+
+    def engine(self) -> Engine:
+        """The engine that is chosen.
+
+        Raises:
+            ValueError: if more than one is.
+        """
+        chosen = [
+            name for name in ("workers", "processes", "dask", "devices") if getattr(self, name) not in (None, False)
+        ]
+        if len(chosen) > 1:
+            raise ValueError(f"only one engine may be chosen, got {' and '.join(chosen)}")
+        if self.processes is not None:
+            from holdfast.execution.engines.processes import ProcessEngine
+
+            return ProcessEngine(self.processes)
+        if self.dask is not None:
+            from holdfast.execution.engines.dask import DaskEngine
+
+            return DaskEngine(self.dask)
+        if self.devices:
+            from holdfast.execution.engines.devices import DeviceEngine
+
+            return DeviceEngine()
+        from holdfast.execution.engines.threads import ThreadEngine
+
+        return ThreadEngine(self.workers)

@@ -1,0 +1,206 @@
+"""Processes on this machine by joblib's loky: one on each core, replaced when it is killed.
+
+loky gives up a whole pool when one of its processes is killed. Each core therefore has a pool of one: a kill costs the
+item that was running there, and it is known which one that was.
+"""
+
+import contextlib
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.worker import available_cores, working
+from holdfast.execution.engines.base import ATTEMPTS, DEPTH, POLL, Finished, attempt, describe, drive
+from holdfast.execution.engines.remote import Parcel, VersionMismatchError
+from holdfast.execution.engines.threads import drained
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
+
+# One thread in products, as the process has one core; NPROC is XLA's name for the size of its pool.
+_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"), "1")
+
+
+@dataclass(frozen=True)
+class ProcessEngine:
+    """Processes on this machine, each held to one core.
+
+    For work that holds Python's lock, or that may crash: a process that dies takes nothing with it. A script that uses
+    it needs the `if __name__ == "__main__":` of all programs that start processes.
+
+    Attributes:
+        count: of processes; by default one for each core.
+
+    Example:
+        >>> engine = ProcessEngine(2)
+        >>> engine.name
+        '2 processes'
+        >>> sorted(finished.value for finished in engine.run(abs, [-3, 2]))  # doctest: +SKIP
+        [2, 3]
+    """
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.count < 1:
+            raise ValueError(f"count must be at least 1, got {self.count}")
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self._processes} process{'es' if self._processes > 1 else ''}"
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+        """Yield every item with its result, in any order; see `Engine`."""
+        return drive(_processes_of(work, self._processes), items)
+
+    @property
+    def _processes(self) -> int:
+        return self.count or len(available_cores())
+
+
+@dataclass
+class _Job:
+    item: Any
+    losses: int = 0
+
+
+class _Process:
+    """One process at a time: the next one takes over the items of the one that is lost."""
+
+    def __init__(self, core: int, parcel: Parcel, results: "queue.SimpleQueue[tuple[_Process, Future]]"):
+        self._core, self._parcel, self._results = core, parcel, results
+        self.jobs: dict[Future, _Job] = {}
+        self._start()
+
+    def submit(self, job: _Job) -> None:
+        with _no_interrupt():
+            future = self._executor.submit(_perform, self._parcel, job.item)
+        self.jobs[future] = job
+        # Called at once if the future is already finished.
+        future.add_done_callback(lambda future: self._results.put((self, future)))
+
+    def replace(self) -> list[_Job]:
+        """Start another process; returns the jobs that were in flight, the one that was running first."""
+        jobs = list(self.jobs.values())
+        self.jobs.clear()
+        self.close()
+        self._start()
+        return jobs
+
+    def close(self) -> None:
+        self._alarm.close()
+        self._executor.shutdown()
+        self._ear.close()
+
+    def _start(self) -> None:
+        from joblib.externals.loky.backend import get_context
+        from joblib.externals.loky.process_executor import ProcessPoolExecutor
+
+        context = get_context("loky")  # never fork: a forked process hangs once jax has run
+        # The process sees the end of this pipe when we close it, and also when we are killed.
+        self._ear, self._alarm = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(
+            1, context=context, initializer=_begin, initargs=(self._core, self._ear), env=_ENVIRONMENT
+        )
+
+
+class _Processes:
+    def __init__(self, work: Callable[[Any], Any], count: int):
+        cores, parcel = available_cores(), Parcel.of(work)
+        self._results: queue.SimpleQueue[tuple[_Process, Future]] = queue.SimpleQueue()
+        self._processes = [_Process(cores[slot % len(cores)], parcel, self._results) for slot in range(count)]
+
+    def has_room(self) -> bool:
+        return any(len(process.jobs) < DEPTH for process in self._processes)
+
+    def submit(self, item: Any) -> None:
+        min(self._processes, key=lambda process: len(process.jobs)).submit(_Job(item))
+
+    def finished(self, timeout: float) -> list[Finished]:
+        found = (self._answer(process, future) for process, future in drained(self._results, timeout))
+        return [finished for each in found for finished in each]
+
+    def close(self) -> None:
+        for process in self._processes:
+            process._alarm.close()  # all of them before the first is waited for
+        for process in self._processes:
+            process.close()
+
+    def _answer(self, process: _Process, future: "Future") -> list[Finished]:
+        from concurrent.futures.process import BrokenProcessPool
+
+        if future not in process.jobs:  # its process is lost, and it was submitted again
+            return []
+        error = future.exception()
+        if isinstance(error, BrokenProcessPool):
+            running, *waiting = process.replace()
+            running.losses += 1
+            given_up = running.losses == ATTEMPTS
+            for job in waiting if given_up else (running, *waiting):
+                process.submit(job)
+            reason = f"LostWorkerError: its process ended {ATTEMPTS} times (killed, crashed or out of memory)"
+            return [Finished(running.item, None, reason)] if given_up else []
+        job = process.jobs.pop(future)
+        if isinstance(error, VersionMismatchError):
+            raise error
+        return [future.result() if error is None else Finished(job.item, None, describe(error))]
+
+
+@contextlib.contextmanager
+def _processes_of(work: Callable[[Any], Any], count: int) -> Iterator[_Processes]:
+    processes = _Processes(work, count)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Processes that are started here never see Ctrl-C, which a terminal sends to them too: we stop them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# Below: what runs in the processes.
+
+_stop = threading.Event()
+_idle = threading.Lock()
+
+
+def _begin(core: int, ear: "Connection") -> None:
+    """Make this process a worker: held to its core, and stopped by the one that started it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be blocked
+    threading.Thread(target=_listen, args=(ear, os.getppid()), daemon=True).start()
+
+
+def _listen(ear: "Connection", parent: int) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        ear.recv_bytes()
+    _stop.set()
+    # A parent that lives will end this process. One that was killed closes its pipes a moment before it is gone.
+    while os.getppid() == parent:
+        time.sleep(POLL)
+    with _idle:  # what is running saves its result, or gives up
+        os._exit(1)
+
+
+def _perform(parcel: Parcel, item: Any) -> Finished:
+    work = parcel.open(f"process {os.getpid()}")
+    with _idle, working(1, _stop.is_set):
+        return attempt(work, item)

@@ -1,0 +1,112 @@
+"""Work for other processes: sent as bytes, and loaded only where the code is the same as here."""
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import holdfast
+
+
+class VersionMismatchError(Exception):
+    """A worker has other code than we do, so that its results would not be ours.
+
+    Example:
+        >>> ours = Versions("0.1.0", "c0de", "0.10.2", "2.4.1")
+        >>> ours.demand(ours._replace(jax="0.9.0"), "worker 3")
+        Traceback (most recent call last):
+        holdfast.execution.engines.remote.VersionMismatchError: worker 3 has jax 0.9.0, we have 0.10.2; ...
+    """
+
+
+class Versions(NamedTuple):
+    """The code that decides results.
+
+    Attributes:
+        holdfast: version of the package.
+        source: digest of its source, which tells two states of development apart.
+        jax: version.
+        numpy: version.
+
+    Example:
+        >>> Versions.installed().holdfast == holdfast.__version__
+        True
+    """
+
+    holdfast: str
+    source: str
+    jax: str
+    numpy: str
+
+    @classmethod
+    def installed(cls) -> "Versions":
+        """The versions of this process."""
+        return _installed()
+
+    def demand(self, theirs: "Versions", worker: str) -> None:
+        """Refuse a worker that has other versions.
+
+        Raises:
+            VersionMismatchError: with the name of the worker and all that differs.
+        """
+        pairs = zip(self._fields, theirs, self, strict=True)
+        different = [f"{name} {their}, we have {our}" for name, their, our in pairs if their != our]
+        if different:
+            raise VersionMismatchError(
+                f"{worker} has {' and '.join(different)}; install the same on all machines and restart the worker"
+            )
+
+
+class Parcel(NamedTuple):
+    """Work on its way to another process.
+
+    Attributes:
+        versions: those of the sender.
+        content: the pickled work, which a receiver with other versions does not even load.
+
+    Example:
+        >>> Parcel.of(abs).open("worker 3")(-2)
+        2
+    """
+
+    versions: Versions
+    content: bytes
+
+    @classmethod
+    def of(cls, work: Callable[[Any], Any]) -> "Parcel":
+        """Pack a function, also one that only exists in a session or a script."""
+        import cloudpickle
+
+        return cls(Versions.installed(), cloudpickle.dumps(work))
+
+    def open(self, worker: str) -> Callable[[Any], Any]:
+        """The function, once for all items of a process.
+
+        Args:
+            worker: the name of this process, for errors.
+
+        Raises:
+            VersionMismatchError: if this process has other versions, or lacks a module of the user.
+        """
+        self.versions.demand(Versions.installed(), worker)
+        try:
+            return _loaded(self.content)
+        except (ImportError, AttributeError) as error:
+            raise VersionMismatchError(f"{worker} cannot load the work: {error}") from error
+
+
+@lru_cache(maxsize=4)
+def _loaded(content: bytes) -> Callable[[Any], Any]:
+    return pickle.loads(content)
+
+
+@cache
+def _installed() -> Versions:
+    folder = Path(holdfast.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return Versions(holdfast.__version__, digest.hexdigest()[:16], version("jax"), version("numpy"))

@@ -1,0 +1,122 @@
+"""Threads of this process: the default. XLA, BLAS and files leave Python's lock, so that all cores work."""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.worker import available_cores, working
+from holdfast.execution.engines.base import DEPTH, Finished, attempt, drive
+
+Surroundings = Callable[[], AbstractContextManager[Any]]
+"""Makes the block in which a thread works, such as one that sets a device."""
+
+
+@dataclass(frozen=True)
+class ThreadEngine:
+    """Threads of this process.
+
+    Attributes:
+        count: of threads; by default one for each core.
+
+    Example:
+        >>> engine = ThreadEngine(2)
+        >>> engine.name
+        '2 threads'
+        >>> sorted(engine.run(lambda item: 12 // item, [3, 4]))
+        [Finished(item=3, value=4, error=None), Finished(item=4, value=3, error=None)]
+    """
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.count < 1:
+            raise ValueError(f"count must be at least 1, got {self.count}")
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self._threads} thread{'s' if self._threads > 1 else ''}"
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Finished]:
+        """Yield every item with its result, in any order; see `Engine`."""
+        return run_in_threads(work, items, [nullcontext] * self._threads)
+
+    @property
+    def _threads(self) -> int:
+        return self.count or len(available_cores())
+
+
+def run_in_threads(
+    work: Callable[[Any], Any], items: Iterable[Any], surroundings: Sequence[Surroundings]
+) -> Iterator[Finished]:
+    """What an engine does whose workers are threads, one in each of the surroundings."""
+    return drive(_threads_of(work, surroundings), items)
+
+
+class _Threads:
+    def __init__(self, work: Callable[[Any], Any], surroundings: Sequence[Surroundings]):
+        self._work, self._in_flight, self._most = work, 0, DEPTH * len(surroundings)
+        self._stop = threading.Event()
+        self._results: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        free: queue.SimpleQueue[Surroundings] = queue.SimpleQueue()
+        for each in surroundings:
+            free.put(each)
+        self._own = threading.local()
+        self._executor = ThreadPoolExecutor(
+            len(surroundings), "holdfast", initializer=lambda: setattr(self._own, "surroundings", free.get())
+        )
+
+    def has_room(self) -> bool:
+        return self._in_flight < self._most
+
+    def submit(self, item: Any) -> None:
+        self._in_flight += 1
+        self._executor.submit(self._perform, item)
+
+    def finished(self, timeout: float) -> list[Finished]:
+        results = drained(self._results, timeout)
+        self._in_flight -= len(results)
+        return results
+
+    def close(self) -> None:
+        self._stop.set()
+        self._executor.shutdown(cancel_futures=True)
+
+    def _perform(self, item: Any) -> None:
+        if not self._stop.is_set():
+            with working(1, self._stop.is_set), self._own.surroundings():
+                self._results.put(attempt(self._work, item))
+
+
+@contextmanager
+def _threads_of(work: Callable[[Any], Any], surroundings: Sequence[Surroundings]) -> Iterator[_Threads]:
+    threads = _Threads(work, surroundings)
+    with _single_threaded_products():
+        try:
+            yield threads
+        finally:
+            threads.close()
+
+
+def _single_threaded_products() -> AbstractContextManager[Any]:
+    """More threads inside each product would only be in the way of those that take one item each."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # there is nothing but jax, numpy and scipy on some machines with accelerators
+        return nullcontext()
+    return threadpool_limits(1)
+
+
+def drained(results: queue.SimpleQueue, timeout: float) -> list[Any]:
+    """All that is in a queue; waits for the first at most this many seconds."""
+    found = []
+    with contextlib.suppress(queue.Empty):
+        found.append(results.get(timeout=timeout))
+        while True:
+            found.append(results.get_nowait())
+    return found

@@ -1,0 +1,68 @@
+"""Entries of a store as cells, so that experiments and comparisons share work as grids do."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Generic
+
+from holdfast.execution.cells import Index, Lease
+from holdfast.execution.files import files_at
+from holdfast.execution.leases import EXPIRES, Leases
+from holdfast.execution.store import Key, Store, Value
+
+
+@dataclass(frozen=True)
+class EntryCells(Generic[Value]):
+    """Some entries of a store, to be computed cell by cell. Picklable if the store is.
+
+    Attributes:
+        store: where they are saved.
+        keys: of the entries, by the name of the cell.
+        expires: seconds after which the lease of a process that is gone is free for others.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.execution.store import RECORDS
+        >>> keys = {seed: Key(f"mean/{seed}", {}, ("holdfast.core.statistics",)) for seed in ("0", "1")}
+        >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
+        >>> cells.save("0", {"error": 0.25})
+        >>> list(cells.missing())
+        ['1']
+    """
+
+    store: Store[Value]
+    keys: Mapping[str, Key]
+    expires: float = EXPIRES
+
+    def missing(self) -> Iterator[Index]:
+        """The cells that are not in the store; damaged entries are deleted."""
+        return (name for name, key in self.keys.items() if not self.store.has(key))
+
+    def lease(self, index: Index) -> AbstractContextManager[Lease]:
+        """Ask to compute a cell."""
+        key = self._key(index)
+        return Leases(files_at(self.store.folder), self.expires).take(
+            f"{self.store.stem(key)}.lease", lambda: self.store.has(key)
+        )
+
+    def save(self, index: Index, value: Value) -> None:
+        """Write the result of a cell, whole or not at all."""
+        key = self._key(index)
+        self.store.save(key, value)
+        files_at(self.store.folder).delete(f"{self.store.stem(key)}.failure")
+
+    def fail(self, index: Index, reason: str) -> None:
+        """Note why a cell could not be computed; the next command tries it again."""
+        files_at(self.store.folder).write(f"{self.store.stem(self._key(index))}.failure", reason.encode())
+
+    def failures(self) -> dict[Index, str]:
+        """The cells that could not be computed, with the reasons."""
+        files = files_at(self.store.folder)
+        reasons = ((name, files.read(f"{self.store.stem(key)}.failure")) for name, key in self.keys.items())
+        return {name: reason.decode() for name, reason in reasons if reason is not None}
+
+    def _key(self, index: Index) -> Key:
+        if not isinstance(index, str):
+            raise TypeError(f"the index of an entry must be its name, got {index!r}")
+        return self.keys[index]

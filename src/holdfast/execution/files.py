@@ -1,0 +1,244 @@
+"""A folder of small files, on this machine or behind any URL that fsspec knows; each is written whole or not at all."""
+
+import contextlib
+import itertools
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast.execution.owner import owner
+
+# Of files that are being written. The owner and a number follow.
+UNFINISHED = "unfinished-"
+_COUNTER = itertools.count()
+_OF_THREAD = threading.local()
+
+
+class Files(Protocol):
+    """What a store needs of a folder. Names are relative, with forward slashes. Picklable."""
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file, or None."""
+        ...
+
+    def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
+        """Write a file, whole or not at all; a durable one survives a power failure from then on."""
+        ...
+
+    def exists(self, name: str) -> bool:
+        """Whether a file is in the folder."""
+        ...
+
+    def names(self, folder: str) -> Iterator[str]:
+        """The names in a folder; none if it does not exist."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it exists."""
+        ...
+
+    def __str__(self) -> str:
+        """The path or URL."""
+        ...
+
+
+def files_at(path: str | Path, temporary: str = "") -> "Files":
+    """The files of a folder that is given by a path or a URL such as "s3://bucket/results.zarr".
+
+    Args:
+        path: of the folder, which is made when something is written.
+        temporary: a folder inside it for files that are being written; one for all, so that they can be cleaned up.
+
+    Example:
+        >>> import tempfile
+        >>> files = files_at(tempfile.mkdtemp())
+        >>> files.write("loss/c.0", b"1234")
+        >>> files.read("loss/c.0"), files.read("loss/c.1"), list(files.names("loss"))
+        (b'1234', None, ['c.0'])
+        >>> files_at("memory://results").exists("loss/c.0")
+        False
+    """
+    text = os.fspath(path)
+    if "://" not in text or text.startswith("file://"):
+        return LocalFiles(os.path.abspath(text.removeprefix("file://")), temporary)
+    return RemoteFiles(text.rstrip("/"))
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    """Files in a folder of this machine, or of a file system that is mounted."""
+
+    root: str
+    temporary: str = ""
+
+    def __str__(self) -> str:
+        return self.root
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file, or None."""
+        try:
+            descriptor = os.open(f"{self.root}/{name}", os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        with open(descriptor, "rb", buffering=0) as file:
+            return file.readall()
+
+    def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
+        """Write to a temporary name and rename."""
+        path, unfinished = f"{self.root}/{name}", f"{self.root}/{self.temporary}/{self._temporary_name()}"
+        try:
+            try:
+                self._write_new(unfinished, content, durable)
+                os.replace(unfinished, path)
+            except FileNotFoundError:  # the first file of its folder
+                os.makedirs(os.path.dirname(unfinished), exist_ok=True)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                self._write_new(unfinished, content, durable)
+                os.replace(unfinished, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished)
+            # the file that people know, which an error while writing does not name
+            raise OSError(error.errno, os.strerror(error.errno or 0), path) from error
+        if durable:
+            _flush(os.path.dirname(path), os.O_RDONLY)
+
+    def exists(self, name: str) -> bool:
+        """Whether a file is in the folder."""
+        return os.path.exists(f"{self.root}/{name}")
+
+    def names(self, folder: str) -> Iterator[str]:
+        """The names in a folder; none if it does not exist."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(f"{self.root}/{folder}") as entries:
+            for entry in entries:
+                yield entry.name
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it exists."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.root}/{name}")
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file unless it exists, and say whether it was written; of several processes, one succeeds."""
+        path = f"{self.root}/{name}"
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            return self.create(name, content)
+        with open(descriptor, "wb", buffering=0) as file:
+            file.write(content)
+        return True
+
+    def touch(self, name: str) -> None:
+        """Set the time of a file to now, by the clock of the file system."""
+        os.utime(f"{self.root}/{name}")
+
+    def age(self, name: str) -> float | None:
+        """Seconds since a file was written or touched, by the clock of the file system; None without the file.
+
+        Machines that share a folder need not agree about the time, but the folder has one clock.
+        """
+        try:
+            changed = os.stat(f"{self.root}/{name}").st_mtime
+        except FileNotFoundError:
+            return None
+        now = f"{self.root}/{self.temporary}/{self._temporary_name()}"
+        try:
+            self._write_new(now, b"", durable=False)
+            return os.stat(now).st_mtime - changed
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(now)
+
+    def rename(self, name: str, new: str) -> bool:
+        """Give a file another name, and say whether it existed."""
+        try:
+            os.rename(f"{self.root}/{name}", f"{self.root}/{new}")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _temporary_name(self) -> str:
+        """One for each thread of a process, so that a process that is killed leaves few."""
+        try:
+            number = _OF_THREAD.number
+        except AttributeError:
+            number = _OF_THREAD.number = next(_COUNTER)
+        return f"{UNFINISHED}{owner()}-{number}"
+
+    @staticmethod
+    def _write_new(path: str, content: bytes, durable: bool) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            view = memoryview(content)
+            while view:  # a disk that is almost full takes a part
+                view = view[os.write(descriptor, view) :]
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class RemoteFiles:
+    """Files behind a URL, by fsspec. Object stores write an object whole or not at all by themselves."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file, or None."""
+        system, root = _file_system(self.url)
+        try:
+            return system.cat_file(f"{root}/{name}")
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
+        """Write an object in one request."""
+        system, root = _file_system(self.url)
+        system.pipe_file(f"{root}/{name}", content)
+
+    def exists(self, name: str) -> bool:
+        """Whether a file is in the folder."""
+        system, root = _file_system(self.url)
+        return system.exists(f"{root}/{name}")
+
+    def names(self, folder: str) -> Iterator[str]:
+        """The names in a folder; none if it does not exist."""
+        system, root = _file_system(self.url)
+        with contextlib.suppress(FileNotFoundError):
+            for path in system.ls(f"{root}/{folder}", detail=False):
+                yield path.rstrip("/").rpartition("/")[2]
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it exists."""
+        system, root = _file_system(self.url)
+        with contextlib.suppress(FileNotFoundError):
+            system.rm_file(f"{root}/{name}")
+
+
+@cache
+def _file_system(url: str) -> tuple[Any, str]:
+    import fsspec
+
+    # other processes write to the same folder, so listings must be fresh
+    system, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    return system, root.rstrip("/")
+
+
+def _flush(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

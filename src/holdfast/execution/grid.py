@@ -1,0 +1,296 @@
+"""A grid of results in one zarr group: every cell is written by whoever computed it, checked, and computed once."""
+
+import contextlib
+import struct
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from holdfast.execution.cells import Index, Lease
+from holdfast.execution.files import UNFINISHED, Files, LocalFiles, files_at
+from holdfast.execution.header import RECEIPTS, SECONDS, Header, Variables, read_variables
+from holdfast.execution.layout import Layout
+from holdfast.execution.leases import EXPIRES, Leases
+from holdfast.execution.owner import is_gone
+from holdfast.execution.recorded import Recorded
+from holdfast.execution.zarr_format import chunk_name, encode_chunk
+
+Result = TypeVar("Result")
+
+# For the metadata of the whole grid.
+_WHOLE = f"{RECEIPTS}/grid.lease"
+_LEASE, _FAILURE = ".lease", ".failure"
+# Requests at once to an object store, whose answers take milliseconds.
+_REQUESTS = 16
+
+
+@dataclass(frozen=True)
+class GridCells:
+    """The cells of a grid of settings times seeds, in a zarr group that xarray opens. Picklable.
+
+    A cell is one chunk in every variable. Its last chunk is that of the array `checksum`: a checksum of the others,
+    which says that the cell is finished and reveals damage. Leases and reasons of failures lie next to it, where zarr
+    never looks. Chunks are renamed when complete, but not flushed to the disk one by one: after a power failure the
+    checksum tells which cells were lost.
+
+    Attributes:
+        files: the folder.
+        layout: of all that was ever asked for in this folder; an index is a position in it.
+        positions: of the values that are asked for now, for each axis.
+        seeds: that are asked for now.
+        expires: seconds after which the lease of a process that is gone is free for others.
+
+    Example:
+        >>> import tempfile
+        >>> layout = Layout.of({"step_size": [0.1, 0.2]}, seeds=6, most_seeds=4)
+        >>> cells = GridCells.at(Path(tempfile.mkdtemp()) / "results.zarr", layout, identity={"program": "square"})
+        >>> list(cells.missing())
+        [(0, 0), (0, 1), (1, 0), (1, 1)]
+        >>> for index in cells.missing():
+        ...     with cells.lease(index) as lease:
+        ...         if lease is Lease.TAKEN:
+        ...             step_size = cells.settings(index)["step_size"]
+        ...             cells.save(index, Recorded({"square": step_size * cells.block(index) ** 2}))
+        >>> list(cells.missing())
+        []
+    """
+
+    files: Files
+    layout: Layout
+    positions: tuple[tuple[int, ...], ...]
+    seeds: int
+    expires: float = EXPIRES
+    _variables: list[Variables] = field(default_factory=list, repr=False, compare=False)
+    _begun: dict[Index, float] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def at(
+        cls,
+        path: str | Path,
+        layout: Layout,
+        *,
+        identity: Mapping[str, Any],
+        notes: Mapping[str, Any] | None = None,
+        expires: float = EXPIRES,
+    ) -> "GridCells":
+        """A new grid, or one that exists and is extended where this layout has more.
+
+        Args:
+            path: of the zarr group, or its URL.
+            layout: what is asked for; seeds per cell are those of the first layout in this folder.
+            identity: all that decides the values besides the layout; a folder with another one is refused.
+            notes: what is good to know about the first run, such as versions and the platform.
+            expires: seconds after which the lease of a process that is gone is free for others.
+        """
+        files = files_at(path, temporary=RECEIPTS)
+        new = Header.of(layout, identity, notes or {})
+        found = Header.read(files)
+        if found is None and next(iter(files.names("")), RECEIPTS) != RECEIPTS:
+            raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
+        if found is not None:
+            found.extended(layout, identity)  # refused before anything is written
+        with Leases(files, expires).wait(_WHOLE):
+            found = Header.read(files)
+            header = new if found is None else found.extended(layout, identity)
+            header.write(files)
+            cells = cls(files, header.layout, header.positions, header.seeds, expires)
+            cells._remove_abandoned()
+        return cells
+
+    @classmethod
+    def open(cls, path: str | Path) -> "GridCells":
+        """A grid that exists, as it was last asked for; nothing is written."""
+        header = Header.read(files_at(path, temporary=RECEIPTS))
+        if header is None:
+            raise ValueError(f"path must be a folder of a grid, got {str(path)!r}")
+        return cls(files_at(path, temporary=RECEIPTS), header.layout, header.positions, header.seeds)
+
+    @property
+    def asked(self) -> Layout:
+        """The layout that is asked for, in its own order."""
+        return self.layout.chosen(self.positions, self.seeds)
+
+    def settings(self, index: Index) -> dict[str, Any]:
+        """The settings of a cell that its axes decide."""
+        return self.layout.settings(_position(index))
+
+    def block(self, index: Index) -> np.ndarray:
+        """The seeds of a cell."""
+        return self.layout.block(_position(index))
+
+    def indices(self) -> np.ndarray:
+        """All cells that are asked for, in the order of their axes: an array of shape (..., dimensions)."""
+        blocks = range(self.asked.shape[-1])
+        return np.stack(np.meshgrid(*self.positions, blocks, indexing="ij"), axis=-1)
+
+    def missing(self, *, verify: bool = True) -> Iterator[Index]:
+        """The cells that are not finished, and then, if `verify`, those whose content does not fit their checksum.
+
+        The first come without reading a value. To verify, all values are read, about 0.1 ms for each small cell.
+        """
+        indices = self.indices().reshape(-1, len(self.layout.shape))
+        finished = self._finished()[tuple(indices.T)]
+        yield from map(tuple, indices[~finished].tolist())
+        if verify:
+            present = [tuple(index) for index in indices[finished].tolist()]
+            for index, content in zip(present, self._each(self.content, present), strict=True):
+                if content is None:
+                    yield index
+
+    def lease(self, index: Index) -> AbstractContextManager[Lease]:
+        """Ask to compute a cell."""
+        return self._lease(index)
+
+    @contextlib.contextmanager
+    def _lease(self, index: Index) -> Iterator[Lease]:
+        name = chunk_name(RECEIPTS, _position(index)) + _LEASE
+        with Leases(self.files, self.expires).take(name, lambda: self.content(index) is not None) as lease:
+            self._begun[index] = time.perf_counter()
+            try:
+                yield lease
+            finally:
+                self._begun.pop(index, None)
+
+    def save(self, index: Index, value: Recorded) -> None:
+        """Write the chunks of a cell, and its checksum last."""
+        position, variables = _position(index), self._declared(value)
+        checksum = _checksum_begin(position)
+        for name, variable in variables.by_name.items():
+            content = encode_chunk(value.values[name], variable.kind)
+            checksum = zlib.crc32(content, checksum)
+            self.files.write(_chunk(name, position, len(variable.shape)), content)
+        count = self.layout.seeds_per_cell
+        seconds = time.perf_counter() - self._begun.get(index, float("nan"))
+        self.files.write(chunk_name(SECONDS, position), struct.pack("<f", seconds / count) * count)
+        receipt = chunk_name(RECEIPTS, position)
+        self.files.write(receipt, _receipt(checksum, count))
+        self.files.delete(receipt + _FAILURE)
+
+    def fail(self, index: Index, reason: str) -> None:
+        """Note why a cell could not be computed; the next command tries it again."""
+        self.files.write(chunk_name(RECEIPTS, _position(index)) + _FAILURE, reason.encode())
+
+    def failures(self) -> dict[Index, str]:
+        """The cells that could not be computed, with the reasons."""
+        names = set(self.files.names(RECEIPTS))
+        failed = [name for name in names if name.endswith(_FAILURE) and name.removesuffix(_FAILURE) not in names]
+        reasons = self._each(lambda name: self.files.read(f"{RECEIPTS}/{name}"), failed)
+        found = zip(failed, reasons, strict=True)
+        return {_parsed(name.removesuffix(_FAILURE)): reason.decode() for name, reason in found if reason is not None}
+
+    def running(self) -> list[Index]:
+        """The cells that processes compute now; unknown on object stores, which have no leases."""
+        leases = Leases(self.files, self.expires)
+        names = [name for name in self.files.names(RECEIPTS) if name.startswith("c.") and name.endswith(_LEASE)]
+        return sorted(_parsed(name.removesuffix(_LEASE)) for name in names if not leases.is_free(f"{RECEIPTS}/{name}"))
+
+    def variables(self) -> Variables | None:
+        """What the cells have; None before the first one is saved."""
+        if not self._variables:
+            found = read_variables(self.files)
+            self._variables.extend([] if found is None else [found])
+        return self._variables[0] if self._variables else None
+
+    def content(self, index: Index) -> dict[str, bytes] | None:
+        """The chunks of a cell by variable; None if it is not finished or damaged."""
+        position = _position(index)
+        receipt = self.files.read(chunk_name(RECEIPTS, position))
+        variables = None if receipt is None else self.variables()
+        if variables is None:
+            return None
+        checksum, found = _checksum_begin(position), {}
+        for name, variable in variables.by_name.items():
+            content = self.files.read(_chunk(name, position, len(variable.shape)))
+            if content is None:
+                return None
+            checksum, found[name] = zlib.crc32(content, checksum), content
+        return found if receipt == _receipt(checksum, self.layout.seeds_per_cell) else None
+
+    def contents(self, indices: Iterable[Index]) -> Iterator[dict[str, bytes] | None]:
+        """The chunks of several cells, in their order."""
+        return self._each(self.content, list(indices))
+
+    def _declared(self, value: Recorded) -> Variables:
+        """The variables of the grid, which the first cell decides and the others must have."""
+        if value.seeds != self.layout.seeds_per_cell:
+            raise ValueError(f"values must be for {self.layout.seeds_per_cell} seeds, got {value.seeds}")
+        now, found = Variables.of(value), self.variables()
+        if found is None:
+            with Leases(self.files, self.expires).wait(_WHOLE):
+                header = Header.read(self.files)
+                if header is None:
+                    raise FileNotFoundError(f"the grid in {str(self.files)!r} was deleted")
+                if header.variables is None:
+                    header = header.with_variables(now)
+                    header.write(self.files)
+            found = header.variables
+            assert found is not None
+            self._variables.append(found)
+        found.check(now)
+        return found
+
+    def _finished(self) -> np.ndarray:
+        """Which cells have a checksum, of the shape of the whole layout."""
+        shape = self.layout.shape
+        names = (name for name in self.files.names(RECEIPTS) if name.startswith("c.") and name[-1].isdecimal())
+        found = np.array([name[2:].split(".") for name in names], dtype=int).reshape(-1, len(shape))
+        finished = np.zeros(shape, bool)
+        # another process may have extended the grid in the meantime
+        finished[tuple(found[(found < shape).all(axis=1)].T)] = True
+        return finished
+
+    def _each(self, function: Callable[[Any], Result], items: list[Any]) -> Iterator[Result]:
+        if isinstance(self.files, LocalFiles):
+            yield from map(function, items)
+            return
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            yield from pool.map(function, items)
+
+    def _remove_abandoned(self) -> None:
+        """What killed processes left behind: half-written files, and leases of cells that they finished."""
+        if not isinstance(self.files, LocalFiles):
+            return
+        names, leases = set(self.files.names(RECEIPTS)), Leases(self.files, self.expires)
+        for name in names:
+            path = f"{RECEIPTS}/{name}"
+            _, mark, owner = name.partition(UNFINISHED)
+            if mark:
+                abandoned = is_gone(owner.rpartition("-")[0]) or (self.files.age(path) or 0) > self.expires
+            else:
+                is_note = name.endswith((_LEASE, _FAILURE)) and name.rpartition(".")[0] in names
+                abandoned = is_note and leases.is_free(path)
+            if abandoned:
+                self.files.delete(path)
+
+
+def _position(index: Index) -> tuple[int, ...]:
+    if isinstance(index, str):
+        raise TypeError(f"the index of a cell of a grid must be its position, got {index!r}")
+    return index
+
+
+def _parsed(name: str) -> tuple[int, ...]:
+    """The position of the cell whose chunk has this name."""
+    return tuple(map(int, name.removeprefix("c.").split(".")))
+
+
+def _chunk(name: str, position: tuple[int, ...], more: int) -> str:
+    """The file of a variable that has more dimensions, which a chunk covers."""
+    return chunk_name(name, (*position, *(0,) * more))
+
+
+def _checksum_begin(position: tuple[int, ...]) -> int:
+    """A checksum covers the position too, so that a chunk in the wrong place is damage."""
+    return zlib.crc32(repr(position).encode())
+
+
+def _receipt(checksum: int, count: int) -> bytes:
+    """The chunk of the array of checksums; 0 stands for cells that are not finished."""
+    return struct.pack("<I", checksum or 1) * count

@@ -1,0 +1,256 @@
+"""What a grid says about itself: layout, variables, and the settings and code that decide its values."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.execution.files import Files
+from holdfast.execution.layout import Layout, Values, column, plain_column, read_column
+from holdfast.execution.recorded import Recorded
+from holdfast.execution.zarr_format import (
+    METADATA,
+    array_metadata,
+    check_name,
+    chunk_name,
+    data_type,
+    encode_chunk,
+    encode_metadata,
+    fill_value,
+    group_metadata,
+)
+
+RECEIPTS = "checksum"
+"""The array of checksums; a cell is finished when its chunk of this array is written."""
+
+SECONDS = "seconds"
+"""The array of computing times."""
+
+# Of the attributes of the group, the one that is for programs.
+_GRID = "grid"
+# Values of a coordinate in one file. Fixed, so that a coordinate that grows stays readable by its old description.
+_COORDINATE_CHUNK = 1024
+_RESERVED = {RECEIPTS, SECONDS, "finished", "seed", _GRID}
+_MEANINGS = {
+    RECEIPTS: "checksum of the cell, or 0 where it is not finished",
+    SECONDS: "computing time of the cell, shared between its seeds (s)",
+}
+
+
+class Variable(NamedTuple):
+    """What all cells have in common: type, dimensions after the seeds with their sizes, and a line for people."""
+
+    kind: str
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    meaning: str
+
+
+class Variables(NamedTuple):
+    """The variables of a grid, in alphabetical order, and the coordinates of their own dimensions."""
+
+    by_name: Mapping[str, Variable]
+    coordinates: Mapping[str, Values]
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> "Variables":
+        """Of the first cell that is saved."""
+        found = {}
+        for name, values in sorted(recorded.values.items()):
+            try:
+                kind = data_type(values)
+            except ValueError as error:
+                raise ValueError(f"variable {name!r}: {error}") from None
+            found[name] = Variable(kind, recorded.dimensions[name], values.shape[1:], recorded.meanings.get(name, ""))
+        return cls(found, {name: column(name, values.tolist()) for name, values in recorded.coordinates.items()})
+
+    def check(self, other: "Variables") -> None:
+        """Raise an error if a later cell has something else."""
+        for name in sorted({*self.by_name, *other.by_name}):
+            before, now = self.by_name.get(name), other.by_name.get(name)
+            if before is None or now is None or before[:3] != now[:3]:
+                both = f"got {_described(now)} after {_described(before)}"
+                raise ValueError(f"variable {name!r} must be the same in every cell, {both}")
+        for name, values in other.coordinates.items():
+            if self.coordinates.get(name) != values:
+                raise ValueError(f"coordinates of {name!r} must be the same in every cell, got others than before")
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "variables": {name: list(each) for name, each in self.by_name.items()},
+            "labels": {
+                name: plain_column(values) for name, values in self.coordinates.items()
+            },  # xarray has a meaning for "coordinates"
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "Variables | None":
+        """The variables that `plain` wrote; None before the first cell."""
+        if "variables" not in plain:
+            return None
+        rows = plain["variables"].items()
+        found = {name: Variable(kind, tuple(own), tuple(shape), text) for name, (kind, own, shape, text) in rows}
+        return cls(found, {name: read_column(values) for name, values in plain["labels"].items()})
+
+
+@dataclass(frozen=True)
+class Header:
+    """All metadata of a grid; its files follow from it, so processes that write it at once write the same.
+
+    Attributes:
+        layout: all that was ever asked for; new values come last.
+        positions: of the values that were asked for last, in their order.
+        seeds: that were asked for last.
+        identity: what decides the values: program, settings, code. Plain values.
+        notes: what is good to know: versions, platform. Plain values.
+        variables: None before the first cell is saved.
+    """
+
+    layout: Layout
+    positions: tuple[tuple[int, ...], ...]
+    seeds: int
+    identity: Mapping[str, Any]
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    variables: Variables | None = None
+
+    @classmethod
+    def of(cls, layout: Layout, identity: Mapping[str, Any], notes: Mapping[str, Any]) -> "Header":
+        """Of a new grid."""
+        positions = tuple(tuple(range(axis.size)) for axis in layout.axes)
+        for name in layout.dimensions[:-1] + tuple(name for axis in layout.axes for name in axis.coordinates):
+            _check_name(name, _RESERVED)
+        for name in (*identity, *notes):
+            if name in (_GRID, "coordinates"):
+                raise ValueError(f"identity and notes must not have an item of the name {name!r}")
+        return cls(layout, positions, layout.seeds, _plain(identity), _plain(notes))
+
+    def extended(self, layout: Layout, identity: Mapping[str, Any]) -> "Header":
+        """With a layout that is asked for now; refused if something else decides its values."""
+        difference = _difference(self.identity, _plain(identity))
+        if difference is not None:
+            name, before, now = difference
+            raise ValueError(f"{name} must be {before!r} as in the folder (choose another folder), got {now!r}")
+        larger, positions = self.layout.extended(layout)
+        return replace(self, layout=larger, positions=positions, seeds=layout.seeds)
+
+    def with_variables(self, variables: Variables) -> "Header":
+        """With the variables of the first cell."""
+        names = {name for axis in self.layout.axes for name in (axis.name, *axis.coordinates)}
+        for name in (*variables.by_name, *(each for row in variables.by_name.values() for each in row.dimensions)):
+            _check_name(name, _RESERVED | names)
+        overlap = set(variables.by_name) & {each for row in variables.by_name.values() for each in row.dimensions}
+        if overlap:
+            raise ValueError(f"names of variables and of dimensions must differ, got {overlap.pop()!r} for both")
+        return replace(self, variables=variables)
+
+    def files(self) -> dict[str, bytes]:
+        """Names and contents of everything but the values; the group, which makes them valid, comes last."""
+        layout, variables = self.layout, self.variables or Variables({}, {})
+        chunk = (*(1 for _ in layout.axes), layout.seeds_per_cell)
+        described = {} if self.variables is None else self.variables.plain()
+        arrays = {
+            name: array_metadata(kind, layout.points, chunk, layout.dimensions, {"long_name": _MEANINGS[name], **more})
+            for name, kind, more in ((RECEIPTS, "uint32", described), (SECONDS, "float32", {}))
+        }
+        for name, (kind, dimensions, shape, meaning) in variables.by_name.items():
+            about = {"long_name": meaning} if meaning else {}
+            whole, all_names = (*layout.points, *shape), (*layout.dimensions, *dimensions)
+            arrays[name] = array_metadata(kind, whole, (*chunk, *shape), all_names, about)
+        found = {}
+        coordinates = [
+            (name, axis.name, np.array(values)) for axis in layout.axes for name, values in axis.coordinates.items()
+        ]
+        coordinates += [(name, name, np.array(values)) for name, values in variables.coordinates.items()]
+        for name, dimension, values in [*coordinates, ("seed", "seed", np.arange(layout.seeds))]:
+            kind = data_type(values)
+            arrays[name] = array_metadata(kind, values.shape, [_COORDINATE_CHUNK], [dimension], {})
+            for number in range(math.ceil(len(values) / _COORDINATE_CHUNK)):
+                part = values[number * _COORDINATE_CHUNK :][:_COORDINATE_CHUNK]
+                padding = np.full(_COORDINATE_CHUNK - len(part), fill_value(kind), values.dtype)
+                found[chunk_name(name, (number,))] = encode_chunk(np.concatenate([part, padding]), kind)
+        # Those that are not named like their dimension; xarray knows the convention.
+        others = [name for name, dimension, _ in coordinates if name != dimension]
+        convention = {"coordinates": " ".join(others)} if others else {}
+        grid = {
+            "layout": layout.plain(),
+            "positions": self.positions,
+            "seeds": self.seeds,
+            "identity": list(self.identity),
+        }
+        attributes = {**self.identity, **self.notes, **convention, _GRID: grid}
+        found |= {f"{name}/{METADATA}": encode_metadata(array) for name, array in arrays.items()}
+        return found | {METADATA: encode_metadata(group_metadata(arrays, attributes))}
+
+    @classmethod
+    def read(cls, files: Files) -> "Header | None":
+        """Of a grid in a folder; None if the folder has none."""
+        content = files.read(METADATA)
+        if content is None:
+            return None
+        try:
+            group = json.loads(content)
+            attributes = group["attributes"]
+            grid = attributes.pop(_GRID)
+            arrays = group["consolidated_metadata"]["metadata"]
+            identity = {name: attributes.pop(name) for name in grid["identity"]}
+            attributes.pop("coordinates", None)
+            layout, positions = Layout.from_plain(grid["layout"]), tuple(map(tuple, grid["positions"]))
+            variables = Variables.from_plain(arrays[RECEIPTS]["attributes"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"path must be a folder of a grid or a new one, got {str(files)!r}") from error
+        return cls(layout, positions, grid["seeds"], identity, attributes, variables)
+
+    def write(self, files: Files) -> None:
+        """Write what is not in the folder yet."""
+        for name, content in self.files().items():
+            if files.read(name) != content:
+                files.write(name, content, durable=name == METADATA)  # the others follow from it
+
+
+def read_variables(files: Files) -> Variables | None:
+    """The variables of a grid, without reading its layout; None before the first cell."""
+    content = files.read(f"{RECEIPTS}/{METADATA}")
+    return None if content is None else Variables.from_plain(json.loads(content)["attributes"])
+
+
+def _check_name(name: str, taken: set[str]) -> None:
+    check_name(name)
+    if name in taken:
+        raise ValueError(f"names of axes and variables must be new ones, got {name!r}")
+
+
+def _described(variable: Variable | None) -> str:
+    if variable is None:
+        return "none"
+    sizes = [f"{name} = {size}" for name, size in zip(variable.dimensions, variable.shape, strict=True)]
+    return f"{variable.kind} ({', '.join(sizes) or 'a number'} per seed)"
+
+
+def _plain(value: Any) -> Any:
+    """A value as it is read from JSON again; numbers that are not finite become text."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"identity and notes must be numbers, text, lists and mappings, got {value!r}")
+
+
+def _difference(before: Any, now: Any, name: str = "") -> tuple[str, Any, Any] | None:
+    """The first item in which two values differ, by its name with dots, with both values."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for each in {**before, **now}:
+            found = _difference(before.get(each), now.get(each), f"{name}.{each}" if name else each)
+            if found is not None:
+                return found
+        return None
+    return None if before == now else (name, before, now)

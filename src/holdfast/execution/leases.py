@@ -1,0 +1,142 @@
+"""Leases: files that say which process computes a cell, renewed while it lives and free for others when they expire."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from holdfast.execution.cells import Lease
+from holdfast.execution.files import UNFINISHED, Files, LocalFiles
+from holdfast.execution.owner import is_gone, owner
+
+EXPIRES = 60.0
+"""Seconds after its last renewal at which a lease is free for others."""
+
+# Renewals before a lease expires: a process may miss two, e.g. while a compiler holds the interpreter's lock.
+_RENEWALS = 4
+# Seconds between two questions of a process that waits for a lease.
+_PATIENCE = 0.02
+
+
+@dataclass(frozen=True)
+class Leases:
+    """Leases in a folder; picklable.
+
+    A lease is a file that only one process can create, and that a thread in the background touches. A process that is
+    killed stops doing so. On the same machine others notice at once that it is gone, on other machines when the lease
+    expires, by the clock of the file system. Who takes over renames the old lease first. If two do so within
+    microseconds, both may compute the cell: that costs time, and they save the same bytes. Object stores have no way to
+    create a file exclusively: every process gets the lease.
+
+    Attributes:
+        files: the folder.
+        expires: seconds after its last renewal at which a lease is free.
+
+    Example:
+        >>> import tempfile
+        >>> from holdfast.execution.files import files_at
+        >>> leases = Leases(files_at(tempfile.mkdtemp()))
+        >>> with leases.take("first.lease") as ours, leases.take("first.lease") as theirs:
+        ...     ours, theirs
+        (<Lease.TAKEN: 'taken'>, <Lease.BUSY: 'busy'>)
+        >>> with leases.take("first.lease") as again:
+        ...     again
+        <Lease.TAKEN: 'taken'>
+    """
+
+    files: Files
+    expires: float = EXPIRES
+
+    def __post_init__(self) -> None:
+        if not self.expires > 0:
+            raise ValueError(f"expires must be positive, got {self.expires}")
+
+    @contextlib.contextmanager
+    def take(self, name: str, is_finished: Callable[[], bool] = lambda: False) -> Iterator[Lease]:
+        """Ask for a lease; `is_finished` is asked when it is ours, for nobody else can finish the work then."""
+        files = self.files
+        if not isinstance(files, LocalFiles):
+            yield Lease.FINISHED if is_finished() else Lease.TAKEN
+            return
+        ours = owner().encode()
+        if not (files.create(name, ours) or (self._withdraw(files, name) and files.create(name, ours))):
+            yield Lease.BUSY
+            return
+        _RENEWAL.begin(files, name, self.expires / _RENEWALS)
+        try:
+            yield Lease.FINISHED if is_finished() else Lease.TAKEN
+        finally:
+            _RENEWAL.end(files, name)
+            if files.read(name) == ours:  # it may have expired, and be someone else's now
+                files.delete(name)
+
+    @contextlib.contextmanager
+    def wait(self, name: str) -> Iterator[None]:
+        """Have a lease, as soon as nobody else has it."""
+        while True:
+            with self.take(name) as lease:
+                if lease is not Lease.BUSY:
+                    yield
+                    return
+            threading.Event().wait(_PATIENCE)
+
+    def is_free(self, name: str) -> bool:
+        """Whether a lease expired or its process is gone, or nobody ever took it."""
+        return not isinstance(self.files, LocalFiles) or self._is_free(self.files, name)
+
+    def _is_free(self, files: LocalFiles, name: str) -> bool:
+        content = files.read(name)
+        if content is None or is_gone(content.decode(errors="replace")):
+            return True
+        age = files.age(name)
+        return age is None or age > self.expires
+
+    def _withdraw(self, files: LocalFiles, name: str) -> bool:
+        """Remove a lease that is free; says whether someone may take it now."""
+        if not self._is_free(files, name):
+            return False
+        old = f"{name}.{UNFINISHED}{owner()}-{threading.get_ident()}"
+        if not files.rename(name, old):
+            return True  # another process was faster in removing it
+        if self._is_free(files, old):
+            files.delete(old)
+            return True
+        # In the meantime another process took over, and this was its new lease.
+        files.rename(old, name)
+        return False
+
+
+class _Renewal:
+    """One thread for all leases of a process."""
+
+    def __init__(self) -> None:
+        self._leases: set[tuple[LocalFiles, str]] = set()
+        self._every = EXPIRES / _RENEWALS
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, files: LocalFiles, name: str, every: float) -> None:
+        with self._changed:
+            self._leases.add((files, name))
+            sooner, self._every = every < self._every, min(every, self._every)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
+                self._thread.start()
+            elif sooner:
+                self._changed.notify()
+
+    def end(self, files: LocalFiles, name: str) -> None:
+        with self._changed:
+            self._leases.discard((files, name))
+
+    def _renew(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait(self._every)
+                leases = list(self._leases)
+            for files, name in leases:
+                with contextlib.suppress(OSError):  # it expired and is gone, or the folder cannot be written to
+                    files.touch(name)
+
+
+_RENEWAL = _Renewal()

@@ -1,0 +1,75 @@
+"""What the computation of one cell of a grid hands back: labelled values for a block of seeds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Values for a block of seeds, with the names of their dimensions.
+
+    Attributes:
+        values: numbers, truth values or text for each variable, of shape (seeds, ...).
+        dimensions: of each variable, the names of its dimensions after the seeds; by default the name of the variable
+            with a number.
+        coordinates: values along such a dimension, the same in every cell.
+        meanings: a line about each variable, for labels of axes.
+
+    Example:
+        >>> steps = np.array([0, 50, 100])
+        >>> recorded = Recorded({"loss": np.ones((8, 3))}, {"loss": ("step",)}, {"step": steps}, {"loss": "test loss"})
+        >>> recorded.sizes()
+        {'step': 3}
+        >>> Recorded({"loss": np.ones((8, 3))}).dimensions
+        {'loss': ('loss_1',)}
+        >>> Recorded({"loss": np.ones(8), "share": np.ones(4)})
+        Traceback (most recent call last):
+        ValueError: values must have as many seeds in every variable, got 8 of 'loss' and 4 of 'share'
+    """
+
+    values: Mapping[str, np.ndarray]
+    dimensions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coordinates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        values = {name: np.asarray(value) for name, value in self.values.items()}
+        if not values or not all(value.ndim for value in values.values()):
+            raise ValueError(f"values must have one array of shape (seeds, ...) or more, got {dict(self.values)!r}")
+        first = next(iter(values))
+        for name, value in values.items():
+            if len(value) != len(values[first]):
+                raise ValueError(
+                    f"values must have as many seeds in every variable, got {len(values[first])} of {first!r} "
+                    f"and {len(value)} of {name!r}"
+                )
+        default = {name: tuple(f"{name}_{axis}" for axis in range(1, value.ndim)) for name, value in values.items()}
+        dimensions = {name: tuple(self.dimensions.get(name, default[name])) for name in values}
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "dimensions", dimensions)
+        object.__setattr__(self, "coordinates", {name: np.asarray(each) for name, each in self.coordinates.items()})
+        sizes = self.sizes()
+        for name, coordinate in self.coordinates.items():
+            if coordinate.shape != (sizes.get(name),):
+                raise ValueError(f"coordinates must fit {sizes}, got shape {coordinate.shape} for {name!r}")
+
+    @property
+    def seeds(self) -> int:
+        """How many."""
+        return len(next(iter(self.values.values())))
+
+    def sizes(self) -> dict[str, int]:
+        """Of the dimensions after the seeds."""
+        found: dict[str, int] = {}
+        for name, value in self.values.items():
+            names = self.dimensions[name]
+            if len(names) != value.ndim - 1:
+                raise ValueError(
+                    f"dimensions must name the {value.ndim - 1} dimensions of {name!r} after the seeds, got {names}"
+                )
+            for dimension, size in zip(names, value.shape[1:], strict=True):
+                if found.setdefault(dimension, size) != size:
+                    raise ValueError(f"dimension {dimension!r} must have one size, got {found[dimension]} and {size}")
+        return found

@@ -1,0 +1,151 @@
+"""A Dask cluster with real schedulers and workers, which are killed, restarted and added while items are computed."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from holdfast.execution.engines import DaskEngine, LostClusterError, VersionMismatchError
+
+distributed = pytest.importorskip("distributed")
+
+# Starting a process takes a second on an idle machine, and tests run on busy ones.
+PATIENCE = 60.0
+
+
+class LiveCluster:
+    """A scheduler and workers as processes of their own."""
+
+    def __init__(self, folder: Path, stack: ExitStack):
+        self._folder, self._stack = folder, stack
+        self.file = folder / "scheduler.json"
+        self.workers: dict[str, subprocess.Popen] = {}
+        self.scheduler = self._start_scheduler(0)
+        _wait_until(self.file.exists)
+        self.address = json.loads(self.file.read_text())["address"]
+
+    def add_worker(self, name: str, *options: str) -> None:
+        folder = str(self._folder / name)
+        arguments = ["--nthreads", "1", "--no-nanny", "--name", name, "--local-directory", folder, *options]
+        self.workers[name] = self._start("worker", self.address, *arguments)
+
+    def restart_scheduler(self) -> None:
+        """On the same address; workers end with their scheduler."""
+        self.scheduler.kill()
+        self.scheduler.wait()
+        self.scheduler = self._start_scheduler(int(self.address.rpartition(":")[2]))
+
+    def _start_scheduler(self, port: int) -> subprocess.Popen:
+        return self._start("scheduler", "--port", str(port), "--host", "127.0.0.1", "--scheduler-file", str(self.file))
+
+    def _start(self, kind: str, *arguments: str) -> subprocess.Popen:
+        log = self._stack.enter_context((self._folder / f"{kind}.log").open("a"))
+        command = [sys.executable, "-m", "dask", kind, "--no-dashboard", *arguments]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with ExitStack() as stack:
+        yield LiveCluster(tmp_path, stack)
+
+
+def _wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_every_item_comes_back_once_and_errors_are_results():
+    def work(item):
+        if item == 7:
+            raise ValueError("not seven")
+        return item**2
+
+    pulled = []
+    items = (pulled.append(number) or number for number in range(10**6))
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, protocol="tcp://", host="127.0.0.1"
+    ) as local:
+        results = DaskEngine(local.scheduler_address).run(work, items)
+        finished = list(itertools.islice(results, 20))
+        results.close()
+    assert len(pulled) <= 20 + 8  # at most as many in flight as for the least number of threads
+    assert max(Counter(each.item for each in finished).values()) == 1
+    for item, value, error in finished:
+        assert (value, error) == ((None, "ValueError: not seven") if item == 7 else (item**2, None))
+
+
+def test_a_scheduler_that_is_not_running_is_an_error_that_names_it(monkeypatch):
+    monkeypatch.setattr("holdfast.execution.engines.dask.CONNECTING", 0.2)
+    with pytest.raises(LostClusterError, match=r"no connection to the Dask scheduler at tcp://127\.0\.0\.1:9 for"):
+        list(DaskEngine("tcp://127.0.0.1:9").run(abs, [1]))
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted(cluster):
+    def work(item):
+        time.sleep(0.05)
+        return os.getpid()
+
+    cluster.add_worker("first")
+    finished, by = Counter(), set()
+    for number, (item, value, error) in enumerate(DaskEngine(str(cluster.file)).run(work, range(80))):
+        assert error is None
+        finished[item] += 1
+        by.add(value)
+        if number == 10:
+            cluster.add_worker("second")
+            _wait_until(lambda: "second" in (cluster.file.parent / "scheduler.log").read_text())
+        if number == 25:
+            cluster.workers["first"].kill()
+        if number == 40:
+            cluster.restart_scheduler()
+            cluster.add_worker("third")
+    assert finished == Counter(range(80))
+    assert by == {process.pid for process in cluster.workers.values()}
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_come_back_is_an_error_after_a_while(cluster):
+    cluster.add_worker("first")
+    results = DaskEngine(cluster.address, patience=1.0).run(abs, itertools.count())
+    next(results)
+    cluster.scheduler.kill()
+    with pytest.raises(LostClusterError, match=f"no connection to the Dask scheduler at {cluster.address} for 1 s"):
+        list(itertools.islice(results, 10**4))
+
+
+@pytest.mark.slow
+def test_a_worker_with_another_version_is_refused_by_name(cluster, tmp_path):
+    other = tmp_path / "other_version.py"
+    other.write_text("import holdfast\nholdfast.__version__ = '0.0.1'\n")
+    cluster.add_worker("outdated", "--preload", str(other))
+    with pytest.raises(
+        VersionMismatchError, match=r"Dask worker outdated has holdfast 0\.0\.1, we have 0\.1\.0; install"
+    ):
+        list(DaskEngine(cluster.address).run(abs, [1]))
+
+
+@pytest.mark.slow
+def test_a_worker_that_lacks_a_module_of_the_user_is_refused_by_name(cluster, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def work(item):\n    return item\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here  # type: ignore[import-not-found]
+
+    cluster.add_worker("first")
+    with pytest.raises(
+        VersionMismatchError, match="Dask worker first cannot load the work: No module named 'only_here'"
+    ):
+        list(DaskEngine(cluster.address).run(only_here.work, [1]))

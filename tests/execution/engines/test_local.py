@@ -1,0 +1,193 @@
+"""Engines on this machine: every item comes back once, errors are results, items are pulled as they are needed."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from holdfast.core.worker import current_worker
+from holdfast.execution.engines import DeviceEngine, EngineOptions, Feed, ProcessEngine, ThreadEngine
+
+HERE = [ThreadEngine(), ThreadEngine(3), DeviceEngine()]
+
+
+@pytest.mark.parametrize("engine", HERE, ids=lambda engine: engine.name)
+def test_every_item_comes_back_once_and_errors_are_results(engine):
+    def work(item):
+        if item % 7 == 0:
+            raise ValueError(f"not {item}")
+        if item % 7 == 1:
+            sys.exit(item)  # must not take the item with it
+        return item**2
+
+    finished = list(engine.run(work, iter(range(50))))
+    assert sorted(each.item for each in finished) == list(range(50))
+    for item, value, error in finished:
+        expected = {0: (None, f"ValueError: not {item}"), 1: (None, f"SystemExit: {item}")}
+        assert (value, error) == expected.get(item % 7, (item**2, None))
+
+
+@pytest.mark.parametrize("engine", HERE, ids=lambda engine: engine.name)
+def test_items_are_pulled_as_they_are_needed(engine):
+    pulled = []
+    items = (pulled.append(number) or number for number in range(10**6))
+    results = engine.run(abs, items)
+    assert pulled == []
+    list(itertools.islice(results, 10))
+    results.close()
+    assert len(pulled) < 30
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("holdfast")]
+
+
+def test_results_come_in_the_order_in_which_they_finish():
+    first_may_end = threading.Event()
+
+    def work(item):
+        return first_may_end.wait(10) if item == 0 else first_may_end.set()
+
+    assert [each.item for each in ThreadEngine(2).run(work, range(2))] == [1, 0]
+
+
+def test_items_may_depend_on_results():
+    """An iterator that waits for a result does not block the engine."""
+    results = []
+
+    def items():
+        yield 1
+        while not results:
+            yield Feed.WAIT
+        yield results[0] + 1
+
+    for finished in ThreadEngine(2).run(lambda item: 10 * item, items()):
+        results.append(finished.value)
+    assert results == [10, 110]
+
+
+def test_what_is_running_is_asked_to_stop_and_what_waits_never_starts():
+    started, stopped = [], []
+
+    def work(item):
+        started.append(item)
+        while item and not current_worker().stopped():
+            time.sleep(0.01)
+        stopped.append(item)
+
+    results = ThreadEngine(2).run(work, range(10))
+    assert next(results).item == 0
+    results.close()
+    assert sorted(stopped) == sorted(started)
+    assert len(started) <= 4  # two at a time, of which the first one ended by itself
+
+
+def test_work_has_one_thread():
+    assert {each.value for each in ThreadEngine(2).run(lambda item: current_worker().threads, range(4))} == {1}
+
+
+def test_threads_work_without_threadpoolctl(monkeypatch):
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    assert [each.value for each in ThreadEngine(1).run(abs, [-1])] == [1]
+
+
+def test_processes_are_pinned_and_the_items_of_a_killed_one_are_computed_by_the_next(tmp_path):
+    def work(item):
+        if item == 4 and not (tmp_path / "killed").exists():
+            (tmp_path / "killed").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if item == 5:
+            raise ValueError("not five")
+        return os.getpid(), os.sched_getaffinity(0)
+
+    pulled = []
+    items = (pulled.append(number) or number for number in range(20))
+    results = ProcessEngine(2).run(work, items)
+    first = next(results)
+    assert len(pulled) <= 4  # two for each process
+    finished = {each.item: each for each in (first, *results)}
+    assert sorted(finished) == list(range(20))
+    assert (tmp_path / "killed").exists()
+    assert finished.pop(5).error == "ValueError: not five"
+    cores = dict(each.value for each in finished.values())
+    assert len(cores) == 3  # processes: two, and the one that took the place of the killed one
+    assert all(len(each) == 1 for each in cores.values())
+    assert set.union(*cores.values()) == set(sorted(os.sched_getaffinity(0))[:2])
+
+
+@pytest.mark.slow
+def test_an_item_that_kills_its_process_again_and_again_fails_and_the_others_do_not():
+    def work(item):
+        if item == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+    finished = list(ProcessEngine(2).run(work, range(8)))
+    assert sorted(each.value for each in finished if each.error is None) == [0, 1, 2, 4, 5, 6, 7]
+    assert [each.item for each in finished if (each.error or "").startswith("LostWorkerError")] == [3]
+
+
+@pytest.mark.slow
+def test_processes_end_when_the_one_that_started_them_is_killed(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, time\n"
+        "from pathlib import Path\n"
+        "from holdfast.core.worker import current_worker\n"
+        "from holdfast.execution.engines import ProcessEngine\n"
+        "folder = Path(__file__).parent\n"
+        "def work(item):\n"
+        "    (folder / f'pid-{os.getpid()}').touch()\n"
+        "    while not current_worker().stopped():\n"
+        "        time.sleep(0.05)\n"
+        "    (folder / f'released-{os.getpid()}').touch()\n"
+        "if __name__ == '__main__':\n"
+        "    list(ProcessEngine(2).run(work, range(4)))\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)])
+    _wait_until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
+    parent.kill()
+    parent.wait()
+    pids = [path.name.partition("-")[2] for path in tmp_path.glob("pid-*")]
+    _wait_until(lambda: not any(_is_alive(int(pid)) for pid in pids))
+    assert sorted(path.name for path in tmp_path.glob("released-*")) == sorted(f"released-{pid}" for pid in pids)
+
+
+def _wait_until(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, ThreadEngine().name),
+        ({"workers": 1}, "1 thread"),
+        ({"processes": 3}, "3 processes"),
+        ({"dask": "tcp://head:8786"}, "Dask at tcp://head:8786"),
+        ({"devices": True}, DeviceEngine().name),
+    ],
+)
+def test_options_choose_an_engine(options, name):
+    assert EngineOptions(**options).engine().name == name
+
+
+def test_wrong_options_are_refused_with_their_names():
+    with pytest.raises(ValueError, match="only one engine may be chosen, got workers and dask"):
+        EngineOptions(workers=2, dask="tcp://head:8786").engine()
+    with pytest.raises(ValueError, match="processes must be at least 1, got 0"):
+        EngineOptions(processes=0)
+    with pytest.raises(ValueError, match="count must be at least 1, got -1"):
+        ThreadEngine(-1)

@@ -1,0 +1,227 @@
+"""The loop: what is missing is computed once, whoever else works on it, and whatever fails."""
+
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from holdfast.core.algorithm import Algorithm
+from holdfast.core.run import Run, run
+from holdfast.core.worker import StoppedError, working
+from holdfast.execution.cells import Lease
+from holdfast.execution.engines import Finished, ThreadEngine, VersionMismatchError
+from holdfast.execution.engines.dask import LostClusterError
+from holdfast.execution.work import CellWork, SaveError, compute
+
+
+class MemoryCells:
+    """Cells of one process."""
+
+    def __init__(self, indices):
+        self.indices, self.saved, self.failed, self.leased = list(indices), {}, {}, set()
+        self._lock = threading.Lock()
+
+    def missing(self):
+        return (index for index in self.indices if index not in self.saved)
+
+    @contextmanager
+    def lease(self, index):
+        with self._lock:
+            state = Lease.FINISHED if index in self.saved else Lease.BUSY if index in self.leased else Lease.TAKEN
+            if state is Lease.TAKEN:
+                self.leased.add(index)
+        try:
+            yield state
+        finally:
+            if state is Lease.TAKEN:
+                self.leased.remove(index)
+
+    def save(self, index, value):
+        self.saved[index] = value
+
+    def fail(self, index, reason):
+        self.failed[index] = reason
+
+
+def test_all_missing_cells_are_computed_once_and_none_a_second_time():
+    cells, calls = MemoryCells((i, j) for i in range(20) for j in range(5)), Counter()
+
+    def function(index):
+        calls[index] += 1
+        return sum(index)
+
+    outcome = compute(cells, function, ThreadEngine(2))
+    assert cells.saved == {index: sum(index) for index in cells.indices}
+    assert set(calls.values()) == {1}
+    assert (outcome.computed, outcome.elsewhere, outcome.failed) == (100, 0, 0)
+    assert compute(cells, function, ThreadEngine(2)).computed == 0
+    assert calls.total() == 100
+
+
+def test_a_cell_that_fails_is_noted_and_does_not_stop_the_others():
+    cells = MemoryCells("abcd")
+
+    def function(index):
+        if index in "bc":
+            raise FileNotFoundError("no such file")  # an OSError, but not one of the folder of results
+        return index.upper()
+
+    outcome = compute(cells, function, ThreadEngine(2))
+    assert cells.saved == {"a": "A", "d": "D"}
+    assert cells.failed == dict.fromkeys("bc", "FileNotFoundError: no such file")
+    assert {reason: sorted(failed) for reason, failed in outcome.failures.items()} == {
+        "FileNotFoundError: no such file": ["b", "c"]
+    }
+    assert cells.leased == set()
+
+
+def test_a_result_of_the_wrong_form_is_a_failure_and_a_full_disk_stops_all():
+    class Strict(MemoryCells):
+        def save(self, index, value):
+            if value < 0:
+                raise ValueError("values must not be negative")
+            if value == 5:
+                raise OSError(28, "No space left on device")
+            super().save(index, value)
+
+    cells = Strict([(-1,), (0,), (1,)])
+    outcome = compute(cells, lambda index: index[0], ThreadEngine(1))
+    assert outcome.failures == {"ValueError: values must not be negative": [(-1,)]}
+
+    cells = Strict((number,) for number in range(1000))
+    with pytest.raises(SaveError, match=r"cell \(5,\) cannot .*No space left.*; 5 cells saved, and the same command"):
+        compute(cells, lambda index: index[0], ThreadEngine(1))
+    assert len(cells.saved) < 10
+    assert cells.leased == set()
+
+
+def test_two_loops_share_the_cells():
+    cells, calls = MemoryCells((number,) for number in range(30)), Counter()
+
+    def function(index):
+        calls[index] += 1
+        time.sleep(0.002)
+        return index[0]
+
+    outcomes = []
+    loops = [threading.Thread(target=lambda: outcomes.append(compute(cells, function, ThreadEngine(2)))) for _ in "ab"]
+    for each in loops:
+        each.start()
+    for each in loops:
+        each.join()
+    assert len(cells.saved) == 30
+    assert set(calls.values()) == {1}
+    assert sum(outcome.computed for outcome in outcomes) == 30
+    assert all(outcome.computed + outcome.elsewhere <= 30 for outcome in outcomes)
+
+
+def test_a_cell_that_another_process_has_is_asked_for_until_it_is_finished_or_free(monkeypatch):
+    monkeypatch.setattr("holdfast.execution.work.FIRST_WAIT", 0.01)
+    cells = MemoryCells([(0,), (1,), (2,)])
+    cells.leased |= {(1,), (2,)}
+    asked = Counter()
+    lease = cells.lease
+
+    def counted(index):
+        asked[index] += 1
+        if asked[index] == 3 and index == (1,):
+            cells.saved[index] = "by the other process"
+        if asked[index] == 3 and index == (2,):
+            cells.leased.remove(index)  # the other process died, and its lease has expired
+        return lease(index)
+
+    monkeypatch.setattr(cells, "lease", counted)
+    outcome = compute(cells, lambda index: "by us", ThreadEngine(2))
+    assert cells.saved == {(0,): "by us", (1,): "by the other process", (2,): "by us"}
+    assert (outcome.computed, outcome.elsewhere) == (2, 1)
+    assert asked == {(0,): 1, (1,): 3, (2,): 3}
+
+
+def test_an_interrupt_releases_leases_and_the_next_call_computes_the_rest():
+    cells, started = MemoryCells((number,) for number in range(100)), []
+
+    class Interrupted:
+        """An engine that is interrupted, as by Ctrl-C, after some results."""
+
+        name = "interrupted"
+
+        def run(self, work, items):
+            for number, finished in enumerate(ThreadEngine(2).run(work, items)):
+                yield finished
+                if number == 9:
+                    raise KeyboardInterrupt
+
+    def function(index):
+        started.append(index)
+        return index[0]
+
+    with pytest.raises(KeyboardInterrupt):
+        compute(cells, function, Interrupted())
+    assert cells.leased == set()
+    assert cells.failed == {}
+    assert 10 <= len(cells.saved) == len(started) < 20
+    compute(cells, function, ThreadEngine(2))
+    assert len(cells.saved) == len(started) == 100
+
+
+def test_a_run_ends_at_its_next_report_when_its_worker_is_stopped():
+    reports = []
+
+    def build(shared, parameters):
+        return Run(Algorithm(lambda: jnp.ones(()), lambda key, x, number: 0.5 * x), lambda x: {"x": x})
+
+    with working(stopped=lambda: len(reports) >= 3), pytest.raises(StoppedError):
+        run(build, None, {"scale": np.ones(1)}, [0], steps=10**6, every=10, progress=lambda *done: reports.append(done))
+    assert len(reports) == 3
+
+
+def test_a_stopped_cell_is_neither_saved_nor_a_failure():
+    cells = MemoryCells("ab")
+
+    def function(index):
+        if index == "a":
+            raise StoppedError
+        raise ValueError("because it was stopped")
+
+    work = CellWork(cells, function)
+    assert work("a").state == "stopped"
+    with working(stopped=lambda: True):
+        assert work("b").state == "stopped"
+    assert (cells.saved, cells.failed, cells.leased) == ({}, {}, set())
+    assert work("b").state == "failed"
+
+
+@pytest.mark.parametrize("error", [VersionMismatchError("worker 3 has jax 0.9.0"), LostClusterError("no connection")])
+def test_when_an_engine_gives_up_the_error_says_what_is_saved(error):
+    class Failing:
+        name = "failing"
+
+        def run(self, work, items):
+            yield Finished("a", work("a"), None)
+            raise error
+
+    with pytest.raises(type(error), match=f"{error}; 1 cell saved, and the same command goes on from there"):
+        compute(MemoryCells("ab"), str.upper, Failing())
+
+
+def test_reports_have_what_a_progress_bar_needs(monkeypatch):
+    monkeypatch.setattr("holdfast.execution.work.REPORTING", 0.0)
+    reports = []
+
+    def function(index):
+        if index == (3,):
+            raise ValueError("no")
+
+    cells = MemoryCells((number,) for number in range(8))
+    compute(cells, function, ThreadEngine(1), lambda *values: reports.append(values), total=8)
+    dones, totals, rates, left, failures = zip(*reports, strict=True)
+    assert list(dones) == [*range(1, 9), 8]
+    assert set(totals) == {8}
+    assert all(rate > 0 for rate in rates)
+    assert [rate * seconds for rate, seconds in zip(rates, left, strict=True)] == pytest.approx([8 - n for n in dones])
+    assert failures[2] == {}
+    assert failures[-1] == {"ValueError: no": 1}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, Type
 
 import pandas as pd
 
-from holdfast import __version__
 from holdfast.core.progress import Progress
+from holdfast.execution.engines.remote import VersionMismatchError, Versions
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -144,7 +144,9 @@ class Passes:
         if self.client is None and not table.on_dask:
             chunks = table.chunks(columns.rows, columns.text, columns.names, progress)
             return _merged((collect(chunk) for chunk in chunks), merge)
-        return _on_dask(self.client, table.parts(columns.names), _Step(collect, merge, columns, __version__), progress)
+        return _on_dask(
+            self.client, table.parts(columns.names), _Step(collect, merge, columns, Versions.installed()), progress
+        )
 
 
 class _Step(NamedTuple):
@@ -153,7 +155,7 @@ class _Step(NamedTuple):
     collect: Callable[[pd.DataFrame], Any]
     merge: Callable[[Any, Any], Any]
     columns: Columns
-    version: str
+    versions: Versions
 
 
 def _merged(findings: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
@@ -163,13 +165,13 @@ def _merged(findings: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
 
 
 def _read_part(step: _Step, part: TablePart) -> Any:
-    if step.version != __version__:
-        raise ValueError(
-            f"workers must have holdfast {step.version}, as here, got a worker with holdfast {__version__}"
-        )
+    worker = _worker()
+    if worker is not None:
+        step.versions.demand(Versions.installed(), f"Dask worker {worker.name}")
     names, text, rows = step.columns
     found = _merged((step.collect(chunk) for chunk in part.chunks(rows, text, names)), step.merge)
-    _say_that_a_part_is_read()
+    if worker is not None:
+        worker.log_event(TOPIC, 1)
     return found
 
 
@@ -177,15 +179,16 @@ def _merge_parts(step: _Step, *parts: Any) -> Any:
     return _merged(parts, step.merge)
 
 
-def _say_that_a_part_is_read() -> None:
-    if "distributed" in sys.modules:
-        from distributed import get_worker
+def _worker() -> Any:
+    """The worker of a cluster that this is; None in one process, which may have the threads of Dask."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker
 
-        try:
-            worker = get_worker()
-        except ValueError:  # Dask's threads in one process
-            return
-        worker.log_event(TOPIC, 1)
+    try:
+        return get_worker()
+    except ValueError:
+        return None
 
 
 def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progress: Progress | None) -> Any:
@@ -205,8 +208,11 @@ def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progres
     client = client or _current_client()
     if client is None:
         return found[0].compute()
-    with _counted(client, len(parts), progress):
-        return client.compute(found[0]).result()
+    try:
+        with _counted(client, len(parts), progress):
+            return client.compute(found[0]).result()
+    except VersionMismatchError as error:
+        raise ValueError(f"dask must name workers with the code of this process, but {error}") from error
 
 
 def _current_client() -> "Client | None":
@@ -268,15 +274,17 @@ def _connected(address: str) -> Iterator["Client"]:
         from distributed import Client
     except ImportError as error:
         raise ValueError("dask must be installed to use a cluster: pip install 'holdfast[cluster]'") from error
-    place = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
+    scheduler = {"address": address} if "://" in address else {"scheduler_file": address}
     try:
-        client = Client(**place, timeout=CONNECTING, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+        client = Client(**scheduler, timeout=CONNECTING, set_as_default=False)  # type: ignore[arg-type]
+    except (OSError, ValueError) as error:
         raise ValueError(
             f"dask must be the address of a scheduler that runs, such as tcp://10.0.0.1:8786, or its scheduler file, "
             f"got {address!r} ({' '.join(str(error).split())[:200]})"
         ) from error
     with client:
-        if not client.scheduler_info()["workers"]:
+        try:
             client.wait_for_workers(1, timeout=CONNECTING)
+        except TimeoutError as error:
+            raise ValueError(f"dask must be a scheduler with workers, got {address!r} without any") from error
         yield client

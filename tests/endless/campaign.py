@@ -1,9 +1,9 @@
 """A table that fits into no memory, generated on the workers of a Dask cluster and fitted there.
 
 `python -m endless.campaign 100000000` generates 10^8 rows of 20 features in 50 environments in two worker processes. It
-prints the time of a pass that only generates and sums, the time of the fit, and the largest memory of each worker; times
-of processors are those of the workers, so that they can be compared on a machine that others use. `--table` fits it as
-`holdfast fit` would, in two passes.
+prints the time of a pass that only generates and sums, the time of the fit, and the largest memory of each worker.
+Times of processors are those of the workers, so that they can be compared on a machine that others use, too. `--table`
+fits it as `holdfast fit` would, in two passes.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """Invariant classification."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from operator import and_
 from typing import Any, Literal, NamedTuple, Self
@@ -244,6 +245,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
     def _describe_effects(self, form: EffectForm, location: np.ndarray) -> None:
         for name, value in form.attributes.items():
             setattr(self, name, value)
+        self._summary = replace(self._summary, second_class=self._second_class())
         self.invariance_ = "effects"
         self.coef_, self.strict_coef_, self.pooled_coef_ = (scores.coefficients for scores in form[:3])
         self.intercept_ = form.blended.intercepts - self.coef_ @ location
@@ -278,7 +280,12 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             response=response,
             alone=True,
             of_class=form.of_class,
+            second_class=self._second_class(),
         )
+
+    def _second_class(self) -> Any:
+        """The class whose log-odds the scores are; None of more than two."""
+        return self.classes_[1] if len(self.classes_) == 2 else None
 
 
 class LinearRule(NamedTuple):

@@ -281,10 +281,10 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(in_one_piece, tmp_p
             models[name] = TableModel.load(out)
         agree(models["cluster"], models["one machine"])
         with Client(scheduler_file=str(scheduler), set_as_default=False) as client:
-            once = fit_table("*.parquet", "grown", "site", schema=models["cluster"], dask=client)
+            whole = in_one_piece["regression by site"][1].model
+            once = fit_table("*.parquet", "grown", "site", schema=whole, dask=client)
             assert once.estimator.passes_ == 1
-            agree(once.model, fit_table("*.parquet", "grown", "site", schema=models["cluster"]).model)
-            whole = fit_table(frame, "grown", "site").model
+            agree(once.model, fit_table("*.parquet", "grown", "site", schema=whole).model)
             on_workers = fit_table(cut(frame, [20, 20, 500]), "grown", "site", dask=client)
             agree(on_workers.model, whole)
             monkeypatch.setattr(FilePart, "split", lambda self: [replace(self, source=replace(self.source, path=lost))])

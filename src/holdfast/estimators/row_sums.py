@@ -137,10 +137,10 @@ def _renamed(sums: ChunkSums, names: Mapping[Any, Any]) -> ChunkSums:
     """The same moments with the labels of the classes, sorted by them."""
     moments = sums.sums
     order = sorted(range(len(moments.classes)), key=lambda number: names[moments.classes[number]])
-    labels = tuple(names[moments.classes[number]] for number in order)
+    classes = tuple(names[moments.classes[number]] for number in order)
     return sums._replace(
-        sums=moments._replace(classes=labels, sums=moments.sums[:, order]),
-        sample=sums.sample.map(lambda x, y, places: (x, np.array([names[value] for value in y.tolist()]), places)),
+        sums=moments._replace(classes=classes, sums=moments.sums[:, order]),
+        sample=sums.sample.map(lambda x, y, labels: (x, np.array([names[value] for value in y.tolist()]), labels)),
     )
 
 

@@ -87,8 +87,8 @@ class FilePart:
             position += len(chunk)
             yield chunk, share
 
-    def split(self, rows: int = PART_ROWS) -> Iterator["FilePart"]:
-        """Parts of about so many rows; a text file cannot be split, since a line may begin inside quotes."""
+    def split(self) -> Iterator["FilePart"]:
+        """Parts of about a million rows; a text file cannot be split, since a line may begin inside quotes."""
         source = replace(self.source, path=self.source.path.resolve())  # workers stand in another folder
         if source.dialect is not None:
             yield replace(self, source=source)
@@ -98,7 +98,7 @@ class FilePart:
         begin = count = done = 0
         for number, size in enumerate(sizes, 1):
             count += size
-            if count >= rows or number == len(sizes):
+            if count >= PART_ROWS or number == len(sizes):
                 yield FilePart(source, self.decimal, self.first_row + done, (begin, number))
                 begin, done, count = number, done + count, 0
 

@@ -22,7 +22,10 @@ from holdfast.estimators.class_moments import class_statistics
 from holdfast.estimators.moments import standardized
 from holdfast.execution.engines.remote import Versions
 from holdfast.io import ReadingOptions, TableModel
+from holdfast.io.frames import TableFrames
+from holdfast.io.missing import plan_missing, with_bins
 from holdfast.io.parts import FilePart
+from holdfast.io.survey import survey
 
 ROWS = 600
 # Sums in another order differ by about 1e-16 of their size times the root of their number; the fit makes it no larger
@@ -98,6 +101,22 @@ def test_partitions_do_not_matter(in_one_piece, case, cuts, chunk_rows):
         found = fit_table(cut(frame, cuts), target, environment, chunk_rows=chunk_rows, **options)
     agree(found.model, expected.model)
     assert found.estimator.passes_ == expected.estimator.passes_
+
+
+def test_samples_beyond_the_limit_do_not_depend_on_partitions(plants, monkeypatch):
+    """Medians and quantiles of 100 of the 600 rows: the same ones, however the table is cut."""
+    monkeypatch.setattr("holdfast.io.missing.MOST_SAMPLED", 100)
+    frame = plants[["water", "age", "grown"]]
+    found = []
+    with dask.config.set(scheduler="synchronous"):
+        for cuts in ([], [0, 7, 300], [599]):
+            table = survey(TableFrames(cut(frame, cuts)), "grown", "age:bins=3", chunk_rows=250)
+            table = plan_missing(with_bins(table))
+            found.append([*table.environment.edges["age"], table.columns[0].fill])
+    exact = [*frame["age"].quantile([1 / 3, 2 / 3]), frame["water"].median()]
+    np.testing.assert_array_equal(found, [found[0]] * 3)
+    assert found[0] != exact
+    np.testing.assert_allclose(found[0], exact, rtol=0.5)  # three standard errors or more, of 80 to 100 rows
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import accumulate
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
+from holdfast.estimators.class_moments import add_class_moments, collect_class_moments
 from holdfast.estimators.contract import check_rows, response_name
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments
@@ -20,27 +20,25 @@ from holdfast.io.passes import Columns, Passes
 from holdfast.io.reading import CHUNK_ROWS
 from holdfast.io.sampling import RowSample, sample_rows
 
-Sums = TypeVar("Sums", MomentSums, ClassMoments)
 
-
-class ChunkSums(NamedTuple, Generic[Sums]):
+class ChunkSums(NamedTuple):
     """Sums over the rows of some chunks, and a sample of these rows; the same, up to rounding, however they are cut.
 
     Attributes:
-        sums: of the rows.
+        sums: of the rows, `MomentSums` or `ClassMoments`.
         names: of the features; None if they have none.
         response: its name.
         categories: the environments in their own order; None: they are sorted.
         sample: features, response and environments of some rows.
     """
 
-    sums: Sums
+    sums: Any
     names: tuple[str, ...] | None
     response: str
     categories: tuple | None
     sample: RowSample
 
-    def merge(self, after: "ChunkSums[Sums]") -> "ChunkSums[Sums]":
+    def merge(self, after: "ChunkSums") -> "ChunkSums":
         """With the rows after these; ValueError if they have other features."""
         if self.names != after.names and len(self.sums.shift) == len(after.sums.shift):
             raise ValueError(f"chunks must have the features {_listed(self.names)}, got {_listed(after.names)}")
@@ -53,7 +51,7 @@ class ChunkSums(NamedTuple, Generic[Sums]):
             self.sample.merge(after.sample),
         )
 
-    def ordered(self) -> Sums:
+    def ordered(self) -> Any:
         """The sums, with environments in the order that `group_rows` gives them."""
         labels: Any = pd.Series([*self.sums.labels], dtype=object)
         if self.categories is not None:

@@ -148,8 +148,8 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         """
         if is_dask_frame(X):
             self._check_chunked("a Dask data frame")
-            rows = dask_rows(X, y, environments, sample_weight)
-            return self._fit_sums(rows.sums(class_sums), partial(rows.reduce, merge=and_))
+            partitions = dask_rows(X, y, environments, sample_weight)
+            return self._fit_sums(partitions.sums(class_sums), partial(partitions.reduce, merge=and_))
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, dtype=np.float64)
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)

@@ -238,7 +238,7 @@ def _together(
     chunks = list(found.complete(progress, encoded=encoded))
     about_dropped(found, sum(len(chunk.values) for chunk in chunks))
     cells, values, parts = zip(*chunks, strict=True)
-    response = pd.concat(values)
+    response: pd.Series = pd.concat(values)
     if task == "classification":
         response = class_labels(response)
         check_classes(response.nunique(), len(response), found.target)

@@ -91,8 +91,8 @@ def _batches(
         return
     with pyarrow.memory_map(str(path)) as memory:
         file = pyarrow.ipc.open_file(memory)
-        numbers = range(*(groups or (0, file.num_record_batches)))
-        batches = [file.get_batch(number) for number in numbers]  # maps, which take no memory
+        every = range(*(groups or (0, file.num_record_batches)))
+        batches = [file.get_batch(number) for number in every]  # maps, which take no memory
         total = sum(batch.num_rows for batch in batches)
         for batch in batches:
             for begin in range(0, batch.num_rows, rows):

@@ -180,7 +180,8 @@ def _labelled_statistics(chunk: pd.DataFrame, encoding: RowEncoding, columns: Se
 
 def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str) -> _Statistics:
     lost, missing = np.zeros(len(chunk), bool), Counter[str]()
-    numbers, categories = [], {}
+    numbers: list[np.ndarray] = []
+    categories: dict[str, Counter] = {}
     for column in columns:
         encoded = encode_column(chunk[column.name], msgspec.structs.replace(column, fill=None), decimal)
         missing[column.name] = int(encoded.missing.sum())

@@ -25,7 +25,8 @@ Found = TypeVar("Found")
 MERGED_AT_ONCE = 4
 # Events of workers that have read a part.
 TOPIC = "holdfast-parts"
-CONNECTING = "10s"
+# Seconds: a scheduler that runs answers well within them.
+CONNECTING = 10.0
 
 
 class TablePart(Protocol):
@@ -276,7 +277,7 @@ def _connected(address: str) -> Iterator["Client"]:
         raise ValueError("dask must be installed to use a cluster: pip install 'holdfast[cluster]'") from error
     scheduler = {"address": address} if "://" in address else {"scheduler_file": address}
     try:
-        client = Client(**scheduler, timeout=CONNECTING, set_as_default=False)  # type: ignore[arg-type]
+        client = Client(**scheduler, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"dask must be the address of a scheduler that runs, such as tcp://10.0.0.1:8786, or its scheduler file, "

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.io import Column, ReadingOptions, open_table
 from holdfast.io.columns import encode
-from holdfast.io.missing import EvenSample, about_dropped, plan_missing, with_bins
+from holdfast.io.missing import about_dropped, plan_missing, with_bins
 from holdfast.io.survey import MOST_CATEGORIES, survey
 
 
@@ -248,12 +248,3 @@ def test_names_that_are_no_columns_are_refused(frame, tmp_path):
         survey(table, "weight", "site")
     with pytest.raises(ValueError, match="environment must be another column than target"):
         survey(table, "yield", "yield")
-
-
-@pytest.mark.parametrize("sizes", [[7, 1, 300, 92], [400]])
-def test_an_even_sample_does_not_depend_on_the_chunks(sizes):
-    sample, begin = EvenSample(limit=64), 0
-    for size in sizes:
-        sample.add(np.arange(begin, begin + size, dtype=float))
-        begin += size
-    np.testing.assert_array_equal(sample.values, np.arange(0, 400, 8))

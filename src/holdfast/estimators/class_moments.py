@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.estimators.moments import moved_sums
 
 # Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
 CHUNK_ROWS = 16_384
@@ -92,15 +93,21 @@ def add_class_moments(total: ClassMoments, chunk: ClassMoments) -> ClassMoments:
     """
     if len(total.shift) != len(chunk.shift):
         raise ValueError(f"chunks must have {len(total.shift)} features like the first, got {len(chunk.shift)}")
+    # about the common mean: chunks that lie far apart lose no digits, whichever comes first
+    rows = np.array([moments.counts.sum() for moments in (total, chunk)])
+    locations = [
+        moments.shift + moments.sums[:, :, 0, 1:].sum((0, 1)) / max(count, 1e-300)
+        for moments, count in zip((total, chunk), rows, strict=True)
+    ]
+    first, second = rows / max(rows.sum(), 1e-300)
+    shift = first * locations[0] + second * locations[1]
     labels = list(dict.fromkeys([*total.labels, *chunk.labels]))
     classes = sorted(dict.fromkeys([*total.classes, *chunk.classes]))
     sums = np.zeros((len(labels), len(classes), *total.sums.shape[2:]))
-    for part in (total, chunk):
-        change = np.eye(len(total.shift) + 1)  # from sums about the shift of the part to sums about that of the total
-        change[1:, 0] = part.shift - total.shift
-        rows, columns = [labels.index(one) for one in part.labels], [classes.index(one) for one in part.classes]
-        sums[np.ix_(rows, columns)] += change @ part.sums @ change.T
-    return ClassMoments(tuple(labels), tuple(classes), total.shift, sums)
+    for moments in (total, chunk):
+        cells = np.ix_([labels.index(one) for one in moments.labels], [classes.index(one) for one in moments.classes])
+        sums[cells] += moved_sums(moments.sums, moments.shift - shift, np.ones(len(shift)))
+    return ClassMoments(tuple(labels), tuple(classes), shift, sums)
 
 
 class ClassStatistics(NamedTuple):

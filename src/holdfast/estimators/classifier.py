@@ -1,14 +1,17 @@
 """Invariant classification."""
 
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from operator import and_
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from holdfast.core.progress import watched
+from holdfast.estimators.chunks import ChunkSums, class_sums, dask_rows, sums_of_chunks
 from holdfast.estimators.class_mean_form import ClassMeanForm, explained_by, fit_class_means
-from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
+from holdfast.estimators.class_moments import ClassMoments, collect_class_moments
 from holdfast.estimators.contract import (
     LinearClassifier,
     check_rows,
@@ -19,11 +22,11 @@ from holdfast.estimators.contract import (
 )
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effect_form import ClassRows, EffectForm, fit_effects
-from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.estimators.summary import TableSummary
+from holdfast.io.frames import is_dask_frame
 
 Invariance = Literal["effects", "class_means"]
 
@@ -54,7 +57,8 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
 
     Fits of the "effects" have the weak ridge of one observation, so that they are finite if the classes can be
     separated; the advice says so if they are. Runs of SGD see at most 512 rows of each environment, drawn at random;
-    tests and fits see all of them. Fits of the "class_means" need counts, means and covariances only.
+    tests and fits see all of them. Fits of the "class_means" need counts, means and covariances only, which add up:
+    `fit` takes a Dask data frame for them, and `fit_chunks` any chunks.
 
     In both forms, part of the prediction comes from a fit of all features where the invariant ones explain too little
     in environments that were held out, as in `HeteroRegressor`, with log loss.
@@ -137,11 +141,15 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         """Fit to a table.
 
         Args:
-            X: (rows, features).
-            y: (rows,), labels of two or more classes.
+            X: (rows, features); a data frame of pandas or Dask, or an array.
+            y: (rows,), labels of two or more classes; with Dask, a column with the partitions of X.
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
+        if is_dask_frame(X):
+            self._check_chunked("a Dask data frame")
+            partitions = dask_rows(X, y, environments, sample_weight)
+            return self._fit_sums(partitions.sums(class_sums), partial(partitions.reduce, merge=and_))
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, dtype=np.float64)
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
@@ -159,11 +167,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             response,
         )
         means = effects = None
-        grouped = self.groups is not None and len(set(self.groups)) < len(list(self.groups))
-        if grouped and self.invariance == "class_means":
-            raise ValueError(
-                'groups must be None for invariance="class_means", which compares features one by one, got labels'
-            )
+        grouped = self._grouped()
         if self.invariance != "effects" and not grouped:
             moments = collect_class_moments(x, codes, grouping, weights)
             means = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())))
@@ -178,9 +182,8 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             self._describe_class_means(means, grouping.labels, response)
         elif effects:
             self._describe_effects(effects, scaling.location)
-        scores = x @ self.coef_.T + self.intercept_
-        predicted = scores.argmax(1) if len(self.classes_) > 2 else scores[:, 0] > 0
-        separated = [_SEPARATED[self.invariance_]] if np.array_equal(predicted, codes) else []
+        rule = LinearRule(self.coef_, self.intercept_, self.classes_)
+        separated = [_SEPARATED[self.invariance_]] if rule.separates(x, y) else []
         self.advice_: list[str] = [*reason, *self.advice_, *separated]
         return self
 
@@ -190,19 +193,40 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         Args:
             chunks: of (X, y) or (X, y, environments), in any order; read once.
         """
+        self._check_chunked("chunks")
+        return self._fit_sums(sums_of_chunks(chunks, class_sums))
+
+    def _check_chunked(self, what: str) -> None:
         check_settings(self)
         if self.invariance != "class_means":
-            raise ValueError(f"invariance must be 'class_means' to fit chunks, got {self.invariance!r}")
-        total: ClassMoments | None = None
-        for X, y, *rest in chunks:
-            X, y = check_rows(self, X, y, dtype=np.float64, reset=total is None, ensure_min_samples=1)
-            check_classification_targets(y)
-            moments = collect_class_moments(X, y, group_rows(rest[0] if rest else None, len(X)))
-            total = moments if total is None else add_class_moments(total, moments)
-        if total is None:
-            raise ValueError("chunks must hold at least one chunk, got none")
-        self.classes_, _ = class_codes(np.array(total.classes))
-        self._describe_class_means(self._class_means(total), list(total.labels))
+            raise ValueError(f"invariance must be 'class_means' to fit {what}, got {self.invariance!r}")
+        self._grouped()
+
+    def _grouped(self) -> bool:
+        """Whether some features are compared together."""
+        grouped = self.groups is not None and len(set(self.groups)) < len(list(self.groups))
+        if grouped and self.invariance == "class_means":
+            raise ValueError(
+                'groups must be None for invariance="class_means", which compares features one by one, got labels'
+            )
+        return grouped
+
+    def _fit_sums(self, total: ChunkSums, reread: Callable[[Callable[..., bool]], Any] | None = None) -> Self:
+        """Fit to moments.
+
+        Args:
+            total: the moments, and a sample of the rows.
+            reread: ((X, y, ...) -> whether it is true of these rows) -> whether it is true of all rows, which takes
+                another pass; None: the rows cannot be read again.
+        """
+        total.introduce(self)
+        moments, (x, y, _) = total.ordered(), total.sample.arrays
+        self.classes_, _ = class_codes(np.array(moments.classes))
+        self._describe_class_means(self._class_means(moments), list(moments.labels), total.response)
+        rule = LinearRule(self.coef_, self.intercept_, self.classes_)
+        # one wrong row of the sample is enough to know
+        if rule.separates(x, y) and (len(y) == round(moments.counts.sum()) or (reread and reread(rule.separates))):
+            self.advice_.append(_SEPARATED[self.invariance_])
         return self
 
     def _names(self) -> list[str]:
@@ -221,6 +245,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
     def _describe_effects(self, form: EffectForm, location: np.ndarray) -> None:
         for name, value in form.attributes.items():
             setattr(self, name, value)
+        self._summary = replace(self._summary, second_class=self._second_class())
         self.invariance_ = "effects"
         self.coef_, self.strict_coef_, self.pooled_coef_ = (scores.coefficients for scores in form[:3])
         self.intercept_ = form.blended.intercepts - self.coef_ @ location
@@ -255,7 +280,37 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             response=response,
             alone=True,
             of_class=form.of_class,
+            second_class=self._second_class(),
         )
+
+    def _second_class(self) -> Any:
+        """The class whose log-odds the scores are; None of more than two."""
+        return self.classes_[1] if len(self.classes_) == 2 else None
+
+
+class LinearRule(NamedTuple):
+    """Classes by linear scores.
+
+    Attributes:
+        coefficients: (1, features) for two classes, (classes, features) for more.
+        intercepts: (1,) or (classes,).
+        classes: their labels, sorted.
+
+    Example:
+        >>> rule = LinearRule(np.array([[2.0]]), np.array([0.0]), np.array(["no", "yes"]))
+        >>> rule.separates(np.array([[-1.0], [1.0]]), np.array(["no", "yes"]))
+        True
+    """
+
+    coefficients: np.ndarray
+    intercepts: np.ndarray
+    classes: np.ndarray
+
+    def separates(self, X: Any, y: Any, *_: Any) -> bool:
+        """Whether all of these rows are classified correctly."""
+        scores = np.asarray(X, float) @ self.coefficients.T + self.intercepts
+        predicted = scores.argmax(1) if len(self.classes) > 2 else (scores[:, 0] > 0).astype(int)
+        return bool((self.classes[predicted] == np.asarray(y)).all())
 
 
 _SEPARATED = {

@@ -1,7 +1,8 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,20 +16,20 @@ from sklearn.utils import Tags
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
+from holdfast.estimators.contract import check_settings
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
+from holdfast.estimators.row_sums import CountedRows, check_classes, check_sizes, sum_rows, true_of_all
 from holdfast.io.columns import encode, groups_of
+from holdfast.io.frames import TableFrames, is_dask_frame
 from holdfast.io.missing import about_dropped, plan_missing, refilled, with_bins
 from holdfast.io.models import EnvironmentEffects, TableModel
 from holdfast.io.options import ReadingOptions
-from holdfast.io.reading import CHUNK_ROWS, TableData, open_table
-from holdfast.io.survey import Survey, class_labels, survey
+from holdfast.io.passes import Passes, passes_on
+from holdfast.io.reading import CHUNK_ROWS, TableData, TableFiles, open_table
+from holdfast.io.survey import Survey, class_labels, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
-# More different values of a target are identifiers, not classes.
-MOST_CLASSES = 50
-# An environment with fewer rows measures no effect: it takes a slope, an intercept, and an error to judge the slope by.
-FEWEST_ROWS = 3
 # Of a progress bar: understanding the columns, reading their values, and the search for what is invariant.
 STAGES = (45, 25, 30)
 
@@ -38,7 +39,6 @@ class FittedTable(NamedTuple):
 
     Example, the causes x0, x1 and x2 of y are found:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> from holdfast.datasets import toy_dataset
         >>> rows, path = toy_dataset(1.0, 0.5, seed=0, samples=200).train, Path(tempfile.mkdtemp()) / "table.csv"
         >>> table = pd.DataFrame(rows.inputs).add_prefix("x").assign(y=rows.targets, e=rows.environments)
@@ -53,34 +53,42 @@ class FittedTable(NamedTuple):
 
 
 def fit_table(
-    data: TableData,
+    data: TableData | pd.DataFrame | Any,
     target: str,
     environment: str | None = None,
     options: ReadingOptions | None = None,
     *,
     task: TableTask = "auto",
+    schema: TableModel | str | Path | None = None,
+    dask: Any = None,
     chunk_rows: int = CHUNK_ROWS,
     progress: Progress | None = None,
     **settings: Any,
 ) -> FittedTable:
-    """Fit the table of one or several files, which are read two to four times.
+    """Fit the table of one or several files, or of a data frame, which is read two to four times.
 
-    A regression needs memory for one chunk only, and for a million values of each column that is imputed or binned.
+    A regression, and a classification with invariance="class_means", need memory for one chunk only, and for a million
+    rows of the columns that are imputed or binned. They can be read by the workers of a Dask cluster: the answer is the
+    same, up to rounding. `estimator.passes_` says how often the table was read.
 
     Args:
-        data: .csv, .tsv (also .gz), .parquet or .feather; a path, a pattern, "-" or several of them.
+        data: .csv, .tsv (also .gz), .parquet or .feather; a path, a pattern, "-" or several of them; or a data frame of
+            pandas or Dask.
         target: name of the column to predict.
         environment: what the environments are, as in `environment_labels`: "region", "region,urban", "age:bins=4",
             "date:year"; None: one environment.
         options: how the files are read, and what happens to missing values.
         task: "auto" is classification for text and for a target of two values, regression for other numbers.
+        schema: a model of `fit_table`, or its file, whose columns are those of this table, so that it is read once;
+            None: what the columns are is found in a pass of its own.
+        dask: the cluster whose workers read the table: the address of a scheduler, its file, or a client of Dask; None:
+            this process, or for a Dask data frame what Dask is set to use.
         chunk_rows: rows in a chunk.
         progress: called with (done, total) while the files are read and the features are selected.
         settings: of `HeteroRegressor` or `HeteroClassifier`.
 
     Example, the causes x0, x1 and x2 of y are found:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> from holdfast.datasets import toy_dataset
         >>> rows, path = toy_dataset(1.0, 0.5, seed=0, samples=200).train, Path(tempfile.mkdtemp()) / "table.csv"
         >>> table = pd.DataFrame(rows.inputs).add_prefix("x").assign(y=rows.targets, e=rows.environments)
@@ -90,16 +98,24 @@ def fit_table(
         ['x0', 'x1', 'x2']
     """
     understanding, reading, selecting = stages(progress, STAGES)
-    found = _understood(data, target, environment, options, chunk_rows, understanding)
-    kind = _task(task, found)
-    model = _estimator(kind, found, settings).set_params(verbose=selecting)
-    used = _Rows(found, reading)
-    if isinstance(model, HeteroRegressor):
-        model.fit_chunks(used)
-    else:
-        features, response, labels = _together(used, kind)
-        model.fit(features, response, environments=labels)
+    with passes_on(dask) as passes:
+        found = _understood(data, target, environment, options, chunk_rows, understanding, passes, schema)
+        kind = _task(task, found)
+        model = _estimator(kind, found, settings).set_params(verbose=selecting)
+        if isinstance(model, HeteroRegressor) or model.invariance == "class_means":
+            used = _fit_sums(model, found, passes, reading)
+        elif dask is not None or found.table.on_dask:
+            raise ValueError(
+                f"invariance must be 'class_means' for classes in a table that Dask reads, got {model.invariance!r}: "
+                "effects need all rows in one memory"
+            )
+        else:
+            passes.count += 1
+            features, response, labels = _together(found, kind, reading)
+            model.fit(features, response, environments=labels)
+            used = CountedRows(found.rows, len(features))
     model.set_params(verbose=0)
+    model.passes_ = passes.count
     saved = TableModel(
         task=kind,
         target=target,
@@ -112,9 +128,9 @@ def fit_table(
         stability=tuple(_records(model.stability_, model.summary().of_class)),
         effects=tuple(_effects(model.effects_)),
         advice=tuple(model.advice_),
-        notes=(*found.notes, *about_dropped(found, used.count)),
+        notes=(*found.notes, *about_dropped(found, used.complete, used.read)),
         pooling=float(model.pooling_),
-        rows=used.count,
+        rows=used.complete,
     )
     return FittedTable(saved, model)
 
@@ -166,61 +182,70 @@ def held_out_table(
         environments x (hetero, pooled): mean squared errors, or shares of wrong classes.
     """
     understanding, reading, fitting = stages(progress, (20, 10, 70))
-    found = _understood(data, target, environment, options, CHUNK_ROWS, understanding)
+    found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
-    cells, response, labels = _together(_Rows(found, reading, encoded=False), kind)
+    cells, response, labels = _together(found, kind, reading, encoded=False)
     compared = {"hetero": _estimator(kind, found, settings), "pooled": _pooled(kind, response)}
     imputed = {name: _ImputedFit(estimator, found) for name, estimator in compared.items()}
     return held_out_errors(imputed, cells, response, labels, fitting)
 
 
 def _understood(
-    data: TableData,
+    data: TableData | pd.DataFrame | Any,
     target: str,
     environment: str | None,
     options: ReadingOptions | None,
     chunk_rows: int,
     progress: Progress | None,
+    passes: Passes,
+    schema: TableModel | str | Path | None = None,
 ) -> Survey:
     """The survey of a table, with bins of environments and with what becomes of missing values."""
     options = options or ReadingOptions()
     surveying, binning, planning = stages(progress, (50, 25, 25))
-    table = open_table(data, options)
-    found = survey(table, target, environment, options, chunk_rows=chunk_rows, progress=surveying)
-    return plan_missing(with_bins(found, binning), planning)
+    table: Any = _opened(data, options)
+    if schema is not None:
+        model = schema if isinstance(schema, TableModel) else TableModel.load(Path(schema))
+        return with_bins(survey_as(model, table, target, environment, options, chunk_rows=chunk_rows), passes, progress)
+    found = survey(table, target, environment, options, passes=passes, chunk_rows=chunk_rows, progress=surveying)
+    return plan_missing(with_bins(found, passes, binning), passes, planning)
 
 
-class _Rows:
-    """The complete rows of a table, counted as they pass; ValueError if there are none, or too few.
+def _opened(data: Any, options: ReadingOptions) -> TableFiles | TableFrames:
+    if not isinstance(data, pd.DataFrame) and not is_dask_frame(data):
+        return open_table(data, options)
+    options.refuse(("separator", "decimal", "encoding"), "for a data frame")
+    return TableFrames(data)
 
-    They have features, or with `encoded=False` the cells of the table, from which features can be made.
-    """
 
-    def __init__(self, found: Survey, progress: Progress | None = None, *, encoded: bool = True):
-        self.found, self.progress, self.encoded, self.count = found, progress, encoded, 0
-        self._sizes: Counter = Counter()
+def _fit_sums(
+    model: HeteroRegressor | HeteroClassifier, found: Survey, passes: Passes, progress: Progress | None
+) -> CountedRows:
+    """Fit to the moments of all rows: one pass, and another one of classes that seem to be separated."""
+    seed = check_settings(model)
+    sums, rows = sum_rows(found, passes, classes=isinstance(model, HeteroClassifier), progress=progress)
+    if isinstance(model, HeteroRegressor):
+        model._fit_sums(sums, seed)
+    else:
+        model._fit_sums(sums, partial(true_of_all, found=found, passes=passes, classes=sums.sums.classes))
+    return rows
 
-    def __iter__(self) -> Iterator[tuple]:
-        for part in self.found.complete(self.progress) if self.encoded else self._cells():
-            self.count += len(part[0])
-            if part[2] is not None:
-                self._sizes.update(part[2].value_counts().to_dict())
-            yield part
-        about_dropped(self.found, self.count)
-        largest = max(self._sizes.values(), default=0)
-        if self.found.environment is not None and len(self._sizes) > 1 and largest < FEWEST_ROWS:
-            raise ValueError(
-                f"environment must have at least {FEWEST_ROWS} rows in some environment, or no effect can be measured, "
-                f"got {', '.join(map(repr, self.found.environment.names))} with {len(self._sizes)} environments of "
-                f"{'one row each' if largest == 1 else f'at most {largest} rows'}"
-            )
 
-    def _cells(self) -> Iterator[tuple]:
-        names = [column.name for column in self.found.columns]
-        for chunk, values, labels in self.found.labelled(self.progress):
-            features = encode(chunk, self.found.columns, self.found.table.decimal)
-            whole = ~np.isnan(features.to_numpy()).any(axis=1)
-            yield chunk.loc[whole, names], values[whole], None if labels is None else labels[whole]
+def _together(
+    found: Survey, task: TableTask, progress: Progress | None, *, encoded: bool = True
+) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
+    """Features (or cells, not encoded), target and environments of all rows at once."""
+    chunks = list(found.complete(progress, encoded=encoded))
+    about_dropped(found, sum(len(chunk.values) for chunk in chunks))
+    cells, values, parts = zip(*chunks, strict=True)
+    response: pd.Series = pd.concat(values)
+    if task == "classification":
+        response = class_labels(response)
+        check_classes(response.nunique(), len(response), found.target)
+    labels = None if parts[0] is None else pd.concat(parts)
+    if labels is not None:
+        check_sizes(found, labels.value_counts().to_numpy())
+    return pd.concat(cells), response, labels
 
 
 class _ImputedFit(BaseEstimator):
@@ -273,23 +298,10 @@ def _pooled(task: TableTask, response: pd.Series) -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def _together(rows: _Rows, task: TableTask) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
-    """Features, target and environments of all rows at once."""
-    features, parts, labels = zip(*rows, strict=True)
-    response = pd.concat(parts)
-    if task == "classification":
-        response = class_labels(response)
-        count = response.nunique()
-        if count > MOST_CLASSES or 2 < count > len(response) / 2:
-            raise ValueError(
-                f"target must hold at most {MOST_CLASSES} classes, of two rows or more on average, got "
-                f"{rows.found.target!r} with {count} different values in {len(response)} rows"
-            )
-    return pd.concat(features), response, None if labels[0] is None else pd.concat(labels)
-
-
 def _task(task: TableTask, found: Survey) -> Literal["regression", "classification"]:
     values, target = found.target_values, found.target
+    if found.known_task is not None:
+        return found.known_task
     if len(values) == 1:
         raise ValueError(f"target must vary, got {target!r}, which is {values[0]!r} in every row")
     if not values:

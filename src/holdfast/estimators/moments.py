@@ -88,13 +88,45 @@ def add_moments(total: MomentSums, chunk: MomentSums) -> MomentSums:
     """
     if len(total.shift) != len(chunk.shift):
         raise ValueError(f"chunks must have {len(total.shift) - 1} features like the first, got {len(chunk.shift) - 1}")
+    # about the common mean, in the larger unit: chunks that lie far apart lose no digits, whichever comes first
+    rows = np.array([moments.counts.sum() for moments in (total, chunk)])
+    locations = [
+        moments.shift + moments.unit * moments.sums[:, 0, 1:].sum(0) / max(count, np.finfo(float).tiny)
+        for moments, count in zip((total, chunk), rows, strict=True)
+    ]
+    first, second = rows / max(rows.sum(), np.finfo(float).tiny)
+    shift, unit = first * locations[0] + second * locations[1], np.maximum(total.unit, chunk.unit)
     labels = list(dict.fromkeys([*total.labels, *chunk.labels]))
-    sums = np.zeros((len(labels), *total.sums.shape[1:]))
-    sums[: len(total.labels)] = total.sums
     positions = {label: number for number, label in enumerate(labels)}
-    for label, matrix in zip(chunk.labels, _moved(chunk, total.shift, total.unit), strict=True):
-        sums[positions[label]] += matrix
-    return MomentSums(tuple(labels), total.shift, total.unit, sums)
+    sums = np.zeros((len(labels), *total.sums.shape[1:]))
+    for moments in (total, chunk):
+        moved = moved_sums(moments.sums, (moments.shift - shift) / unit, moments.unit / unit)
+        sums[[positions[label] for label in moments.labels]] += moved
+    return MomentSums(tuple(labels), shift, unit, sums)
+
+
+def moved_sums(sums: np.ndarray, offset: np.ndarray, ratio: np.ndarray) -> np.ndarray:
+    """The sums of r r^T, with r = (1, x), for r' = (1, ratio x + offset) instead.
+
+    Args:
+        sums: (..., features + 1, features + 1).
+        offset: (features,).
+        ratio: (features,).
+
+    Example:
+        >>> r, moved = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 5.0])
+        >>> moved_sums(np.outer(r, r), np.array([0.5, -1.0]), np.array([1.0, 2.0])).tolist() == np.outer(
+        ...     moved, moved
+        ... ).tolist()
+        True
+    """
+    found = np.empty_like(sums)
+    count, first = sums[..., 0, 0], sums[..., 0, 1:] * ratio
+    found[..., 0, 0] = count
+    found[..., 0, 1:] = found[..., 1:, 0] = first + count[..., None] * offset
+    mixed = found[..., 0, 1:, None] * offset  # (first + count offset) offset^T
+    found[..., 1:, 1:] = sums[..., 1:, 1:] * (ratio[:, None] * ratio) + mixed + offset[:, None] * first[..., None, :]
+    return found
 
 
 class StandardizedMoments(NamedTuple):
@@ -212,10 +244,3 @@ def _rough_scale(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     spread = np.abs(rows - shift).max(0)
     size = np.where(spread > 0, spread, np.abs(shift))
     return shift, np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1])
-
-
-def _moved(moments: MomentSums, shift: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """The sums about another shift and in another unit."""
-    change = np.diag(np.append(1.0, moments.unit / unit))
-    change[1:, 0] = (moments.shift - shift) / unit
-    return change @ moments.sums @ change.T

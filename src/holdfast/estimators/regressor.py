@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 
 from holdfast.core.progress import watched
+from holdfast.estimators.chunks import ChunkSums, dask_rows, regression_sums, sums_of_chunks
 from holdfast.estimators.contract import LinearRegressor, check_rows, check_settings, response_name, weighted_rows
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
-from holdfast.estimators.grouping import group_rows, label_order
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
-from holdfast.estimators.moments import MomentSums, add_moments, collect_moments, standardized
-from holdfast.estimators.screening import RowSample, diagnose_curvature
+from holdfast.estimators.moments import MomentSums, collect_moments, standardized
+from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
+from holdfast.io.frames import is_dask_frame
 
 
 class HeteroRegressor(DescribedFit, LinearRegressor):
@@ -40,7 +41,8 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
 
     with a chosen as `holdfast.estimators.pooling` explains. A single environment gives a = 1, plain least squares.
 
-    Only the second moments of each environment are used, so the rows are read once.
+    Only the second moments of each environment are used, so the rows are read once. They add up: `fit` takes a Dask
+    data frame as well, whose partitions are summed where they are, and `fit_chunks` any chunks.
 
     Args:
         pooling: a: "auto", chosen from the data; 0, only the invariant features; 1, least squares on all features; or
@@ -130,11 +132,14 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         """Fit to a table.
 
         Args:
-            X: (rows, features).
-            y: (rows,).
+            X: (rows, features); a data frame of pandas or Dask, or an array.
+            y: (rows,); with Dask, a column with the partitions of X.
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
+        if is_dask_frame(X):
+            seed, rows = check_settings(self), dask_rows(X, y, environments, sample_weight)
+            return self._fit_sums(rows.sums(regression_sums), seed)
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
@@ -148,22 +153,12 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             chunks: of (X, y) or (X, y, environments), in any order; read once.
         """
         seed = check_settings(self)
-        total: MomentSums | None = None
-        response, sample = "y", RowSample()
-        for X, y, *rest in chunks:
-            response = response_name(y)
-            X, y = check_rows(
-                self, X, y, y_numeric=True, dtype=[np.float64, np.float32], reset=total is None, ensure_min_samples=1
-            )
-            grouping = group_rows(rest[0] if rest else None, len(X))
-            moments = collect_moments(X, y, grouping)
-            sample.add(X, y, grouping)
-            total = moments if total is None else add_moments(total, moments)
-        if total is None:
-            raise ValueError("chunks must hold at least one chunk, got none")
-        order = label_order(total.labels)
-        total = total._replace(labels=tuple(total.labels[number] for number in order), sums=total.sums[order])
-        return self._fit_moments(total, seed, response)._hint_at_curves(*sample.rows())
+        return self._fit_sums(sums_of_chunks(chunks, regression_sums), seed)
+
+    def _fit_sums(self, total: ChunkSums, seed: int) -> "HeteroRegressor":
+        total.introduce(self)
+        self._fit_moments(total.ordered(), seed, total.response)
+        return self._hint_at_curves(*total.sample.arrays)
 
     def _hint_at_curves(self, x: np.ndarray, y: np.ndarray, environments: np.ndarray) -> "HeteroRegressor":
         """Say so if straight lines may be the reason why effects vary."""

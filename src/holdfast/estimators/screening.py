@@ -20,8 +20,9 @@ import numpy as np
 from scipy.special import chdtrc, expit
 from sklearn.linear_model import LogisticRegression
 
-from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.scaling import standard_units
+from holdfast.io.sampling import row_numbers, smallest
 from holdfast.losses.squared import SMALLEST_ERROR
 
 # Of how many rows the quick look of `diagnose_curvature` takes account, and how far out; one wild row bends anything.
@@ -62,52 +63,7 @@ def sampled_rows(count: int, most: int) -> np.ndarray:
         >>> sampled_rows(3, 5).tolist(), len(sampled_rows(100, 5))
         ([0, 1, 2], 5)
     """
-    return _smallest(np.random.default_rng(0).random(count), most)
-
-
-class RowSample:
-    """The rows of `sampled_rows`, from chunks of a table whose length is not known beforehand.
-
-    Args:
-        most: rows.
-
-    Example:
-        >>> sample = RowSample(most=5)
-        >>> for begin in (0, 30, 60):
-        ...     sample.add(np.arange(begin, begin + 30)[:, None], np.arange(begin, begin + 30), group_rows(None, 30))
-        >>> sample.rows()[1].tolist() == sampled_rows(90, 5).tolist()
-        True
-    """
-
-    def __init__(self, most: int = QUICK_ROWS):
-        self._most, self._random = most, np.random.default_rng(0)
-        self._parts: list[tuple[np.ndarray, ...]] = []
-
-    def add(self, x: np.ndarray, y: np.ndarray, grouping: Grouping) -> None:
-        """See the next rows: (rows, columns), (rows,), and their environments."""
-        labels = np.empty(grouping.count, object)
-        labels[:] = list(grouping.labels)
-        self._parts.append((self._random.random(len(y)), x, y, labels[grouping.codes]))
-        if sum(len(part[0]) for part in self._parts) > 2 * self._most:
-            self._parts = [self._chosen()]
-
-    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x, y and the labels of the sample."""
-        _, x, y, labels = self._chosen()
-        return x, y, labels
-
-    def _chosen(self) -> tuple[np.ndarray, ...]:
-        """The rows with the smallest random numbers, in the order of the table."""
-        parts = [np.concatenate(part) for part in zip(*self._parts, strict=True)]
-        chosen = _smallest(parts[0], self._most)
-        return tuple(part[chosen] for part in parts)
-
-
-def _smallest(numbers: np.ndarray, most: int) -> np.ndarray:
-    """The positions of so many of the smallest numbers, in increasing order."""
-    if len(numbers) <= most:
-        return np.arange(len(numbers))
-    return np.sort(np.argpartition(numbers, most)[:most])
+    return smallest(row_numbers(np.arange(count)), most)
 
 
 def squared_errors(x: np.ndarray, y: np.ndarray, rows: Sequence[np.ndarray]) -> LineErrors:

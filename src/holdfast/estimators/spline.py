@@ -234,14 +234,13 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         """The effect of each column, in each environment with a band of 95 %, and in the fit.
 
         Args:
-            columns: their names; None: the first twelve, invariant ones first.
+            columns: their names; None: the first twelve of the table.
         """
         from holdfast.plots.curves import draw_curves
 
         check_is_fitted(self)
         verdicts = {str(name): str(word) for name, word in self._summary.table["verdict"].items()}
-        ordered = {name: self.curves_[name] for name in verdicts}
-        return draw_curves(ordered, self.environments_, verdicts, columns, self._summary.response)
+        return draw_curves(self.curves_, self.environments_, verdicts, columns, self._summary.response)
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the predicted responses."""

@@ -103,6 +103,7 @@ class TableSummary:
         response: the name of what is predicted.
         alone: whether an effect is that of a feature by itself, as differences between class means give it.
         of_class: of more than two classes, the class that the row of each feature is about.
+        second_class: of two classes, the one whose log-odds are meant.
         curves: columns whose effect is a curve, which has no single coefficient.
 
     Example:
@@ -128,6 +129,7 @@ class TableSummary:
     alone: bool = False
     of_class: tuple = ()
     curves: tuple[str, ...] = ()
+    second_class: Any = None
 
     @property
     def table(self) -> pd.DataFrame:
@@ -183,7 +185,10 @@ class TableSummary:
         names = list(self.stability.index)
         if self.of_class:
             return {name: f"log-odds of {label}" for name, label in zip(names, self.of_class, strict=True)}
-        return dict.fromkeys(names, self.response if self.task == "regression" else f"log-odds of {self.response}")
+        if self.task == "regression":
+            return dict.fromkeys(names, self.response)
+        second = "" if self.second_class is None else f" = {self.second_class}"
+        return dict.fromkeys(names, f"log-odds of {self.response}{second}")
 
     @property
     def legend(self) -> str:

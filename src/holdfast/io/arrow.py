@@ -31,7 +31,7 @@ def arrow_columns(path: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def arrow_chunks(
-    path: Path, rows: int, text: Collection[str], columns: Sequence[str]
+    path: Path, rows: int, text: Collection[str], columns: Sequence[str], groups: tuple[int, int] | None = None
 ) -> Iterator[tuple[pd.DataFrame, float]]:
     """The rows in chunks of bounded size, each with the share of the file that has been read then.
 
@@ -42,9 +42,10 @@ def arrow_chunks(
         rows: at most that many in a chunk.
         text: columns to be read as text.
         columns: to be read.
+        groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
     """
     done = 0
-    for batch, total in _batches(path, rows, columns):
+    for batch, total in _batches(path, rows, columns, groups):
         done += batch.num_rows
         yield pd.DataFrame({name: _plain(batch.column(name), name in text) for name in columns}), done / max(total, 1)
 
@@ -53,19 +54,45 @@ def _is_parquet(path: Path) -> bool:
     return path.name.lower().endswith(".parquet")
 
 
-def _batches(path: Path, rows: int, columns: Sequence[str]) -> Iterator[tuple[Any, int]]:
+def arrow_sizes(path: Path) -> list[int]:
+    """Rows in each row group of a .parquet file, or in each record batch of a .feather file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "plants.parquet"
+        >>> pd.DataFrame({"light": range(5)}).to_parquet(path, row_group_size=3)
+        >>> arrow_sizes(path)
+        [3, 2]
+    """
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    if _is_parquet(path):
+        metadata = pyarrow.parquet.read_metadata(path)
+        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    with pyarrow.memory_map(str(path)) as memory:
+        file = pyarrow.ipc.open_file(memory)
+        return [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
+
+
+def _batches(
+    path: Path, rows: int, columns: Sequence[str], groups: tuple[int, int] | None
+) -> Iterator[tuple[Any, int]]:
     """Parts of the rows, and the number of all rows."""
     import pyarrow.ipc
     import pyarrow.parquet
 
     if _is_parquet(path):
         with pyarrow.parquet.ParquetFile(path) as file:
-            total = file.metadata.num_rows
-            yield from ((batch, total) for batch in file.iter_batches(batch_size=rows, columns=list(columns)))
+            numbers = list(range(*(groups or (0, file.metadata.num_row_groups))))
+            total = sum(file.metadata.row_group(number).num_rows for number in numbers)
+            chunks = file.iter_batches(batch_size=rows, columns=list(columns), row_groups=numbers)
+            yield from ((batch, total) for batch in chunks)
         return
     with pyarrow.memory_map(str(path)) as memory:
         file = pyarrow.ipc.open_file(memory)
-        batches = [file.get_batch(number) for number in range(file.num_record_batches)]  # maps, which take no memory
+        every = range(*(groups or (0, file.num_record_batches)))
+        batches = [file.get_batch(number) for number in every]  # maps, which take no memory
         total = sum(batch.num_rows for batch in batches)
         for batch in batches:
             for begin in range(0, batch.num_rows, rows):

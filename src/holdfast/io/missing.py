@@ -1,8 +1,10 @@
 """Missing values: rows that are dropped, or cells that are imputed, with indicators."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -10,88 +12,102 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.io.columns import Column, check_features, encode_column
-from holdfast.io.labels import EnvironmentRule, bin_edges, check_dates
-from holdfast.io.survey import Survey
+from holdfast.io.labels import EnvironmentColumn, EnvironmentRule, bin_edges, check_dates
+from holdfast.io.passes import Columns, Passes
+from holdfast.io.sampling import RowSample, sample_rows
+from holdfast.io.survey import RowEncoding, Survey
 from holdfast.io.values import as_days, as_numbers, as_text
 
 # Rows are dropped if no more than this share of them is lost.
 LARGEST_LOSS = 0.05
-# Medians and quantiles are exact up to this number of values; beyond it, those of every second, fourth, ... row.
+# Medians and quantiles are exact up to this number of rows; beyond it, those of so many rows, drawn at random.
 MOST_SAMPLED = 1 << 20
 
 
-class EvenSample:
-    """Values at even distances in a stream, at most `limit` of them.
+class _Values(NamedTuple):
+    """What one pass finds for bins and periods: of the columns that environments are made of.
 
-    Example, every second of six values:
-        >>> sample = EvenSample(limit=4)
-        >>> for chunk in ([0.0, 1.0, 2.0], [3.0, 4.0, 5.0]):
-        ...     sample.add(np.array(chunk))
-        >>> sample.values.tolist()
-        [0.0, 2.0, 4.0]
+    Attributes:
+        sample: (rows, columns with bins).
+        dated: column with periods -> whether it has dates.
+        examples: column with periods -> its first value.
     """
 
-    def __init__(self, limit: int = MOST_SAMPLED):
-        self._limit, self._stride, self._seen = limit, 1, 0
-        self._parts: list[np.ndarray] = []
+    sample: RowSample
+    dated: dict[str, bool]
+    examples: dict[str, str]
 
-    @property
-    def values(self) -> np.ndarray:
-        """The sample, in the order of the stream."""
-        return np.concatenate([np.empty(0), *self._parts])
-
-    def add(self, values: np.ndarray) -> None:
-        """See the next values of the stream."""
-        self._parts.append(values[-self._seen % self._stride :: self._stride])
-        self._seen += len(values)
-        while sum(map(len, self._parts)) > self._limit:
-            self._parts = [self.values[::2]]
-            self._stride *= 2
+    def merge(self, after: "_Values") -> "_Values":
+        dated = {name: found or after.dated[name] for name, found in self.dated.items()}
+        return _Values(self.sample.merge(after.sample), dated, after.examples | self.examples)
 
 
-@dataclass
-class _Statistics:
-    """What one pass finds for imputation and bins: of the rows that have a target and an environment."""
+class _Statistics(NamedTuple):
+    """What one pass finds for imputation: of the rows that have a target and an environment.
 
-    rows: int = 0
-    incomplete: int = 0
-    missing: Counter[str] = field(default_factory=Counter)
-    numbers: dict[str, EvenSample] = field(default_factory=dict)
-    categories: dict[str, Counter[str]] = field(default_factory=dict)
+    Attributes:
+        rows: how many.
+        incomplete: with a missing value in one of the columns.
+        missing: column -> rows without a value.
+        sample: (rows, columns of numbers), NaN for missing values.
+        categories: column of categories -> how often each occurs.
+    """
+
+    rows: int
+    incomplete: int
+    missing: Counter[str]
+    sample: RowSample
+    categories: dict[str, Counter[str]]
+
+    def merge(self, after: "_Statistics") -> "_Statistics":
+        return _Statistics(
+            self.rows + after.rows,
+            self.incomplete + after.incomplete,
+            self.missing + after.missing,
+            self.sample.merge(after.sample),
+            {name: counts + after.categories[name] for name, counts in self.categories.items()},
+        )
 
 
-def with_bins(found: Survey, progress: Progress | None = None) -> Survey:
+def with_bins(found: Survey, passes: Passes | None = None, progress: Progress | None = None) -> Survey:
     """The survey with the edges of the bins that its environments are made of; checks that periods are of dates.
 
     Args:
         found: the survey.
-        progress: called with (bytes read, bytes in all).
+        passes: by which the table is read; None: by this process.
+        progress: called with (done, total).
     """
-    if found.environment is None or all(column.plain for column in found.environment.columns):
+    rule, passes = found.environment, passes or Passes()
+    if rule is None or all(column.plain for column in rule.columns):
         return found
-    samples = {column.name: EvenSample() for column in found.environment.columns if column.bins is not None}
-    dated = {column.name: False for column in found.environment.columns if column.period is not None}
-    examples: dict[str, pd.Series] = {}
-    for chunk in found.table.chunks(found.chunk_rows, found.text, found.environment.names, progress):
-        for name, sample in samples.items():
-            numbers = as_numbers(chunk[name], found.table.decimal)
-            sample.add(numbers[~np.isnan(numbers)])
-        for name, seen in dated.items():
-            if not seen and chunk[name].notna().any():
-                examples[name] = chunk[name]
-                dated[name] = bool(~np.isnan(as_days(chunk[name])).all())
-    for column in found.environment.columns:
-        if column.name in examples and not dated[column.name]:
-            check_dates(examples[column.name], column)
-    edges = {
-        column.name: bin_edges(samples[column.name].values, column)
-        for column in found.environment.columns
-        if column.bins is not None
-    }
-    return replace(found, environment=EnvironmentRule(found.environment.columns, edges))
+    reading = Columns(rule.names, found.text, found.chunk_rows)
+    collect = partial(_values, columns=rule.columns, decimal=found.table.decimal)
+    seen = passes.reduce(found.table, reading, collect, _Values.merge, progress)
+    if seen is None:
+        return found
+    binned = [column for column in rule.columns if column.bins is not None]
+    for column in rule.columns:
+        if column.name in seen.examples and not seen.dated[column.name]:
+            check_dates(pd.Series([seen.examples[column.name]], dtype=object), column)
+    numbers = seen.sample.arrays[0]
+    edges = {column.name: bin_edges(numbers[:, number], column) for number, column in enumerate(binned)}
+    return replace(found, environment=EnvironmentRule(rule.columns, edges))
 
 
-def plan_missing(found: Survey, progress: Progress | None = None) -> Survey:
+def _values(chunk: pd.DataFrame, columns: Sequence[EnvironmentColumn], decimal: str) -> _Values:
+    binned = [as_numbers(chunk[column.name], decimal) for column in columns if column.bins is not None]
+    dated, examples = {}, {}
+    for column in columns:
+        if column.period is not None:
+            values = chunk[column.name]
+            dated[column.name] = bool((~np.isnan(as_days(values))).any())
+            if values.notna().any():
+                examples[column.name] = str(as_text(values.dropna()[:1]).iloc[0])
+    numbers = np.column_stack([*binned, np.empty((len(chunk), 0))])
+    return _Values(sample_rows(chunk.index.to_numpy(), [numbers], MOST_SAMPLED), dated, examples)
+
+
+def plan_missing(found: Survey, passes: Passes | None = None, progress: Progress | None = None) -> Survey:
     r"""Decide what happens to rows with missing values: the survey, its columns filled where cells are imputed.
 
     With "auto", rows are dropped if at most 5 % of those with a target and an environment are lost. Otherwise a number
@@ -99,7 +115,8 @@ def plan_missing(found: Survey, progress: Progress | None = None) -> Survey:
 
     Args:
         found: the survey.
-        progress: called with (bytes read, bytes in all).
+        passes: by which the table is read; None: by this process.
+        progress: called with (done, total).
 
     Example, the median of 1 and 3 stands for the missing value:
         >>> import tempfile
@@ -119,11 +136,13 @@ def plan_missing(found: Survey, progress: Progress | None = None) -> Survey:
     if rule == "auto" and sum(incomplete.values()) <= LARGEST_LOSS * labelled:
         return found
     lacking = [column for column in found.columns if column.name in incomplete]
-    chunks = (chunk for chunk, _, _ in found.labelled(progress))
-    seen = _statistics(chunks, lacking, found.table.decimal)
+    collect = partial(_labelled_statistics, encoding=found.encoding, columns=lacking)
+    seen = (passes or Passes()).reduce(found.table, found.reading, collect, _Statistics.merge, progress)
+    if seen is None:
+        return found
     if rule == "auto" and seen.incomplete <= LARGEST_LOSS * seen.rows:
         return found
-    columns = list(_filled(found.columns, seen, [name for name, count in seen.missing.items() if count]))
+    columns = list(_filled(found.columns, seen, lacking))
     dropped = [column.name for column in found.columns if column.name not in {each.name for each in columns}]
     notes = [f"{name} is empty wherever the target is known, and was left out." for name in dropped]
     if not columns:
@@ -151,52 +170,58 @@ def refilled(columns: Sequence[Column], rows: pd.DataFrame, decimal: str) -> lis
         1.5
     """
     lacking = [column for column in columns if column.fill is not None]
-    seen = _statistics([rows], lacking, decimal)
-    return list(_filled(columns, seen, [column.name for column in lacking]))
+    seen = _statistics(rows.reset_index(drop=True), lacking, decimal)
+    return list(_filled(columns, seen, lacking))
 
 
-def _statistics(chunks: Iterable[pd.DataFrame], columns: Sequence[Column], decimal: str) -> _Statistics:
-    seen = _Statistics(
-        numbers={column.name: EvenSample() for column in columns if column.kind != "category"},
-        categories={column.name: Counter() for column in columns if column.kind == "category"},
-    )
-    for chunk in chunks:
-        lost = np.zeros(len(chunk), bool)
-        for column in columns:
-            encoded = encode_column(chunk[column.name], column, decimal)
-            seen.missing[column.name] += int(encoded.missing.sum())
-            lost |= encoded.missing
-            if column.kind == "category":
-                seen.categories[column.name].update(as_text(chunk[column.name]).dropna())
-            else:
-                seen.numbers[column.name].add(encoded.values[~encoded.missing, 0])
-        seen.rows += len(chunk)
-        seen.incomplete += int(lost.sum())
-    return seen
+def _labelled_statistics(chunk: pd.DataFrame, encoding: RowEncoding, columns: Sequence[Column]) -> _Statistics:
+    return _statistics(encoding.labelled(chunk).cells, columns, encoding.decimal)
 
 
-def _filled(columns: Sequence[Column], seen: _Statistics, names: Collection[str]) -> Iterator[Column]:
-    """All columns, those of these names with what stands for missing values, unless they have no value at all."""
+def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str) -> _Statistics:
+    lost, missing = np.zeros(len(chunk), bool), Counter[str]()
+    numbers: list[np.ndarray] = []
+    categories: dict[str, Counter] = {}
+    for column in columns:
+        encoded = encode_column(chunk[column.name], msgspec.structs.replace(column, fill=None), decimal)
+        missing[column.name] = int(encoded.missing.sum())
+        lost |= encoded.missing
+        if column.kind == "category":
+            categories[column.name] = Counter(as_text(chunk[column.name]).value_counts().to_dict())
+        else:
+            numbers.append(encoded.values[:, 0])
+    values = np.column_stack([*numbers, np.empty((len(chunk), 0))])
+    sample = sample_rows(chunk.index.to_numpy(), [values], MOST_SAMPLED)
+    return _Statistics(len(chunk), int(lost.sum()), missing, sample, categories)
+
+
+def _filled(columns: Sequence[Column], seen: _Statistics, lacking: Sequence[Column]) -> Iterator[Column]:
+    """All columns, those of `seen` with what stands for missing values, unless they have no value at all."""
+    numbers = [column.name for column in lacking if column.kind != "category"]
+    medians = dict(zip(numbers, seen.sample.arrays[0].T, strict=True))
+    names = {column.name for column in lacking if column.fill is not None or seen.missing[column.name]}
     for column in columns:
         if column.name not in names:
             yield column
-        elif seen.missing[column.name] == seen.rows:
+        elif seen.missing[column.name] == seen.rows or np.isnan(medians.get(column.name, 0.0)).all():
             continue
         elif column.kind == "category":
             counts = seen.categories[column.name]
             yield msgspec.structs.replace(column, fill=min(counts, key=lambda value: (-counts[value], value)))
         else:
-            yield msgspec.structs.replace(column, fill=float(np.median(seen.numbers[column.name].values)))
+            yield msgspec.structs.replace(column, fill=float(np.nanmedian(medians[column.name])))
 
 
-def about_dropped(found: Survey, complete: int) -> list[str]:
+def about_dropped(found: Survey, complete: int, rows: int | None = None) -> list[str]:
     """A sentence about rows that were left out; ValueError if no row is left.
 
     Args:
         found: the survey.
         complete: how many of its rows were used.
+        rows: how many there are; None: as the survey has counted them.
     """
-    lost = found.rows - complete
+    rows = found.rows if rows is None else rows
+    lost = rows - complete
     if lost == 0:
         return []
     filled = {column.name for column in found.columns if column.fill is not None}
@@ -205,7 +230,7 @@ def about_dropped(found: Survey, complete: int) -> list[str]:
     most = ", ".join(f"{name} ({count})" for name, count in worst) or "values that could not be used"
     if complete == 0:
         raise ValueError(
-            f"data must have complete rows, got {found.rows} rows of {found.table.name} with missing values in each: "
+            f"data must have complete rows, got {rows} rows of {found.table.name} with missing values in each: "
             f"{most}; --missing impute fills features, --exclude leaves columns out"
         )
-    return [f"{lost} of {found.rows} rows were left out because values are missing: {most}."]
+    return [f"{lost} of {rows} rows were left out because values are missing: {most}."]

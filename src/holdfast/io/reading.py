@@ -1,28 +1,29 @@
 """Tables in files: one or several, of any of the known formats, read in chunks."""
 
 import atexit
-import contextlib
 import functools
 import glob
 import gzip
 import sys
 import tempfile
-import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 
 import pandas as pd
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.writing import STANDARD_STREAM
-from holdfast.io.arrow import arrow_chunks, arrow_columns
-from holdfast.io.dialect import SAMPLE_BYTES, TextDialect, find_dialect
+from holdfast.io.arrow import arrow_columns
+from holdfast.io.dialect import SAMPLE_BYTES, find_dialect
 from holdfast.io.options import ReadingOptions
+from holdfast.io.parts import FilePart, TableSource, own_words
+from holdfast.io.sampling import PART_SPAN
 
 CHUNK_ROWS = 100_000
+STANDARD_INPUT = "standard input"
 # Suffix -> the separator that it suggests.
 TEXT_SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".feather")
@@ -32,27 +33,6 @@ _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz
 
 TableData = str | Path | Sequence[str | Path]
 """The files of a table: a path, a pattern such as `data/*.csv`, "-" for standard input, or several of them."""
-
-
-@dataclass(frozen=True)
-class TableSource:
-    """One file of a table.
-
-    Attributes:
-        path: where it is.
-        name: what it is called in messages.
-        suffix: one of `SUFFIXES`.
-        columns: its columns, in order.
-        unusable: columns that hold no single values -> what they hold instead.
-        dialect: of a text file.
-    """
-
-    path: Path
-    name: str
-    suffix: str
-    columns: tuple[str, ...]
-    unusable: dict[str, str]
-    dialect: TextDialect | None = None
 
 
 @dataclass(frozen=True)
@@ -115,19 +95,32 @@ class TableFiles:
             return
         sizes = [source.path.stat().st_size for source in self.sources]
         reports = stages(progress, sizes)
-        for source, size, report in zip(self.sources, sizes, reports, strict=True):
-            if source.dialect is None:
-                chunks = arrow_chunks(source.path, rows, text, wanted)
-            else:
-                chunks = _text_chunks(source, source.dialect, rows, text, wanted, self.decimal)
-            while True:
-                with _own_words(source.name):
-                    read = next(chunks, None)
-                if read is None:
-                    break
-                chunk, share = read
+        for part, size, report in zip(self._files(), sizes, reports, strict=True):
+            for chunk, share in part.read(rows, text, wanted):
                 yield chunk
                 report(int(share * size), size)
+
+    @property
+    def on_dask(self) -> bool:
+        """Files are read by this process unless a cluster is named."""
+        return False
+
+    def counted(self, lengths: Mapping[int, int]) -> "TableFiles":
+        """The same: rows of files are numbered file by file, whatever reads them."""
+        return self
+
+    def parts(self, columns: Sequence[str]) -> list[FilePart]:
+        """Files, or row groups of them, that workers can read side by side; ValueError for standard input."""
+        for source in self.sources:
+            if source.name == STANDARD_INPUT:
+                raise ValueError(
+                    "data must be files that workers can read, got '-', the standard input of this process"
+                )
+        return [part for file in self._files() for part in file.split()]
+
+    def _files(self) -> Iterator[FilePart]:
+        for number, source in enumerate(self.sources):
+            yield FilePart(source, self.decimal, number * PART_SPAN)
 
 
 def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
@@ -205,7 +198,7 @@ def suffix_of(path: Path) -> str:
 
 def _open(path: Path, options: ReadingOptions) -> TableSource:
     if path == STANDARD_STREAM:
-        path, name = _spool(sys.stdin), "standard input"
+        path, name = _spool(sys.stdin), STANDARD_INPUT
         suffix = path.name.removeprefix(path.name.split(".")[0])
     else:
         name, suffix = path.name, suffix_of(path)
@@ -214,10 +207,10 @@ def _open(path: Path, options: ReadingOptions) -> TableSource:
         if not path.is_file():
             raise ValueError(f"data must be a file, got {str(path)!r}, which is none")
     if suffix not in TEXT_SUFFIXES:
-        with _own_words(name):
+        with own_words(name):
             names, unusable = arrow_columns(path)
         return TableSource(path, name, suffix, _check_names(names, name), unusable)
-    with _own_words(name), gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
+    with own_words(name), gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
         sample = file.read(SAMPLE_BYTES)
     dialect = find_dialect(sample, name, options, TEXT_SUFFIXES[suffix])
     named = (header.strip() or f"column {number}" for number, header in enumerate(dialect.header, 1))
@@ -248,55 +241,3 @@ def _check_names(names: Sequence[str], file: str) -> tuple[str, ...]:
     if not names:
         raise ValueError(f"{file} cannot be read as a table: it has no columns")
     return tuple(names)
-
-
-@contextlib.contextmanager
-def _own_words(name: str) -> Iterator[None]:
-    """Errors of the packages that read files, as one sentence with the name of the file."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would cut rows that are too long
-            yield
-    except pd.errors.ParserWarning as error:
-        raise ValueError(f"{name} cannot be read as a table: it has rows with more values than columns") from error
-    except UnicodeError as error:
-        raise ValueError(
-            f"{name} cannot be read as a table: bytes do not fit its encoding ({_one_line(error)}); --encoding names "
-            "another, such as latin-1"
-        ) from error
-    except Exception as error:  # whatever pandas, pyarrow and gzip raise about a file, it cannot be read
-        raise ValueError(f"{name} cannot be read as a table: {_one_line(error)}") from error
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-def _text_chunks(
-    source: TableSource,
-    dialect: TextDialect,
-    rows: int,
-    text: Collection[str],
-    columns: Sequence[str],
-    decimal: str,
-) -> Iterator[tuple[pd.DataFrame, float]]:
-    with source.path.open("rb") as file:
-        reader: Any = pd.read_csv(
-            file,
-            sep=dialect.separator,
-            decimal=decimal,
-            encoding=dialect.encoding,
-            compression="gzip" if source.suffix.endswith(".gz") else None,
-            header=0,
-            names=list(source.columns),
-            index_col=False,
-            # All columns are read, because pandas would not notice rows that are too long otherwise.
-            dtype={name: str for name in source.columns if name in text or name not in columns},
-            skipinitialspace=dialect.separator != " ",
-            chunksize=rows,
-            low_memory=False,  # otherwise pandas would find different types for parts of a chunk
-        )
-        with reader:
-            for chunk in reader:
-                # of a compressed file the compressed bytes; the reader is ahead by a buffer
-                yield chunk[list(columns)], file.tell() / max(source.path.stat().st_size, 1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,10 @@ import pandas as pd
 from holdfast.core.progress import Progress, stages
 from holdfast.io.columns import Column, check_features, encode, features_of, groups_of
 from holdfast.io.labels import EnvironmentRule, parse_environment
+from holdfast.io.models import TableModel, lacking_columns
 from holdfast.io.options import ReadingOptions, listed, named_columns
-from holdfast.io.reading import CHUNK_ROWS, TableFiles
+from holdfast.io.passes import ChunkedRows, Columns, Passes
+from holdfast.io.reading import CHUNK_ROWS
 from holdfast.io.scan import MOST_COUNTED, ColumnScan, scan
 from holdfast.io.values import as_numbers, as_text
 
@@ -26,21 +28,22 @@ class Survey:
     """A table whose columns are understood.
 
     Attributes:
-        table: the files.
+        table: the files or the data frame.
         target: name of the column to predict.
         environment: how rows get their environments; None: there is one.
         columns: the features.
         target_values: different values of the target, at most three of them.
         target_numeric: whether the target holds numbers.
-        rows: in the files.
+        rows: in the table.
         notes: what was done about columns, in sentences.
         missing: column -> rows without a usable value, for the columns in use that have such rows.
         text: columns to be read as text, in every chunk.
         options: how the table is read.
         chunk_rows: rows in a chunk.
+        known_task: what is fitted, where a schema says so.
     """
 
-    table: TableFiles
+    table: ChunkedRows
     target: str
     environment: EnvironmentRule | None
     columns: tuple[Column, ...]
@@ -52,6 +55,7 @@ class Survey:
     text: frozenset[str]
     options: ReadingOptions
     chunk_rows: int = CHUNK_ROWS
+    known_task: Literal["regression", "classification"] | None = None
 
     @property
     def used(self) -> list[str]:
@@ -69,43 +73,100 @@ class Survey:
         """For each feature, the column that it comes from."""
         return groups_of(self.columns)
 
-    def labelled(self, progress: Progress | None = None) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
-        """(chunk, target, environments) of the rows that have a target and an environment, chunk by chunk."""
-        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
-            values = chunk[self.target]
-            if self.target_numeric:
-                values = pd.Series(as_numbers(values, self.table.decimal), chunk.index, name=self.target)
-            else:
-                values = as_text(values)
-            labels = None if self.environment is None else self.environment.labels(chunk, self.table.decimal)
-            known = values.notna() if labels is None else values.notna() & labels.notna()
-            yield chunk[known], values[known], None if labels is None else labels[known]
+    @property
+    def reading(self) -> Columns:
+        """What a pass for the fit reads."""
+        return Columns(self.used, self.text, self.chunk_rows)
 
-    def complete(self, progress: Progress | None = None) -> Iterator[tuple[pd.DataFrame, pd.Series, pd.Series | None]]:
-        """(features, target, environments) of the rows without missing values, chunk by chunk."""
-        for chunk, values, labels in self.labelled(progress):
-            features = encode(chunk, self.columns, self.table.decimal)
-            whole = ~np.isnan(features.to_numpy()).any(axis=1)
-            if whole.any():
-                yield features[whole], values[whole], None if labels is None else labels[whole]
+    @property
+    def encoding(self) -> "RowEncoding":
+        """How its rows become features."""
+        return RowEncoding(self.target, self.target_numeric, self.environment, self.columns, self.table.decimal)
+
+    def complete(self, progress: Progress | None = None, *, encoded: bool = True) -> Iterator["EncodedRows"]:
+        """The rows without missing values, chunk by chunk, with their features or, not encoded, with their cells."""
+        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
+            rows = self.encoding.complete(chunk, encoded=encoded)
+            if len(rows.values):
+                yield rows
+
+
+class EncodedRows(NamedTuple):
+    """Rows that have a target and an environment; the index has their positions in the table.
+
+    Attributes:
+        cells: of the table, or features.
+        values: of the target.
+        labels: of the environments; None: there is one.
+    """
+
+    cells: pd.DataFrame
+    values: pd.Series
+    labels: pd.Series | None
+
+    def where(self, mask: np.ndarray) -> "EncodedRows":
+        """Some of the rows."""
+        return EncodedRows(self.cells[mask], self.values[mask], None if self.labels is None else self.labels[mask])
+
+
+class RowEncoding(NamedTuple):
+    """How the rows of a table become features, targets and environments; what a worker needs to know about a survey.
+
+    Attributes:
+        target, target_numeric, environment, columns: as in `Survey`.
+        decimal: the decimal sign of numbers that are written as text.
+
+    Example:
+        >>> encoding = RowEncoding("yield", True, None, (Column("light"),), ".")
+        >>> rows = encoding.complete(pd.DataFrame({"light": [1.0, None, 2.0], "yield": [3.0, 4.0, None]}))
+        >>> rows.cells["light"].tolist(), rows.values.tolist()
+        ([1.0], [3.0])
+    """
+
+    target: str
+    target_numeric: bool
+    environment: EnvironmentRule | None
+    columns: tuple[Column, ...]
+    decimal: str
+
+    def labelled(self, chunk: pd.DataFrame) -> EncodedRows:
+        """The rows of a chunk that have a target and an environment, with their cells."""
+        values = chunk[self.target]
+        if self.target_numeric:
+            values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target)
+        else:
+            values = as_text(values)
+        labels = None if self.environment is None else self.environment.labels(chunk, self.decimal)
+        known = values.notna() if labels is None else values.notna() & labels.notna()
+        return EncodedRows(chunk, values, labels).where(known.to_numpy())
+
+    def complete(self, chunk: pd.DataFrame, *, encoded: bool = True) -> EncodedRows:
+        """The rows of a chunk without missing values, with their features or, not encoded, with their cells."""
+        rows = self.labelled(chunk)
+        features = encode(rows.cells, self.columns, self.decimal)
+        whole = ~np.isnan(features.to_numpy()).any(axis=1)
+        cells = features if encoded else rows.cells[[column.name for column in self.columns]]
+        return EncodedRows(cells, rows.values, rows.labels).where(whole)
 
 
 def survey(
-    table: TableFiles,
+    table: ChunkedRows,
     target: str,
     environment: str | None = None,
     options: ReadingOptions | None = None,
     *,
+    passes: Passes | None = None,
     chunk_rows: int = CHUNK_ROWS,
     progress: Progress | None = None,
 ) -> Survey:
     r"""Look through a table and decide what its columns are: one pass, and a second if chunks disagree.
 
     Args:
-        table: the files.
+        table: the files or the data frame.
         target: name of the column to predict.
         environment: what the environments are, see `environment_labels`; None: there is one.
         options: which columns are what.
+        passes: by which the table is read; None: by this process.
         chunk_rows: rows in a chunk.
         progress: called with (bytes read, bytes in all), for both passes.
 
@@ -118,18 +179,20 @@ def survey(
         >>> survey(open_table(path), "yield", "place").features
         ['light', 'soil=sand']
     """
-    options = options or ReadingOptions()
+    options, passes = options or ReadingOptions(), passes or Passes()
     roles = _roles(table, target, environment, options)
     scanned = [name for name in table.columns if name not in roles.ignored]
     first, second = stages(progress, [1, 1])
-    rows, found = scan(table, scanned, roles.text, chunk_rows, first)
+    scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=target, progress=first)
+    found, rows = scanning.columns, scanning.rows
     if rows == 0:
         raise ValueError(f"data must have at least one row, got {table.name} with none")
     # Categories that look like numbers in some chunk are read again as text: there, 01 is not 1.
     again = {name for name in scanned if name not in roles.numeric and found[name].kind == "category"}
     if any(found[name].by_type for name in again):
         roles = replace(roles, text=roles.text | again)
-        rows, found = scan(table, scanned, roles.text, chunk_rows, second)
+        scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=target, progress=second)
+        found = scanning.columns
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
     columns, notes, missing = [], list(table.notes), {}
     for name in scanned:
@@ -155,11 +218,11 @@ def survey(
     if environment is None:
         notes.append(_without_environment(columns))
     return Survey(
-        table,
+        table.counted(scanning.lengths),
         target,
         roles.rule,
         tuple(columns),
-        tuple(sorted(found[target].seen_numbers if numeric else found[target].seen_texts)[:3]),
+        found[target].seen_numbers if numeric else found[target].seen_texts,
         numeric,
         rows,
         tuple(notes),
@@ -167,6 +230,59 @@ def survey(
         roles.text,
         options,
         chunk_rows,
+    )
+
+
+def survey_as(
+    model: TableModel,
+    table: ChunkedRows,
+    target: str,
+    environment: str | None = None,
+    options: ReadingOptions | None = None,
+    *,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Survey:
+    r"""The columns of a table are those of a model that was fitted before, so that nothing has to be read to know them.
+
+    Rows with a category that the model does not know are left out. What stands for missing values is what the model
+    has.
+
+    Args:
+        model: the one with the columns.
+        table: the files or the data frame; its rows are not known yet, and count as 0.
+        target: name of the column to predict, that of the model.
+        environment: what the environments are, see `environment_labels`; None: there is one.
+        options: how the table is read; the model says which columns are what.
+        chunk_rows: rows in a chunk.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.io.reading import open_table
+        >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
+        >>> _ = path.write_text("light,soil,yield\n1,clay,2\n")
+        >>> columns = (Column("soil", "category", ("clay", "sand")),)
+        >>> model = TableModel(
+        ...     task="regression", target="yield", columns=columns, coefficients=((2.0,),), intercepts=(1.0,)
+        ... )
+        >>> survey_as(model, open_table(path), "yield").features
+        ['soil=sand']
+    """
+    options = options or ReadingOptions()
+    options.refuse(("categories", "numeric", "exclude", "missing"), "with a schema, which says what the columns are")
+    roles = _roles(table, target, environment, replace(options, exclude=tuple(table.unusable)))
+    if target != model.target:
+        raise ValueError(f"target must be {model.target!r} with this schema, got {target!r}")
+    names = [column.name for column in model.columns]
+    lacking = [name for name in names if name not in table.columns or name in table.unusable]
+    if lacking:
+        raise ValueError(lacking_columns(lacking, table.name))
+    for name in roles.environments & set(names):
+        raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
+    numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
+    text = roles.text | {column.name for column in model.columns if column.kind == "category"}
+    return Survey(
+        table, target, roles.rule, model.columns, (), numeric, 0, table.notes, {}, text, options, chunk_rows, model.task
     )
 
 
@@ -182,7 +298,7 @@ class _Roles:
     text: frozenset[str]
 
 
-def _roles(table: TableFiles, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
+def _roles(table: ChunkedRows, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
     names = table.columns
     for argument, name in (("target", target), ("id", options.id)):
         if name is not None and name not in names:
@@ -233,7 +349,7 @@ def _column(name: str, found: ColumnScan, roles: _Roles, rows: int) -> tuple[Col
         notes.append(f"{name} holds dates and counts in days; --exclude {name} leaves it out.")
         stray = found.present - found.dates
     else:
-        if found.last is not None and rows >= FEWEST_NUMBERED and name not in roles.numeric:
+        if found.rise is not None and rows >= FEWEST_NUMBERED and name not in roles.numeric:
             return None, [
                 f"{name} rises from row to row in whole numbers and was left out as a row number; --numeric {name} "
                 "makes it count."

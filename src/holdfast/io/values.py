@@ -126,8 +126,7 @@ def as_text(values: pd.Series) -> pd.Series:
         texts = np.array([str(value) for value in values], object)
     else:
         texts = values.astype(object).to_numpy()
-        plain = np.array([isinstance(text, str) for text in texts], bool)
-        if not plain.all():
+        if pd.api.types.infer_dtype(texts, skipna=True) not in ("string", "empty"):
             texts = np.array([str(text) for text in texts], object)
         codes, different = pd.factorize(texts)
         words = np.array(

@@ -73,6 +73,13 @@ class FitArguments:
     table in memory."""
     plots: Path | None = None
     """Folder for figures: effects, survival in runs of SGD if effects are compared, and with --held-out errors."""
+    schema: Path | None = None
+    """A model of `holdfast fit` whose columns, categories and imputed values are those of this table: it is read once,
+    and not a first time to see what its columns are."""
+    dask: str | None = None
+    """Read the table on the workers of a Dask cluster: the address of its scheduler (tcp://...), or its scheduler file.
+    They must see the files under the same paths. The answer is that of one machine, up to rounding; classes need
+    --invariance class_means."""
     format: Literal["table", "json"] = "table"
     """What to print: a table for people, or JSON."""
 
@@ -99,15 +106,20 @@ def execute(arguments: FitArguments) -> int:
         raise ValueError("environment must name a column, of which one value after the other is held out, got none")
     if printed and (arguments.held_out or arguments.format == "json"):
         raise ValueError("out must be a file with --held-out or --format json, which print something else, got '-'")
+    if arguments.held_out and (arguments.dask or arguments.schema):
+        raise ValueError("held_out must be left out with --dask and --schema, since it needs the table in one memory")
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
     settings: dict[str, Any] = arguments.fitting.settings | {"tolerance": arguments.tolerance}
     with terminal.progress("fitting") as progress:
-        model, estimator = fit_table(*table, progress=progress, **settings)
+        model, estimator = fit_table(
+            *table, schema=arguments.schema, dask=arguments.dask, progress=progress, **settings
+        )
     model = msgspec.structs.replace(model, advice=tuple(terminal.in_options(model.advice)))
     if printed:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":
         terminal.show_model(model, estimator.summary().legend)
+        terminal.show_passes(estimator.passes_)
     if arguments.out is not None and not printed:
         model.save(arguments.out)
     errors = None

@@ -2,7 +2,7 @@
 
 from holdfast.cli.terminal.answers import show_diagnosis, show_findings
 from holdfast.cli.terminal.progress import progress, progress_bars, say
-from holdfast.cli.terminal.tables import in_options, show_advice, show_held_out, show_model
+from holdfast.cli.terminal.tables import in_options, show_advice, show_held_out, show_model, show_passes
 from holdfast.cli.terminal.trajectories import show, sparkline
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "show_findings",
     "show_held_out",
     "show_model",
+    "show_passes",
     "sparkline",
 ]
 __dir__ = __all__.copy

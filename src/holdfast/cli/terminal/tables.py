@@ -46,6 +46,11 @@ def show_model(model: "TableModel", legend: str) -> None:
     show_advice([*model.notes, *model.advice], console)
 
 
+def show_passes(count: int) -> None:
+    """Print how often a table was read."""
+    Console().print(f"Read the data {count} {'time' if count == 1 else 'times'}.", highlight=False)
+
+
 def show_advice(sentences: list[str], console: Console | None = None) -> None:
     """Print sentences, one per line."""
     console = console or Console()

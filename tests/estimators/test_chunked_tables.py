@@ -1,0 +1,322 @@
+"""Tables in chunks, in files and on Dask: the fit does not depend on where a table is cut, nor on who reads it."""
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import reduce
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.cli.main import main
+from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
+from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
+from holdfast.estimators.class_moments import class_statistics
+from holdfast.estimators.moments import standardized
+from holdfast.execution.engines.remote import Versions
+from holdfast.io import ReadingOptions, TableModel
+from holdfast.io.frames import TableFrames
+from holdfast.io.missing import plan_missing, with_bins
+from holdfast.io.parts import FilePart
+from holdfast.io.survey import survey
+
+ROWS = 600
+# Sums in another order differ by about 1e-16 of their size times the root of their number; the fit makes it no larger
+# than by the condition of its normal equations, which is below 1e3 here.
+RELATIVE = 1e-10
+
+
+@pytest.fixture(scope="module")
+def plants():
+    """Numbers, categories, dates, missing values; a consequence of the response that differs between sites."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"light": random.standard_normal(ROWS) + 1e3, "water": random.exponential(size=ROWS)})
+    frame["soil"] = random.choice(["clay", "sand", "silt"], ROWS, p=[0.6, 0.3, 0.1])
+    frame["day"] = pd.date_range("2019-03-01", periods=ROWS, freq="D")[random.permutation(ROWS)]
+    frame["site"] = random.choice(["field 10", "field 9", "field 1"], ROWS)
+    frame["age"] = random.gamma(2.0, size=ROWS)
+    grown = frame["light"] + 2 * frame["water"] + (frame["soil"] == "sand") + random.standard_normal(ROWS)
+    frame["wilted"] = grown * np.where(frame["site"] == "field 1", 2.0, 0.5) + random.standard_normal(ROWS)
+    frame["grown"] = grown
+    frame["tall"] = np.select([grown < 1001, grown < 1003], ["low", "middle"], "high")
+    frame.loc[random.random(ROWS) < 0.2, "water"] = np.nan
+    frame.loc[random.random(ROWS) < 0.01, "site"] = None
+    return frame.sort_values("grown", ignore_index=True)  # chunks lie far apart, and lack classes
+
+
+def agree(found, expected):
+    """All numbers of two models, and all words."""
+    assert found.classes == expected.classes
+    assert found.notes == expected.notes
+    assert found.advice == expected.advice
+    assert found.columns == expected.columns
+    assert found.rows == expected.rows
+    for name in ("coefficients", "intercepts"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=RELATIVE, atol=1e-12)
+    assert [each.environment for each in found.effects] == [each.environment for each in expected.effects]
+    effects = [np.array([list(each.effects.values()) for each in model.effects], float) for model in (found, expected)]
+    np.testing.assert_allclose(*effects, rtol=1e-9, atol=1e-9 * np.nanmax(np.abs(effects[1])))
+
+
+def cut(frame, cuts):
+    """A Dask data frame of these partitions, some of which may be empty."""
+    parts = np.split(np.arange(len(frame)), sorted(cuts))
+    return dd.from_map(frame.iloc.__getitem__, parts, meta=frame.iloc[:0])
+
+
+CASES = {
+    "regression by site": ("grown", "site", {}),
+    "regression by bins and years": ("grown", "age:bins=3,day:year", {}),
+    "strict, with a rotation": ("grown", "site", {"rotation": True, "pooling": 0}),
+    "classes by site": ("tall", "site", {"invariance": "class_means"}),
+}
+
+
+@pytest.fixture(scope="module")
+def in_one_piece(plants):
+    def columns(target):
+        return plants.drop(columns=[{"grown": "tall", "tall": "grown"}[target]])
+
+    found = {}
+    for name, (target, environment, options) in CASES.items():
+        frame = columns(target)
+        found[name] = (frame, fit_table(frame, target, environment, chunk_rows=10**6, **options))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+@settings(max_examples=2, deadline=None, derandomize=True)
+@given(cuts=st.lists(st.integers(0, ROWS), max_size=5), chunk_rows=st.integers(40, 700))
+def test_partitions_do_not_matter(in_one_piece, case, cuts, chunk_rows):
+    target, environment, options = CASES[case]
+    frame, expected = in_one_piece[case]
+    with dask.config.set(scheduler="synchronous"):
+        found = fit_table(cut(frame, cuts), target, environment, chunk_rows=chunk_rows, **options)
+    agree(found.model, expected.model)
+    assert found.estimator.passes_ == expected.estimator.passes_
+
+
+def test_samples_beyond_the_limit_do_not_depend_on_partitions(plants, monkeypatch):
+    """Medians and quantiles of 100 of the 600 rows: the same ones, however the table is cut."""
+    monkeypatch.setattr("holdfast.io.missing.MOST_SAMPLED", 100)
+    frame = plants[["water", "age", "grown"]]
+    found = []
+    with dask.config.set(scheduler="synchronous"):
+        for cuts in ([], [0, 7, 300], [599]):
+            table = survey(TableFrames(cut(frame, cuts)), "grown", "age:bins=3", chunk_rows=250)
+            table = plan_missing(with_bins(table))
+            found.append([*table.environment.edges["age"], table.columns[0].fill])
+    exact = [*frame["age"].quantile([1 / 3, 2 / 3]), frame["water"].median()]
+    np.testing.assert_array_equal(found, [found[0]] * 3)
+    assert found[0] != exact
+    np.testing.assert_allclose(found[0], exact, rtol=0.5)  # three standard errors or more, of 80 to 100 rows
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+def test_files_and_chunks_do_not_matter(in_one_piece, tmp_path, suffix):
+    frame, expected = in_one_piece["regression by bins and years"]
+    for number, part in enumerate(np.split(np.arange(ROWS), [100, 350])):
+        path = tmp_path / f"{number}{suffix}"
+        piece = frame.iloc[part].reset_index(drop=True)
+        if suffix == ".csv":
+            piece.to_csv(path, index=False, float_format="%.17g")
+        elif suffix == ".parquet":
+            piece.to_parquet(path, row_group_size=70)
+        else:
+            piece.to_feather(path)
+    found = fit_table(tmp_path / f"*{suffix}", "grown", "age:bins=3,day:year", chunk_rows=90)
+    agree(found.model, expected.model)
+
+
+def test_the_number_of_passes(in_one_piece, plants):
+    """Columns, and the fit; besides, bins, and medians for missing values."""
+    assert in_one_piece["regression by bins and years"][1].estimator.passes_ == 4
+    assert in_one_piece["regression by site"][1].estimator.passes_ == 3
+    complete = plants[["light", "site", "grown"]].dropna()
+    found = fit_table(complete, "grown", "site")
+    assert found.estimator.passes_ == 2
+    again = fit_table(complete, "grown", "site", schema=found.model)
+    assert again.estimator.passes_ == 1
+    agree(again.model, found.model)
+
+
+def test_a_schema_has_categories_and_imputed_values(in_one_piece, tmp_path):
+    """Of other rows of the same table: without a category, and with another share of missing values."""
+    frame, whole = in_one_piece["regression by site"]
+    some = frame[frame["soil"] != "silt"].iloc[:200]
+    whole.model.save(tmp_path / "model.json")
+    found = fit_table(some, "grown", "site", schema=tmp_path / "model.json").model
+    assert found.columns == whole.model.columns
+    with pytest.raises(ValueError, match="categories must be left out with a schema"):
+        fit_table(some, "grown", "site", ReadingOptions(categories=("soil",)), schema=found)
+    with pytest.raises(ValueError, match="target must be 'grown' with this schema, got 'light'"):
+        fit_table(some, "light", "site", schema=found)
+    with pytest.raises(ValueError, match="the column 'soil' that the model was fitted with"):
+        fit_table(some.drop(columns="soil"), "grown", "site", schema=found)
+    with pytest.raises(ValueError, match="no features of the schema, got 'age'"):
+        fit_table(some, "grown", "age", schema=found)
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_estimators_take_dask_frames_and_chunks(plants, names):
+    x, y, sites = plants[["light", "age"]].to_numpy(), plants["grown"], plants["site"].fillna("field 9")
+    classes = plants["tall"]
+    whole = HeteroRegressor().fit(plants[["light", "age"]] if names else x, y, environments=sites)
+    by_class = HeteroClassifier(invariance="class_means").fit(x, classes, environments=sites)
+    parts = np.split(np.arange(ROWS), [0, 7, 300])  # the first one is empty
+    inputs = plants[["light", "age"]] if names else pd.DataFrame(x)
+    chunks = [(inputs.iloc[part] if names else x[part], y.iloc[part], sites.iloc[part]) for part in parts]
+    model = HeteroRegressor().fit_chunks(chunks)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=RELATIVE)
+    assert model.environments_ == whole.environments_ == ["field 1", "field 9", "field 10"]
+    assert model.stability_.index.tolist() == whole.stability_.index.tolist()
+    classified = HeteroClassifier(invariance="class_means").fit_chunks(
+        [(x[part], classes.iloc[part], sites.iloc[part]) for part in parts]
+    )
+    assert classified.environments_ == by_class.environments_
+    assert classified.classes_.tolist() == by_class.classes_.tolist()
+    assert classified.advice_ == by_class.advice_
+    np.testing.assert_allclose(classified.coef_, by_class.coef_, rtol=RELATIVE)
+    if names:
+        frame = cut(plants.assign(site=sites), [7, 7, 300])
+        with dask.config.set(scheduler="synchronous"):
+            model = HeteroRegressor().fit(frame[["light", "age"]], frame["grown"], environments=frame["site"])
+            classified = HeteroClassifier(invariance="class_means").fit(
+                frame[["light", "age"]], frame["tall"], environments=frame["site"]
+            )
+        np.testing.assert_allclose(model.coef_, whole.coef_, rtol=RELATIVE)
+        np.testing.assert_allclose(classified.coef_, by_class.coef_, rtol=RELATIVE)
+        assert model.summary().response == "grown"
+        assert model.feature_names_in_.tolist() == ["light", "age"]
+
+
+def test_categories_have_their_own_order_in_chunks(plants):
+    sites = pd.Series(pd.Categorical(plants["site"].fillna("field 9"), ["field 9", "field 10", "field 1"]))
+    whole = HeteroRegressor().fit(plants[["light"]], plants["grown"], environments=sites)
+    parts = np.split(np.arange(ROWS), [3, 300])
+    chunks = [(plants[["light"]].iloc[part], plants["grown"].iloc[part], sites.iloc[part]) for part in parts]
+    assert (
+        HeteroRegressor().fit_chunks(chunks).environments_ == whole.environments_ == ["field 9", "field 10", "field 1"]
+    )
+
+
+def test_classes_that_seem_to_be_separated_are_looked_at_again():
+    """The sample has no wrong row, so another pass decides: there is one among 10,000."""
+    x = np.linspace(-1, 1, 10_000)
+    x += np.sign(x)
+    frame = pd.DataFrame({"x": x, "y": np.where(x > 0, "yes", "no"), "site": np.arange(10_000) % 2})
+    options = {"invariance": "class_means", "chunk_rows": 3000}
+    separated = fit_table(frame, "y", "site", **options)
+    assert separated.estimator.passes_ == 3
+    assert "classify every row of this table correctly" in separated.model.advice[-1]
+    wrong = {number: fit_table(flipped(frame, number), "y", "site", **options) for number in (0, 17, 9_999)}
+    assert all("classify every row" not in " ".join(found.model.advice) for found in wrong.values())
+    assert max(found.estimator.passes_ for found in wrong.values()) == 3
+
+
+def flipped(frame, row):
+    """The same table with the other class in one row."""
+    other = frame.copy()
+    other.loc[row, "y"] = {"yes": "no", "no": "yes"}[other.loc[row, "y"]]
+    return other
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(first=st.integers(1, 58), second=st.integers(1, 58), distance=st.sampled_from([0.0, 1e3, 1e8]))
+def test_sums_are_associative(first, second, distance):
+    """Chunks that lie far apart lose no digits, in whichever order they are merged."""
+    random = np.random.default_rng(1)
+    x = random.standard_normal((60, 2)) + np.linspace(0, distance, 60)[:, None]
+    y, sites = x.sum(1) + random.standard_normal(60), random.integers(3, size=60)
+    parts = np.split(np.arange(60), sorted({first, second}))
+    for collect, values, described in (
+        (regression_sums, y, standardized),
+        (class_sums, sites % 2, class_statistics),
+    ):
+        sums = [collect(x[part], values[part], sites[part], part) for part in parts]
+        forwards, backwards = reduce(ChunkSums.merge, sums), reduce(lambda one, other: other.merge(one), sums[::-1])
+        whole = collect(x, values, sites)
+        for found in (forwards, backwards):
+            assert found.ordered().labels == whole.ordered().labels == (0, 1, 2)
+            np.testing.assert_array_equal(found.sample.arrays[0], x)
+            for one, other in zip(described(found.ordered()), described(whole.ordered()), strict=True):
+                # what these describe is of size 1, but for counts, locations and scales
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_what_dask_cannot_do_is_said(plants, tmp_path):
+    frame, empty = cut(plants, [100]), cut(plants.iloc[:0], [0])
+    with pytest.raises(ValueError, match="invariance must be 'class_means' for classes in a table that Dask reads"):
+        fit_table(frame, "tall", "site")
+    with pytest.raises(ValueError, match="invariance must be 'class_means' to fit a Dask data frame, got 'auto'"):
+        HeteroClassifier().fit(frame[["light"]], frame["tall"])
+    with pytest.raises(ValueError, match="y must be a column of Dask with the 2 partitions of X, got Series"):
+        HeteroRegressor().fit(frame[["light"]], plants["grown"])
+    with pytest.raises(ValueError, match="sample_weight must be None for a Dask data frame"):
+        HeteroRegressor().fit(frame[["light"]], frame["grown"], sample_weight=frame["age"])
+    with pytest.raises(ValueError, match="X must have at least one row"):
+        HeteroRegressor().fit(empty[["light"]], empty["grown"])
+    with pytest.raises(ValueError, match="chunks must have the features 'light', got 'age'"):
+        HeteroRegressor().fit_chunks([(plants[[name]], plants["grown"]) for name in ("light", "age")])
+    plants.to_csv(tmp_path / "plants.csv", index=False)
+    arguments = ["fit", str(tmp_path / "plants.csv"), "--target", "grown", "--dask"]
+    assert main([*arguments, str(tmp_path / "scheduler.json")]) == 2
+
+
+@pytest.mark.slow
+def test_workers_of_a_cluster_give_the_answer_of_one_machine(in_one_piece, tmp_path, capsys, monkeypatch):
+    """A real scheduler and two worker processes, by the command line."""
+    frame, _ = in_one_piece["regression by bins and years"]
+    for number, part in enumerate(np.split(np.arange(ROWS), [250, 260])):
+        frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet", row_group_size=60)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("holdfast.io.parts.PART_ROWS", 100)
+    scheduler = tmp_path / "scheduler.json"
+    command = [sys.executable, "-m", "dask"]
+    options = ["--scheduler-file", str(scheduler), "--no-dashboard"]
+    processes = [subprocess.Popen([*command, "scheduler", *options, "--port", "0"], stderr=subprocess.DEVNULL)]
+    try:
+        for _ in range(2):
+            elsewhere = tmp_path / "elsewhere"
+            elsewhere.mkdir(exist_ok=True)
+            worker = [*command, "worker", *options, "--nthreads", "1", "--memory-limit", "1GiB", "--no-nanny"]
+            processes.append(subprocess.Popen(worker, cwd=elsewhere, stderr=subprocess.DEVNULL))
+        deadline = time.monotonic() + 60
+        while not scheduler.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        models = {}
+        for name, more in {"one machine": [], "cluster": ["--dask", str(scheduler)]}.items():
+            out = tmp_path / f"{name}.json"
+            arguments = ["fit", "*.parquet", "--target", "grown", "--environment", "age:bins=3,day:year"]
+            assert main([*arguments, "--out", str(out), *more]) == 0
+            assert "Read the data 4 times." in capsys.readouterr().out
+            models[name] = TableModel.load(out)
+        agree(models["cluster"], models["one machine"])
+        with Client(scheduler_file=str(scheduler), set_as_default=False) as client:
+            whole = in_one_piece["regression by site"][1].model
+            once = fit_table("*.parquet", "grown", "site", schema=whole, dask=client)
+            assert once.estimator.passes_ == 1
+            agree(once.model, fit_table("*.parquet", "grown", "site", schema=whole).model)
+            on_workers = fit_table(cut(frame, [20, 20, 500]), "grown", "site", dask=client)
+            agree(on_workers.model, whole)
+            monkeypatch.setattr(FilePart, "split", lambda self: [replace(self, source=replace(self.source, path=lost))])
+            lost = tmp_path / "lost.parquet"
+            with pytest.raises(ValueError, match=r"data must be readable by every worker .*lost.parquet'"):
+                fit_table("*.parquet", "grown", "site", dask=client)
+            ours = Versions.installed()._replace(jax="0.0.1")
+            monkeypatch.setattr(Versions, "installed", lambda: ours)
+            with pytest.raises(
+                ValueError, match=r"dask must name workers with the code of this process, but Dask worker"
+            ):
+                fit_table(cut(frame, [300]), "grown", "site", dask=client)
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait()

@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -21,7 +22,7 @@ class ReproduceArguments:
     is decided otherwise than expected or, with all seeds, is undecided.
     """
 
-    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]] = ()
     """Experiments to run; all of them if none is named."""
     out: Path = Path("results")
     """Folder for figures, numbers, claims.json and report.html."""

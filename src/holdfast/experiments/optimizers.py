@@ -55,8 +55,8 @@ AT_MOST = 0.25
 
 # Growth rates in the plane: random problems of momentum and Nesterov, counted from BEGIN on, when the direction of
 # (q, v) has settled. No signal comes to order one.
-PROBLEMS, LONG, BEGIN = 20, 500, 100
-WIDE = 3.02  # standard errors: 20 intervals cover together with a confidence of 95 % (Bonferroni)
+PROBLEMS, LONG, BEGIN = 60, 500, 100
+WIDE = 3.34  # standard errors: 60 intervals cover together with a confidence of 95 % (Bonferroni)
 # Around the threshold of momentum 0.9, at the effective step size eta / (1 - beta) at which it is lowest.
 EFFECTIVE, AROUND, LONGEST, ROOM = 0.018, np.linspace(0.94, 1.06, 5), 8000, 1e-80
 # Runs around the threshold, and of the scale-free optimisers in the plane, times the seeds.
@@ -77,7 +77,8 @@ LEFT_OPEN = (
     f"What washed out means, for all of them: at most {AT_MOST:.0%} of the runs end with a spurious share above "
     f"{WASHED_OUT}. By the median alone, as we first judged some of them, Nesterov would pass with nearly half of its "
     "runs above. Normalised and sign SGD are near the mark: on 192 seeds that no claim uses (from 50,000 on) 18 % and "
-    "23 % of their runs are above.",
+    "23 % of their runs are above. To tell these from 25 % would take about 400 and 5,000 runs.",
+    "Growth rates with momentum were first compared on 20 random problems, too few to decide; the claim has 60 others.",
 )
 
 
@@ -94,7 +95,7 @@ EXPECTED = (
 
 def random_problems() -> dict[str, np.ndarray]:
     """Relative step sizes, momenta and heterogeneities of momentum and Nesterov, drawn from a fixed seed."""
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(4)
     return {
         "choice": np.where(np.arange(PROBLEMS) % 2, NAMES.index("Nesterov"), NAMES.index("momentum")),
         "step_size": random.uniform(0.02, 0.2, PROBLEMS),
@@ -335,8 +336,7 @@ def _claims_of_exponents(data: xr.Dataset, claim: Callable[..., Claim]) -> list[
               statement="With momentum or Nesterov a small spurious direction grows at the exponent of a product of "
               "random 2 x 2 matrices.", settings=f"{PROBLEMS} random problems, {plane}, T={LONG}",
               measured=proportion(int(inside.sum()), PROBLEMS), allowed=(0.8, 1.0),
-              why="share of problems whose interval (95 % for all together) holds the exponent",
-              expected=Position.UNDECIDED),
+              why="share of problems whose interval (95 % for all together) holds the exponent"),
         claim("optimizers-momentum-threshold",
               statement="With momentum 0.9 the spurious signal turns from growing to dying at the heterogeneity at "
               "which this exponent is zero.",
@@ -344,8 +344,8 @@ def _claims_of_exponents(data: xr.Dataset, claim: Callable[..., Claim]) -> list[
               measured=bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing),
               allowed=(0.97, 1.03),
               why=f"measured threshold over {threshold():.2f}, the lowest of all step sizes; that of SGD at its chosen "
-              f"one is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}",
-              expected=Position.UNDECIDED),
+              f"one is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}; it would take "
+              "five times as many runs to tell", expected=Position.UNDECIDED),
         claim("optimizers-momentum-grows",
               statement="In the long run momentum 0.9 does not wash out: at the chosen step size the signal grows.",
               settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["momentum"]),

@@ -216,8 +216,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"theorem from less; the subspaces overlap by {_overlap():.2f}"),
         *(
             Claim(f"algorithm-4-{name}", "Algorithm 4", statement, f"{settings}, {given}", _works(of[variant]),
-                  (0.5, 1.0), OUR_SETTINGS, f"share of {of[variant].sizes['seed']} runs that learn half the invariant signal, "
-                  "and do not diverge" + ("; it is too near to one half to tell" if variant == FACTOR_4 else ""),
+                  (0.5, 1.0), OUR_SETTINGS, f"share of {of[variant].sizes['seed']} runs that learn half the invariant "
+                  "signal, and do not diverge" + ("; too near to one half to tell" if variant == FACTOR_4 else ""),
                   expected=Position.UNDECIDED if variant == FACTOR_4 else Position.OUTSIDE)
             for name, (variant, statement, settings) in printed.items()
         ),

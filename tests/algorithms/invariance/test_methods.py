@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 import torch
+
 from holdfast.algorithms.invariance import (
     AgreementMask,
     AverageRisk,

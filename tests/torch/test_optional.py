@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 BLOCKED = "import sys; sys.modules['torch'] = None\n"
 
 
@@ -29,6 +31,7 @@ def test_the_rest_of_holdfast_works_without_torch():
     assert done.stdout == "3\n", done.stderr
 
 
+@pytest.mark.slow
 def test_the_sampler_does_not_start_jax():
     """Workers of a DataLoader are forked, which threads of jax do not survive."""
     script = "import sys\nfrom holdfast.torch import EnvironmentBatchSampler\n"

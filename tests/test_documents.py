@@ -17,7 +17,10 @@ EXAMPLES = [
     "first_tour.py",
     "sweep.py",
     "will_it_wash_out.py",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("completion.py", "selection.py", "tabular.py")),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("completion.py", "selection.py", "tabular.py", "torch_quadratic_network.py")
+    ),
 ]
 
 

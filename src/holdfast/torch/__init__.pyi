@@ -1,0 +1,20 @@
+# The public names of holdfast.torch, imported when they are first used.
+from .batches import BatchSequence as BatchSequence
+from .monitors import Direction as Direction
+from .monitors import EnvironmentMeasurement as EnvironmentMeasurement
+from .monitors import ScalarWriter as ScalarWriter
+from .monitors import growth_rate as growth_rate
+from .monitors import lightning_callback as lightning_callback
+from .monitors import measure_environments as measure_environments
+from .monitors import washout_warning as washout_warning
+from .penalties import GroupDRO as GroupDRO
+from .penalties import environment_risks as environment_risks
+from .penalties import fish_step as fish_step
+from .penalties import irm_loss as irm_loss
+from .penalties import irm_penalty as irm_penalty
+from .penalties import vrex_loss as vrex_loss
+from .rank import RankMonitor as RankMonitor
+from .rank import effective_rank as effective_rank
+from .rank import offshoot as offshoot
+from .sampler import EnvironmentBatchSampler as EnvironmentBatchSampler
+from .streams import EnvironmentStreams as EnvironmentStreams

@@ -51,6 +51,7 @@ SUBPACKAGES = {
     "reproduction",
     "sensing",
     "theory",
+    "torch",
 }
 
 # Packages that are no part of the interface for users: thin shells, and the inside of the estimators.
@@ -127,7 +128,7 @@ def test_import_loads_neither_jax_nor_anything_else_that_is_slow():
     script = (
         "import sys, holdfast\n"
         "assert holdfast.__version__\n"
-        "heavy = {'jax', 'numpy', 'xarray', 'pandas', 'sklearn', 'matplotlib', 'rich', 'tyro'}\n"
+        "heavy = {'jax', 'numpy', 'xarray', 'pandas', 'sklearn', 'matplotlib', 'rich', 'torch', 'tyro'}\n"
         "print(heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -19,6 +19,7 @@ from . import problems as problems
 from . import reproduction as reproduction
 from . import sensing as sensing
 from . import theory as theory
+from . import torch as torch
 from .estimators.classifier import HeteroClassifier as HeteroClassifier
 from .estimators.matrix_completion import DeepMatrixFactorization as DeepMatrixFactorization
 from .estimators.matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing

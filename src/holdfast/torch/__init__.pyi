@@ -1,0 +1,1 @@
+# The public names of holdfast.torch, imported when they are first used.

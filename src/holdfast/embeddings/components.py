@@ -41,9 +41,7 @@ class Components(NamedTuple):
     def leading(self, count: int) -> "Components":
         """The first `count` of them."""
         size = count + 1 + self.continuous
-        moments = self.moments._replace(
-            shift=self.moments.shift[: size - 1], sums=self.moments.sums[..., :size, :size]
-        )
+        moments = self.moments._replace(shift=self.moments.shift[: size - 1], sums=self.moments.sums[..., :size, :size])
         return self._replace(directions=self.directions[:, :count], moments=moments)
 
 
@@ -81,19 +79,6 @@ def principal_components(moments: ClassMoments, count: int | None = None, *, con
     shift = np.concatenate([moments.shift[:first], np.zeros(count)])
     turned = ClassMoments(moments.labels, moments.classes, shift, change @ moments.sums @ change.T)
     return Components(moments.shift[first:] + mean[first:], directions, turned, continuous, values)
-
-
-def enough_components(components: Components, share: float) -> int:
-    """How many leading components carry this share of the variance; it depends on the features alone.
-
-    Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> x = np.random.default_rng(0).standard_normal((500, 3)) * [3.0, 2.0, 0.1]
-        >>> enough_components(principal_components(collect_class_moments(x, np.arange(500) % 2)), 0.99)
-        2
-    """
-    cumulative = np.cumsum(components.variances) / max(components.variances.sum(), 1e-300)
-    return min(int(np.searchsorted(cumulative, share)) + 1, components.directions.shape[1])
 
 
 def component_statistics(components: Components) -> ClassStatistics:

@@ -13,6 +13,8 @@ from holdfast.estimators.search.discriminant import linear_discriminant
 
 # The numbers of components that are tried, as far as the features have them: steps of about one half.
 CANDIDATES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+# An angle of 84 degrees: a direction of which nothing is known.
+LARGEST_SINE = 0.99
 
 
 class HeadQuality(NamedTuple):
@@ -20,8 +22,9 @@ class HeadQuality(NamedTuple):
 
     In coordinates of variance 1 within classes, the squared differences between the classes add up to `signal` outside
     of the directions that vary. Those directions are known up to an angle of sin^2 = (p - r) / s^2, with p components,
-    r directions and the strength s in units of its sampling error, so a part `leak` of what varies is still in the
-    head. If in a new environment what varies says the opposite of what it says in training, as strongly,
+    r directions and the strength s in units of its sampling error: of what varies, cos^2 is seen and removed, and
+    sin^2, the `leak`, stays in the head. If in a new environment what varies says the opposite of what it says in
+    training, as strongly,
 
         margin = (signal - leak) / sqrt(signal + leak + noise)
 
@@ -65,7 +68,7 @@ class LinearHead(NamedTuple):
         >>> y, environments = np.arange(8000) % 2, Grouping(np.arange(8000) // 4000, ["a", "b"])
         >>> x = random.standard_normal((8000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
         >>> head = invariant_head_of(collect_class_moments(x, y, environments))
-        >>> abs(np.diff(head.coefficients, axis=0).ravel() - [1.0, 0.0]).max() < 0.1
+        >>> bool(abs(np.diff(head.coefficients, axis=0).ravel() - [1.0, 0.0]).max() < 0.1)
         True
     """
 
@@ -108,7 +111,7 @@ def invariant_head_of(
         >>> strengths = np.array([[1.0, 2.0], [1.0, -1.0]])[environments.codes]
         >>> x = y[:, None] * strengths + random.standard_normal((8000, 2))
         >>> moments = collect_class_moments(np.column_stack([y, x]), np.zeros(8000), environments)
-        >>> abs(invariant_head_of(moments, continuous=True).coefficients[0] - [0.5, 0.0]).max() < 0.05
+        >>> bool(abs(invariant_head_of(moments, continuous=True).coefficients[0] - [0.5, 0.0]).max() < 0.05)
         True
     """
     everything = principal_components(moments, continuous=continuous)
@@ -137,7 +140,7 @@ def _class_head(variation: Variation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _number_head(variation: Variation) -> tuple[np.ndarray, np.ndarray]:
-    """y given x, for x = a + b y + noise in the coordinates that are left, where the noise has variance 1."""
+    """Y given x, for x = a + b y + noise in the coordinates that are left, where the noise has variance 1."""
     statistics, components = variation.statistics, variation.components
     mean, deviation = target_units(components)
     slope = np.diff(class_differences(statistics).differences, axis=0)[0] @ variation.rest
@@ -166,8 +169,9 @@ def head_quality(variation: Variation) -> HeadQuality:
     delta = class_differences(statistics).differences
     # squared distances from the mean of the classes; four times that between two classes of equal shares is d^2
     energy = 4 * weights @ (((delta - weights @ delta) @ found.directions) ** 2)
-    angles = np.minimum((size - rank) / np.maximum(found.strengths[:rank] ** 2, 1e-300), 1.0)
-    leak = float(energy[:rank] @ angles)
+    sines = np.clip((size - rank) / np.maximum(found.strengths[:rank] ** 2, 1e-300), 0.0, LARGEST_SINE)
+    # what is seen along the estimated direction is cos^2 of what varies, and sin^2 of it stays in the head
+    leak = float(energy[:rank] @ (sines / (1 - sines)))
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
     errors = np.linalg.pinv(np.diag(counts.sum(0)) - counts.T @ shares, rcond=NEGLIGIBLE, hermitian=True)
     noise = float(4 * (size - rank) * (weights @ np.diag(errors) - weights @ errors @ weights))

@@ -8,7 +8,6 @@ from scipy.stats import chi2
 from holdfast.embeddings.components import (
     Components,
     component_statistics,
-    enough_components,
     principal_components,
 )
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics
@@ -19,10 +18,12 @@ from holdfast.estimators.search.class_means import (
     varying_directions,
 )
 
-# Components are taken until they carry this share of the variance: a rule that does not look at the environments, so
-# that the level of the tests is what it says.
-VARIANCE_SHARE = 0.99
-MOST_COMPONENTS = 40
+# So many components are compared unless the rows are few: a rule that does not look at what differs between
+# environments, so that the level of the tests is what it says. Fewer miss attributes that a network hardly uses, more
+# make the directions less certain.
+COMPONENTS = 20
+# The smallest class of an environment has so many rows for each component, or fewer components are compared.
+ROWS_PER_COMPONENT = 5
 LEVEL = 0.01
 
 
@@ -110,7 +111,7 @@ def find_variation(
 
     Args:
         moments: of each class in each environment; for a continuous target, of (target, features) as one class.
-        components: how many principal components are compared; None: those with 99 % of the variance, at most 40.
+        components: how many principal components are compared; None: 20, fewer if an environment has few rows.
         level: probability of finding a direction too many.
         continuous: whether the first column of `moments` is a continuous target.
 
@@ -126,10 +127,12 @@ def find_variation(
     if not 0 < level < 1:
         raise ValueError(f"level must be a number between 0 and 1, got {level!r}")
     everything = principal_components(moments, continuous=continuous)
-    count = min(MOST_COMPONENTS, enough_components(everything, VARIANCE_SHARE)) if components is None else components
-    if count < 1:
-        raise ValueError(f"components must be a whole number of at least 1, got {count!r}")
-    return compare_differences(everything.leading(min(count, everything.directions.shape[1])), level)
+    if components is None:
+        smallest = float(moments.counts[moments.counts > 0].min())
+        components = max(1, min(COMPONENTS, int(smallest / ROWS_PER_COMPONENT)))
+    if components < 1:
+        raise ValueError(f"components must be a whole number of at least 1, got {components!r}")
+    return compare_differences(everything.leading(min(components, everything.directions.shape[1])), level)
 
 
 def compare_differences(components: Components, level: float) -> Variation:

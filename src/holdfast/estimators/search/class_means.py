@@ -206,9 +206,7 @@ def varying_directions(
     return VaryingDirections(whitening, varying, most, np.array(found), values[:most])
 
 
-def _beyond(
-    rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray
-) -> float:
+def _beyond(rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray) -> float:
     """The probability of larger singular values beyond the first `rank`, if there are only so many directions."""
     # over the left singular vectors of the values that are left out
     overlap = projection - left[:, :rank] @ left[:, :rank].T

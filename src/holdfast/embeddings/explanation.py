@@ -57,8 +57,8 @@ def _sentences(variation: Variation, forms: InvarianceForms, grouping: Grouping,
     else:
         yield (
             f"{'One direction varies' if count == 1 else f'{count} directions vary'} between the {number} environments "
-            f"({_chance(tests[count - 1])}, level {variation.level:g}): {variation.share:.0%} of what {signal}, in units "
-            f"of the variance beside it, lies along {'it' if count == 1 else 'them'}."
+            f"({_chance(tests[count - 1])}, level {variation.level:g}): {variation.share:.0%} of what {signal}, in "
+            f"units of the variance beside it, lies along {'it' if count == 1 else 'them'}."
         )
     yield from _label_sentences(variation, classes)
     if variation.is_signal:
@@ -80,8 +80,8 @@ def _form_sentences(variation: Variation, forms: InvarianceForms, target: str) -
     given_all, given_rest = _chance(forms.classes), _chance(forms.classes_of_rest)
     if forms.classes >= variation.level:
         yield (
-            f"It may be no shortcut: the {target} given all features is the same in all environments ({given_all}), and "
-            "only the features are distributed differently. Then a network trained on all rows is right as it is."
+            f"It may be no shortcut: the {target} given all features is the same in all environments ({given_all}), "
+            "and only the features are distributed differently. Then a network trained on all rows is right as it is."
         )
         return
     stays = forms.classes_of_rest >= variation.level
@@ -91,8 +91,8 @@ def _form_sentences(variation: Variation, forms: InvarianceForms, target: str) -
     )
     if forms.levels < variation.level:
         yield (
-            f"The rest of the features moves between environments, for every {target} alike ({_chance(forms.levels)} if "
-            "it does not): differences between classes stay, but a threshold may have to move."
+            f"The rest of the features moves between environments, for every {target} alike ({_chance(forms.levels)} "
+            "if it does not): differences between classes stay, but a threshold may have to move."
         )
 
 

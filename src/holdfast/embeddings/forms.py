@@ -139,10 +139,12 @@ def equal_given_features(
     steps, weights = [], []
     for number in numbers:
         own = environments == number
-        gradients = (errors[own][:, :, None] * design[own][:, None]).reshape(int(own.sum()), size)
+        gradients = (errors[own][:, :, None] * design[own][:, None]).reshape(-1, size)
         curvature = np.einsum("icd,if,ig->cfdg", curvatures[own], design[own], design[own], optimize=True)
         curvature = curvature.reshape(size, size)
-        spread = gradients.T @ gradients * (1 + size / own.sum())  # residuals are smaller than errors
+        rows = int(own.sum())
+        # the inverse of an estimated covariance is too large on average, by rows / (rows - size - 1)
+        spread = np.cov(gradients.T).reshape(size, size) * rows**2 / (rows - size - 1)
         steps.append(-np.linalg.pinv(curvature, hermitian=True) @ gradients.sum(0))
         weights.append(curvature @ np.linalg.pinv(spread, hermitian=True) @ curvature)
     mean = np.linalg.pinv(sum(weights), hermitian=True) @ sum(a @ b for a, b in zip(weights, steps, strict=True))

@@ -195,7 +195,7 @@ def varying_directions(
     left, values, right = np.linalg.svd(residuals, full_matrices=True)
     most = min(degrees, len(right))
     whitening = root @ right.T
-    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening
+    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening * _excess(counts, len(right))
     projection = _interactions(counts, present)
     found: list[float] = []
     for rank in range(most):
@@ -204,6 +204,12 @@ def varying_directions(
             break
     varying = int(np.sum(np.array(found) < significance))
     return VaryingDirections(whitening, varying, most, np.array(found), values[:most])
+
+
+def _excess(counts: np.ndarray, features: int) -> float:
+    """By how much whitening with an estimated covariance makes squares too large, on average."""
+    freedom = max(float(np.maximum(counts - 1, 0).sum()), 1.0)
+    return freedom / max(freedom - features - 1, 1.0)
 
 
 def _beyond(rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray) -> float:
@@ -247,7 +253,7 @@ def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
     if rank >= min(int(np.maximum(present.sum(1) - 1, 0).sum()), len(right)):
         return 1.0
     whitening = root @ right.T
-    spreads = whitening.T @ statistics.covariances[present] @ whitening
+    spreads = whitening.T @ statistics.covariances[present] @ whitening * _excess(counts, len(right))
     return _beyond(rank, left, values, spreads, np.eye(int(present.sum())) - _levels(counts, present))
 
 

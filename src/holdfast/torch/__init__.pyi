@@ -10,4 +10,6 @@ from .features import LayerReader as LayerReader
 from .head import InvariantHead as InvariantHead
 from .head import invariant_head as invariant_head
 from .head import with_layer as with_layer
+from .sheet import draw_sheet as draw_sheet
+from .sheet import write_sheet as write_sheet
 from .training import TrainingOptions as TrainingOptions

@@ -8,7 +8,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.bench import deep_linear, matrix_sensing, tables
+from holdfast.bench import deep_linear, matrix_sensing, samplers, tables
 from holdfast.core.run import available_workers
 from holdfast.core.writing import check_output, write_text
 
@@ -23,6 +23,8 @@ BENCHMARKS = {
     "fixed_data": ("One gradient over a fixed data set of 8000 measurements, d=100", matrix_sensing.fixed_data),
     "deep_linear": ("SGD steps per second over 64 seeds, deep linear networks, 2 x 2", deep_linear.against_torch),
     "table": ("A table of 100 features and 10 environments", tables.against_least_squares),
+    "sampler": ("Batches of one environment against a training step, MLP 392-256-1", samplers.against_training),
+    "sampler_of_many_rows": ("Sampler of many rows: 5 environments, batches of 16", samplers.many_rows),
     "tables": ("Processor seconds of a fit", tables.fits),
 }
 

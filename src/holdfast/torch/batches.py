@@ -1,0 +1,312 @@
+"""The one infinite sequence of batches that samplers hand out: a pure function of labels, settings, seed and number.
+
+An epoch is a window of the sequence, a process of several sees a part of it, and resuming is starting at a number.
+NumPy alone, no torch.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from hashlib import blake2b
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from holdfast.core.validation import COUNT, SEED, SHARE, require
+from holdfast.estimators.grouping import Grouping
+
+ORDERS = ("reshuffled", "cyclic", "independent")
+"""The names of the orders, those of `holdfast.order`, which imports jax."""
+
+# Random numbers for different purposes come from different generators.
+VISITS, ROWS, POOL = range(3)
+# Visits that are drawn at once: creating a generator takes as long as drawing thousands of numbers.
+BLOCK = 4096
+
+
+def generator(*key: int) -> np.random.Generator:
+    """A generator of its own for each key (seed, purpose, ...), so that nothing has to be drawn in sequence."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(key)))
+
+
+def visits_per_cycle(weights: Any, grouping: Grouping, batches: np.ndarray) -> np.ndarray:
+    """(environments,): how often each is visited in a cycle, whole numbers in proportion to the weights.
+
+    Args:
+        weights: "size": in proportion to the batches that a pass through the environment takes, so that one pass
+            through all of them sees every row once; "uniform": once each; or a mapping from labels to weights, for
+            which the rule of `holdfast.order.cycle` applies: exact, or 1000 visits with rounded numbers.
+        grouping: the environments.
+        batches: (environments,), in one pass through each.
+
+    Example:
+        >>> from holdfast.estimators import group_rows
+        >>> grouping = group_rows(["wet", "dry", "wet", "wet"], 4)
+        >>> visits_per_cycle("size", grouping, np.array([2, 4])).tolist()
+        [1, 2]
+        >>> visits_per_cycle({"dry": 0.75, "wet": 0.25}, grouping, np.array([2, 4])).tolist()
+        [3, 1]
+    """
+    if isinstance(weights, str):
+        require(weights in ("size", "uniform"), "weights must be 'size', 'uniform' or a mapping", repr(weights))
+        counts = batches if weights == "size" else np.ones(grouping.count, int)
+        return counts // reduce(gcd, counts.tolist())
+    require(isinstance(weights, Mapping), "weights must be 'size', 'uniform' or a mapping", repr(weights))
+    require(
+        set(weights) == set(grouping.labels),
+        f"weights must have one number for each of the environments {_listed(grouping.labels)}",
+        _listed(list(weights)),
+    )
+    given = np.array([weights[label] for label in grouping.labels], float)
+    proper = bool(np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0)
+    require(proper, "weights must be finite, not negative and not all zero", given.tolist())
+    from holdfast.order import cycle  # imports jax, which the other weights do not need
+
+    return np.bincount(cycle(given / given.sum()), minlength=grouping.count)
+
+
+@dataclass
+class Visits:
+    """Which environment each batch comes from.
+
+    Cyclic: the visits of an environment are spread evenly over the cycle, and all cycles are equal. Reshuffled: each of
+    its v visits falls on a random moment of one of v equal parts of the cycle, so a cycle with one visit each is a
+    random permutation, and also in a long cycle no environment comes many times in a row. Independent: drawn anew each
+    time, with probabilities in proportion to the visits.
+
+    Attributes:
+        order: "reshuffled", "cyclic" or "independent".
+        cycle: (environments,), the visits of one cycle.
+        seed: of the sequence.
+
+    Example:
+        >>> Visits("cyclic", np.array([1, 2]), seed=0).window(0, 6).tolist()
+        [1, 0, 1, 1, 0, 1]
+        >>> sorted(Visits("reshuffled", np.array([1, 1, 1]), seed=0).window(3, 6).tolist())
+        [0, 1, 2]
+    """
+
+    order: str
+    cycle: np.ndarray
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.length = int(self.cycle.sum())
+        # A block is a whole number of cycles.
+        self.cycles = 1 if self.order == "independent" else max(1, BLOCK // self.length)
+        self.period = BLOCK if self.order == "independent" else self.cycles * self.length
+        self._before = [np.zeros_like(self.cycle)]  # visits before each block of independent draws
+
+    def block(self, number: int) -> np.ndarray:
+        """(period,): the environments of the steps from number * period on."""
+        environments = np.repeat(np.arange(len(self.cycle)), self.cycle)
+        if self.order == "independent":
+            uniform = generator(self.seed, VISITS, number).random(self.period)
+            return environments[(uniform * self.length).astype(np.intp)]
+        part = np.concatenate([np.arange(count) / count for count in self.cycle.tolist() if count])
+        width = np.repeat(1 / np.maximum(self.cycle, 1), self.cycle)
+        if self.order == "cyclic":
+            return np.tile(environments[np.argsort(part + width / 2, kind="stable")], self.cycles)
+        moment = part + width * generator(self.seed, VISITS, number).random((self.cycles, self.length))
+        return environments[np.argsort(moment, axis=1, kind="stable")].ravel()
+
+    def before(self, number: int) -> np.ndarray:
+        """(environments,): the visits to each before a block. Counted from the start if they are independent."""
+        if self.order != "independent":
+            return self.cycle * (self.cycles * number)
+        while len(self._before) <= number:
+            last = np.bincount(self.block(len(self._before) - 1), minlength=len(self.cycle))
+            self._before.append(self._before[-1] + last)
+        return self._before[number]
+
+    def window(self, start: int, stop: int) -> np.ndarray:
+        """The environments of the steps from `start` up to `stop`."""
+        first, last = start // self.period, -(-stop // self.period)
+        found = np.concatenate([self.block(number) for number in range(first, max(last, first + 1))])
+        return found[start - first * self.period : stop - first * self.period]
+
+    def numbered(self, start: int) -> Iterator[tuple[int, int]]:
+        """(environment, number of the visit to it) of every step from `start` on."""
+        number, skipped = divmod(start, self.period)
+        while True:
+            environments = self.block(number)
+            order = np.argsort(environments, kind="stable")
+            counts = np.bincount(environments, minlength=len(self.cycle))
+            visit = np.empty(self.period, np.int64)
+            visit[order] = np.arange(self.period) - np.repeat(np.cumsum(counts) - counts - self.before(number), counts)
+            yield from zip(environments[skipped:].tolist(), visit[skipped:].tolist(), strict=True)
+            number, skipped = number + 1, 0
+
+
+class RowStream:
+    """The rows of one environment (or of all), pass after pass, each in a fresh random order.
+
+    Without replacement the last batch of a pass is shorter, or dropped, so that no batch has a row twice. With
+    replacement a "pass" is a block of independent draws.
+
+    Args:
+        rows: positions in the data set.
+        batch_size: rows of a batch.
+        key: of the generators.
+        replacement: whether rows are drawn independently.
+        drop_last: whether the short batch at the end of a pass is left out.
+        probabilities: of the rows, with replacement only; None: all equal.
+
+    Example:
+        >>> stream = RowStream(np.array([3, 5, 8]), 2, key=(0,))
+        >>> [sorted(np.concatenate([stream.batch(2 * k), stream.batch(2 * k + 1)]).tolist()) for k in range(2)]
+        [[3, 5, 8], [3, 5, 8]]
+    """
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        batch_size: int,
+        key: tuple[int, ...],
+        replacement: bool = False,
+        drop_last: bool = False,
+        probabilities: np.ndarray | None = None,
+    ):
+        self.rows, self.batch_size, self.key, self.replacement = rows, batch_size, key, replacement
+        self.cumulative = None if probabilities is None else np.cumsum(probabilities)
+        if replacement:
+            self.batches = max(1, BLOCK // batch_size)
+        else:
+            self.batches = len(rows) // batch_size if drop_last else -(-len(rows) // batch_size)
+        self._pass, self._shuffled = -1, rows
+
+    @property
+    def shortest(self) -> int:
+        """Rows of the last batch of a pass."""
+        left = len(self.rows) - (self.batches - 1) * self.batch_size
+        return self.batch_size if self.replacement else min(left, self.batch_size)
+
+    def batch(self, visit: int) -> np.ndarray:
+        """The rows of a visit."""
+        number, place = divmod(visit, self.batches)
+        if number != self._pass:
+            self._pass, self._shuffled = number, self._draw(generator(*self.key, number))
+        return self._shuffled[place * self.batch_size : (place + 1) * self.batch_size]
+
+    def _draw(self, random: np.random.Generator) -> np.ndarray:
+        if not self.replacement:
+            return random.permutation(self.rows)
+        count = self.batches * self.batch_size
+        if self.cumulative is None:
+            return self.rows[random.integers(len(self.rows), size=count)]
+        return self.rows[np.searchsorted(self.cumulative, random.random(count) * self.cumulative[-1], side="right")]
+
+
+class BatchSequence:
+    """Batches number 0, 1, 2, ... of rows of labelled environments.
+
+    Args:
+        grouping: the environment of each row, see `holdfast.estimators.group_rows`.
+        batch_size: rows of a batch.
+        order: of the environments: "reshuffled", "cyclic" or "independent".
+        weights: of the environments, see `visits_per_cycle`.
+        mixing: the share of each batch that is drawn from all rows instead of from one environment; 1: pooled batches.
+        replacement: whether rows are drawn with replacement.
+        drop_last: whether the short batch at the end of a pass through an environment is left out.
+        seed: of everything that is random.
+
+    Example:
+        >>> from holdfast.estimators import group_rows
+        >>> sequence = BatchSequence(group_rows(["a", "b", "a", "b"], 4), batch_size=2, order="cyclic")
+        >>> [sorted(batch.tolist()) for batch, _ in zip(sequence.iterate(0), range(4))]
+        [[0, 2], [1, 3], [0, 2], [1, 3]]
+    """
+
+    def __init__(
+        self,
+        grouping: Grouping,
+        batch_size: int = 16,
+        *,
+        order: str = "reshuffled",
+        weights: Any = "size",
+        mixing: float = 0.0,
+        replacement: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+    ):
+        for rule, name, value in ((COUNT, "batch_size", batch_size), (SHARE, "mixing", mixing), (SEED, "seed", seed)):
+            rule.check(name, value)
+        require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
+        require(len(grouping.codes) > 0, "labels must have at least one row", 0)
+        self.labels = grouping.labels
+        self.codes = grouping.codes.astype(np.min_scalar_type(max(grouping.count - 1, 1)))
+        pooled = round(mixing * batch_size)
+        whole = mixing in (0, 1) or 0 < pooled < batch_size
+        require(whole, f"mixing must give at least one row of a batch of {batch_size} to each part", mixing)
+        self.pure = batch_size - pooled
+        self._settings = (batch_size, order, mixing, replacement, drop_last, seed)
+
+        smallest = np.int32 if len(self.codes) < 2**31 else np.int64
+        rows = np.argsort(self.codes, kind="stable").astype(smallest)
+        ends = np.cumsum(grouping.sizes)
+        own = self.pure or 1  # pooled batches come from no environment, and their order does not matter
+        self.passes = grouping.sizes // own if drop_last and not replacement else -(-grouping.sizes // own)
+        if self.pure and not self.passes.all():
+            small = {str(label): int(n) for label, n in zip(self.labels, grouping.sizes, strict=True) if n < own}
+            message = f"drop_last must be False for environments with fewer than the {own} rows of a batch"
+            require(False, message, small)
+        cycle = visits_per_cycle(weights, grouping, self.passes)
+        self.visits = Visits(order, cycle, seed)
+        parts = np.split(rows, ends[:-1]) if self.pure else []
+        self._streams = [
+            RowStream(part, own, (seed, ROWS, number), replacement, drop_last) for number, part in enumerate(parts)
+        ]
+        self._pool = self._pooled_stream(rows, grouping, pooled, weights, cycle) if pooled else None
+
+    def _pooled_stream(
+        self, rows: np.ndarray, grouping: Grouping, size: int, weights: Any, cycle: np.ndarray
+    ) -> RowStream:
+        _, _, _, replacement, drop_last, seed = self._settings
+        if weights == "size":
+            probabilities = None
+        else:
+            require(replacement, "replacement must be True for pooled rows whose weights are not 'size'", replacement)
+            probabilities = (cycle / grouping.sizes)[self.codes[rows]]
+        stream = RowStream(rows, size, (seed, POOL), replacement, drop_last, probabilities)
+        require(stream.batches > 0, f"drop_last must be False for fewer than {size} rows", len(rows))
+        return stream
+
+    @property
+    def batches_per_pass(self) -> int:
+        """The batches in which every row is seen once, up to those that `drop_last` leaves out."""
+        if self.pure:
+            return int(self.passes.sum())
+        size, drop_last = self._settings[0], self._settings[4]
+        return max(1, len(self.codes) // size) if drop_last else -(-len(self.codes) // size)
+
+    def iterate(self, start: int, stride: int = 1) -> Iterator[np.ndarray]:
+        """The rows of batches start, start + stride, ..."""
+        for step, (environment, visit) in enumerate(self.visits.numbered(start)):
+            if step % stride == 0:
+                own = self._streams[environment].batch(visit) if self.pure else None
+                pooled = self._pool.batch(start + step) if self._pool else None
+                if own is None or pooled is None:
+                    yield pooled if own is None else own  # type: ignore[misc]
+                else:
+                    yield np.concatenate([own, pooled])
+
+    def batch(self, number: int) -> np.ndarray:
+        """The rows of one batch."""
+        return next(self.iterate(number))
+
+    def smallest_batch(self) -> int:
+        """The rows of the shortest batch."""
+        own = min((stream.shortest for stream in self._streams), default=0)
+        return own + (self._pool.shortest if self._pool else 0)
+
+    def fingerprint(self) -> str:
+        """Equal for sequences of the same labels and settings, in any process."""
+        digest = blake2b(self.codes.tobytes(), digest_size=8)
+        digest.update(repr((self.labels, self._settings, self.visits.cycle.tolist())).encode())
+        return digest.hexdigest()
+
+
+def _listed(labels: list, most: int = 5) -> str:
+    """Labels for a message, shortened where they are many."""
+    return ", ".join(repr(label) for label in labels[:most]) + (", ..." if len(labels) > most else "")

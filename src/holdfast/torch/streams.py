@@ -1,0 +1,138 @@
+"""Batches of one environment from streams that have no length and no row numbers."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset, default_collate, get_worker_info
+
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, SEED, require
+from holdfast.estimators.grouping import Grouping
+from holdfast.torch.batches import ORDERS, Visits, visits_per_cycle
+
+Stream = Iterable[Any] | Callable[[int], Iterable[Any]]
+"""Samples, from the beginning at every `iter()`; or a function of the number of the epoch that returns them."""
+
+
+class EnvironmentStreams(IterableDataset):
+    """Batches of one environment from several streams, in a chosen order of the environments.
+
+        loader = DataLoader(EnvironmentStreams({"a": stream_a, "b": stream_b}), batch_size=None)
+
+    A stream is an iterable, or a function of the number of the epoch that returns one, say in another order each time.
+    Every epoch reads the streams from their beginning, and one that ends is started again. The order of environments
+    goes on from epoch to epoch. The data set yields whole batches, so the loader gets `batch_size=None`.
+
+    Of W workers of a loader, worker w makes batches w, w + W, ..., which the loader puts back in order: the sequence
+    does not depend on their number. Each worker reads all streams and drops what is not its own, so workers help where
+    collating and transforms are slow, not where reading is. Before every epoch call `set_epoch`: workers have copies of
+    the data set, which cannot tell it that they are done.
+
+    Several processes of DistributedDataParallel: give each its own part of every stream and all the same seed. They
+    visit the environments in the same order, so that every step sees one environment.
+
+    Args:
+        streams: label -> iterable of samples, or function of the epoch that returns it.
+        batch_size: samples of a batch.
+        order: "reshuffled", "cyclic" or "independent", see `EnvironmentBatchSampler`.
+        weights: label -> weight; None: every environment equally often.
+        batches_per_epoch: batches of one iteration.
+        seed: of the order.
+        collate: list of samples -> batch; None: that of torch.
+
+    Example:
+        >>> streams = EnvironmentStreams({"a": [1, 2, 3], "b": [-1, -2]}, 2, order="cyclic", batches_per_epoch=3)
+        >>> [batch.tolist() for batch in streams]
+        [[1, 2], [-1, -2], [3, 1]]
+        >>> streams.visited()
+        ['b', 'a', 'b']
+    """
+
+    def __init__(
+        self,
+        streams: Mapping[Any, Stream],
+        batch_size: int = 16,
+        *,
+        order: str = "reshuffled",
+        weights: Mapping[Any, float] | None = None,
+        batches_per_epoch: int,
+        seed: int = 0,
+        collate: Callable[[list], Any] | None = None,
+    ):
+        require(len(streams) > 0, "streams must have at least one environment", 0)
+        once = [label for label, stream in streams.items() if isinstance(stream, Iterator)]
+        require(not once, "streams must start from their beginning at every iter(), which iterators cannot", once)
+        require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
+        for name, value in (("batch_size", batch_size), ("batches_per_epoch", batches_per_epoch)):
+            COUNT.check(name, value)
+        SEED.check("seed", seed)
+        self.streams, self.batch_size, self.batches_per_epoch = dict(streams), batch_size, batches_per_epoch
+        self.environments = list(streams)
+        ones = np.ones(len(streams), int)
+        grouping = Grouping(np.arange(len(streams)), self.environments)
+        cycle = visits_per_cycle("uniform" if weights is None else weights, grouping, ones)
+        self.visits = dict(zip(self.environments, cycle.tolist(), strict=True))
+        self._order = Visits(order, cycle, seed)
+        self._collate = default_collate if collate is None else collate
+        # Shared with workers that outlive an epoch, which have a copy of everything else.
+        self._begin = torch.zeros((), dtype=torch.int64).share_memory_()
+        self._resumed = False
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self.batches_per_epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = get_worker_info()
+        number, count = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        begin, end = self._window()
+        epoch = begin // self.batches_per_epoch
+        readers = {label: self._samples(label, epoch) for label in self.environments}
+        for code in self._order.window(epoch * self.batches_per_epoch, begin).tolist():
+            # Streams have no other way to get to the middle of an epoch.
+            next(islice(readers[self.environments[code]], self.batch_size, self.batch_size), None)
+        for step, code in enumerate(self._order.window(begin, end).tolist()):
+            batch = list(islice(readers[self.environments[code]], self.batch_size))
+            if step % count == number:
+                yield self._collate(batch)
+        if worker is None:
+            self._begin.fill_(end)
+
+    def _samples(self, label: Any, epoch: int) -> Iterator[Any]:
+        stream = self.streams[label]
+        while True:
+            empty = True
+            for sample in stream(epoch) if callable(stream) else stream:
+                empty = False
+                yield sample
+            require(not empty, "every stream must have at least one sample", f"none from {label!r}")
+
+    def _window(self) -> tuple[int, int]:
+        """The numbers of the batches of the next iteration."""
+        begin = int(self._begin)
+        return begin, (begin // self.batches_per_epoch + 1) * self.batches_per_epoch
+
+    def visited(self) -> list[Any]:
+        """The environments of the batches of the next iteration: `zip(streams.visited(), loader)`."""
+        return [self.environments[code] for code in self._order.window(*self._window())]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next iteration begin this epoch. One that was resumed in its middle goes on from there."""
+        COUNT_OR_ZERO.check("epoch", epoch)
+        if not (self._resumed and epoch == int(self._begin) // self.batches_per_epoch):
+            self._begin.fill_(epoch * self.batches_per_epoch)
+        self._resumed = False
+
+    def state_dict(self, batches: int = 0) -> dict[str, int]:
+        """Where the sequence stands: `batches` of this epoch were consumed."""
+        COUNT_OR_ZERO.check("batches", batches)
+        return {"batches": int(self._begin) + batches}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Let the next iteration go on where the state was taken; it ends with that epoch."""
+        require(set(state) == {"batches"}, "state must have the key batches", list(state))
+        COUNT_OR_ZERO.check("batches", state["batches"])
+        self._begin.fill_(state["batches"])
+        self._resumed = True

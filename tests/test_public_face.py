@@ -37,6 +37,7 @@ SUBPACKAGES = {
     "completion",
     "core",
     "datasets",
+    "embeddings",
     "ensembles",
     "environments",
     "estimators",

@@ -16,7 +16,10 @@ SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     "first_tour.py",
     "will_it_wash_out.py",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("completion.py", "selection.py", "tabular.py")),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("completion.py", "selection.py", "tabular.py", "torch_quadratic_network.py")
+    ),
 ]
 
 

@@ -73,7 +73,7 @@ def _microseconds(work: Callable[[], None], count: int) -> float:
     return 1e6 * best(work, 3, time.process_time) / count
 
 
-def _training(torch, steps: int) -> Callable[[], None]:  # type: ignore[no-untyped-def]
+def _training(torch, steps: int) -> Callable[[], None]:
     """Steps of SGD on one batch, in one thread: forward, backward, update."""
     model = torch.nn.Sequential(torch.nn.Linear(PIXELS, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

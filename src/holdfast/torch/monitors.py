@@ -216,7 +216,8 @@ def washout_warning(
     if rate < 0:
         return None
     stable = 1 / NO_LIMIT if largest_learning_rate is None else 1 / largest_learning_rate
-    window = sharp_window(table(list(strengths.values()), _shares(list(strengths), weights).tolist()), stable)
+    law = table(np.array(list(strengths.values())), _shares(list(strengths), weights))
+    window = sharp_window(law, stable)
     if window.empty:
         return f"No step size washes this direction out: {window.reason}."
     return (
@@ -245,7 +246,7 @@ def lightning_callback(loss: BatchLoss, batches: Mapping[Any, Any], *, every: in
     try:
         from lightning.pytorch import Callback  # type: ignore[import-not-found]
     except ModuleNotFoundError:
-        from pytorch_lightning import Callback  # type: ignore[import-not-found, no-redef]
+        from pytorch_lightning import Callback  # type: ignore[import-not-found]
 
     def log_environments(callback: Any, trainer: Any, module: Any, outputs: Any, batch: Any, number: int) -> None:
         if trainer.global_step % every == 0:

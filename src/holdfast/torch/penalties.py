@@ -173,5 +173,5 @@ def fish_step(
     with torch.no_grad():
         for parameter, end in zip(model.parameters(), ahead.parameters(), strict=True):
             parameter.lerp_(end, meta_step_size)
-        for buffer, end in zip(model.buffers(), ahead.buffers(), strict=True):
-            buffer.copy_(end)
+        for buffer, last in zip(model.buffers(), ahead.buffers(), strict=True):
+            buffer.copy_(last)

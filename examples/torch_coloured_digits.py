@@ -11,12 +11,17 @@ from pathlib import Path
 
 import torch
 
-from holdfast.datasets import coloured_digits
+from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
 from holdfast.torch import TrainingOptions, draw_sheet, invariant_head, train_balanced, with_layer, write_sheet
 from holdfast.torch.training import weighted_score
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-rows, new = coloured_digits([0.7, 0.95], seed=0, label_noise=0.1), coloured_digits([0.1], seed=1, label_noise=0.1)
+everything = bundled_digits()
+seen, unseen = (
+    DigitImages(everything.images[part], everything.digits[part]) for part in (slice(1400), slice(1400, None))
+)
+rows = coloured_digits([0.7, 0.95], seed=0, source=seen, label_noise=0.1)
+new = coloured_digits([0.1], seed=1, source=unseen, label_noise=0.1)
 data = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
 torch.manual_seed(0)
 network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(128, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
@@ -31,9 +36,9 @@ print("\n".join(found.sentences))
 draw_sheet(found.discovery, rows.images).savefig(folder / "coloured_digits.png", dpi=120)
 write_sheet(found.discovery, rows.images, folder / "coloured_digits.html", title="Digits of two environments")
 
-# 3. Or leave the network as it is, and replace its last layer. The head takes rows that were not trained on.
-aside = found.validation
-head = invariant_head(found.pooled, (data[0][aside], data[1][aside]), layer="3", environments=rows.environments[aside])
+# 3. Or leave the network as it is, and replace its last layer.
+head = invariant_head(found.pooled, data, layer="3", environments=rows.environments)
+print("\n".join(head.fit.sentences))
 with_head = with_layer(found.pooled, "3", head.linear)
 
 inputs, labels = torch.tensor(new.images).float(), torch.tensor(new.labels)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
 from holdfast.embeddings.components import principal_components, target_units
-from holdfast.embeddings.variation import LEVEL, Variation, compare_differences
+from holdfast.embeddings.variation import LEVEL, ROWS_PER_COMPONENT, Variation, compare_differences
 from holdfast.estimators.class_moments import ClassMoments
 from holdfast.estimators.search.class_means import NEGLIGIBLE, class_differences
 from holdfast.estimators.search.discriminant import linear_discriminant
@@ -26,7 +27,7 @@ class HeadQuality(NamedTuple):
     sin^2, the `leak`, stays in the head. If in a new environment what varies says the opposite of what it says in
     training, as strongly,
 
-        margin = (signal - leak) / sqrt(signal + leak + noise)
+        margin = (signal - leak) / sqrt(signal + leak + noise) * sqrt(precision)
 
     is the distance between the classes in standard deviations of the head's output.
 
@@ -35,7 +36,11 @@ class HeadQuality(NamedTuple):
         varying: r.
         signal: what separates the classes equally everywhere, squared, without its sampling error.
         leak: what is left of the varying directions, squared.
-        noise: sampling error in the coefficients, squared.
+        noise: sampling error in the means of the classes, squared.
+        precision: (n - p - 1) / n with n degrees of freedom, what the sampling error of the covariance leaves.
+
+    Reference: Š. Raudys, IEEE Trans. Pattern Anal. Mach. Intell. 19 (1997), the error of discriminants with an
+        estimated covariance, whose squared margin is smaller by the factor 1 - p / n.
     """
 
     components: int
@@ -43,11 +48,17 @@ class HeadQuality(NamedTuple):
     signal: float
     leak: float
     noise: float
+    precision: float
 
     @property
     def margin(self) -> float:
         """Standard deviations between the classes where what varies is reversed."""
-        return (self.signal - self.leak) / np.sqrt(max(self.signal + self.leak + self.noise, 1e-300))
+        return (self.signal - self.leak) * np.sqrt(self.precision / max(self.signal + self.leak + self.noise, 1e-300))
+
+    @property
+    def accuracy(self) -> float:
+        """Of two classes of equal shares there, if features are normal within classes: Phi(margin / 2)."""
+        return float(norm.cdf(self.margin / 2))
 
 
 class LinearHead(NamedTuple):
@@ -79,6 +90,26 @@ class LinearHead(NamedTuple):
     quality: HeadQuality
     tried: tuple[HeadQuality, ...]
 
+    @property
+    def sentences(self) -> list[str]:
+        """How much was removed, and how well these environments can tell it from the rest."""
+        quality, share = self.quality, self.variation.share
+        if quality.varying == 0:
+            return [
+                f"Nothing varies in {quality.components} components ({len(self.variation.components.moments.labels)} "
+                "environments): this is the linear discriminant of all of them."
+            ]
+        found = [
+            f"Removed: {quality.varying} of {quality.components} directions, with {share:.0%} of what separates the "
+            f"classes. Where they say the opposite, about {quality.accuracy:.0%} of the rows would be right."
+        ]
+        if quality.margin <= 0:
+            found.append(
+                "So few rows, or environments so much alike, do not tell what varies from the rest: too much of it "
+                "stays in this head. More rows help, or balancing."
+            )
+        return found
+
 
 def invariant_head_of(
     moments: ClassMoments,
@@ -99,7 +130,8 @@ def invariant_head_of(
 
     Args:
         moments: of each class in each environment; for a continuous target, of (target, features) as one class.
-        components: how many; several: the number of the largest `HeadQuality.margin` is taken.
+        components: how many; several: of those with which most directions are found to vary, the number of the largest
+            `HeadQuality.margin`.
         level: of the tests that say how many directions vary.
         continuous: whether the first column of `moments` is a continuous target.
 
@@ -119,9 +151,13 @@ def invariant_head_of(
     wanted = [components] if isinstance(components, int) else list(components)
     if not wanted or min(wanted) < 1:
         raise ValueError(f"components must be whole numbers of at least 1, got {components!r}")
+    if len(wanted) > 1:  # margins of covariances from few rows cannot be compared
+        most = min(most, max(1, int(moments.counts[moments.counts > 0].min() / ROWS_PER_COMPONENT)))
     found = [compare_differences(everything.leading(count), level) for count in sorted({min(k, most) for k in wanted})]
     tried = [head_quality(each) for each in found]
-    best = int(np.argmax([each.margin for each in tried]))
+    # a number with which less is found to vary would win by keeping the shortcut
+    most_found = max(each.varying for each in tried)
+    best = int(np.argmax([each.margin if each.varying == most_found else -np.inf for each in tried]))
     chosen = found[best]
     fit = _number_head if continuous else _class_head
     coefficients, intercepts = fit(chosen)
@@ -169,6 +205,10 @@ def head_quality(variation: Variation) -> HeadQuality:
     delta = class_differences(statistics).differences
     # squared distances from the mean of the classes; four times that between two classes of equal shares is d^2
     energy = 4 * weights @ (((delta - weights @ delta) @ found.directions) ** 2)
+    # distances in units of an estimated covariance are too large, by this factor on average
+    freedom = max(float(np.maximum(counts - 1, 0).sum()), 1.0)
+    precision = max(freedom - size - 1, 1.0) / freedom
+    energy = precision * energy
     sines = np.clip((size - rank) / np.maximum(found.strengths[:rank] ** 2, 1e-300), 0.0, LARGEST_SINE)
     # what is seen along the estimated direction is cos^2 of what varies, and sin^2 of it stays in the head
     leak = float(energy[:rank] @ (sines / (1 - sines)))
@@ -176,4 +216,4 @@ def head_quality(variation: Variation) -> HeadQuality:
     errors = np.linalg.pinv(np.diag(counts.sum(0)) - counts.T @ shares, rcond=NEGLIGIBLE, hermitian=True)
     noise = float(4 * (size - rank) * (weights @ np.diag(errors) - weights @ errors @ weights))
     signal = max(float(energy[rank:].sum()) - noise - leak, 0.0)
-    return HeadQuality(size, rank, signal, leak, noise)
+    return HeadQuality(size, rank, signal, leak, noise, precision)

@@ -47,8 +47,9 @@ def invariant_head(
 ) -> InvariantHead:
     """The linear discriminant of the features in which classes differ equally in all environments.
 
-    Take rows that the network was not trained on, from the same environments: features of training rows separate the
-    classes better than those of new ones, and the number of components is then chosen too large.
+    If the network fits its training rows much better than others, take rows that it was not trained on, from the same
+    environments: features of memorised rows separate the classes better than those of new ones, and the number of
+    components is then chosen too large. The more rows, the more exactly is known what to remove.
 
     Args:
         network: frozen, trained in any way.

@@ -21,6 +21,8 @@ EXAMPLES = 10
 MOST_CLASSES = 6
 # Letters of a text or row, above which the end is left out.
 LONGEST_TEXT = 300
+# Images of two channels are drawn in orange and blue, which everybody can tell apart.
+TWO_COLOURS = ((1.0, 0.6, 0.0), (0.2, 0.6, 1.0))
 # Inches of a picture, and of a panel below them.
 PICTURE, PANEL = 0.62, 2.6
 
@@ -157,8 +159,8 @@ def _coloured(images: np.ndarray) -> np.ndarray:
         raise ValueError(f"rows must be images of 1 to 3 channels, texts or a table, got the shape {images.shape}")
     low, high = float(images.min()), float(images.max())
     scaled = (images - low) / max(high - low, 1e-300)
-    if scaled.shape[-1] == 2:  # two colours without a third: red and green
-        return np.concatenate([scaled, np.zeros_like(scaled[..., :1])], axis=-1)
+    if scaled.shape[-1] == 2:
+        return np.clip(scaled @ np.array(TWO_COLOURS), 0, 1)
     return np.repeat(scaled, 3, axis=-1) if scaled.shape[-1] == 1 else scaled
 
 

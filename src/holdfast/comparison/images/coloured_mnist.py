@@ -183,7 +183,7 @@ def fit_heads(problem: ImageProblem, snapshots: dict[int, BatchedNetwork]) -> di
                 scores = new @ np.diff(head.coefficients, axis=0)[0] + np.diff(head.intercepts)[0]
                 about = {"step": step, "weight_decay": decay, "components": head.quality.components}
                 tried.append((head, float(np.mean((scores > 0) == tested)), about))
-        head, test, about = max(tried, key=lambda each: each[0].quality.margin)
+        head, test, about = max(tried, key=lambda each: (each[0].quality.varying, each[0].quality.margin))
         quality = head.quality
         found.append(
             about

@@ -1,6 +1,6 @@
 """In which directions of an embedding the differences between the classes vary between environments, and how surely."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import chi2
@@ -27,7 +27,8 @@ ROWS_PER_COMPONENT = 5
 LEVEL = 0.01
 
 
-class Variation(NamedTuple):
+@dataclass(frozen=True)
+class Variation:
     """What varies between environments, with the tests that show it.
 
     Attributes:

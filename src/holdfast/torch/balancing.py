@@ -46,7 +46,7 @@ class Balance(NamedTuple):
             rows: drawn in an epoch; None: as many as the data have.
         """
         generator = torch.Generator().manual_seed(seed)
-        return WeightedRandomSampler(self.weights.double(), rows or len(self.weights), generator=generator)
+        return WeightedRandomSampler(self.weights.tolist(), rows or len(self.weights), generator=generator)
 
 
 def balance(

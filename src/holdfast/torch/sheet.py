@@ -111,7 +111,7 @@ def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
     strips = len(codes)
     height = strips * (PICTURE + 0.35)
     figure = Figure(figsize=(2 * EXAMPLES * PICTURE * 0.8, height + PANEL + 0.9), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[height, PANEL + 0.6])
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, PANEL + 0.6])[:, 0]
     panels = above.subplots(strips, 2, squeeze=False)
     for line, code in zip(panels, codes, strict=True):
         ends = _ends(discovery, attribute, code)

@@ -19,7 +19,7 @@ from holdfast.comparison.images.batched_networks import (
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
 # Held-out rows are scored after so many steps.
-SCORED_EVERY = 20
+SCORED_EVERY = 10
 # Weights of SGD are averaged over so many steps, a whole number of cycles of two environments.
 AVERAGED = 200
 
@@ -152,7 +152,8 @@ def train_method(
     optimizer = torch.optim.Adam(network.parameters, lr=LEARNING_RATE)
     best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
     chosen = {name: torch.zeros_like(score) for name in ("step", "test", "first", "second")}
-    course, found, state = [], {}, {}
+    course, found = [], {}
+    state: dict[str, torch.Tensor] = {}
     signs = train.labels[:, None]
     own = torch.ones_like(train.labels) if weights is None else weights
     own = own / own.mean(-1, keepdim=True)
@@ -197,7 +198,9 @@ def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch
     part = (step - 1) % AVERAGED + 1
     with torch.no_grad():
         for each, mean in zip(network.parameters, average.parameters, strict=True):
-            each -= step_sizes[:, None, None] * each.grad
+            gradient = each.grad
+            assert gradient is not None
+            each -= step_sizes[:, None, None] * gradient
             mean += (each - mean) / part
 
 

@@ -81,7 +81,7 @@ def test_rows_have_the_agreements_of_the_protocol():
         halves = (rows.labels == rows.attribute).float().unflatten(-1, (2, -1)).mean(-1)
         error = 4 * np.sqrt(0.25 / (rows.labels.shape[1] / 2))
         assert torch.allclose(halves, torch.tensor(agreements), atol=error)
-    assert problem.train.inputs.shape[1] + problem.held_out.inputs.shape[1] == 1797 * 5 // 6 // 2 * 2
+    assert problem.train.inputs.shape[1] + problem.held_out.inputs.shape[1] == 1496
 
 
 @pytest.mark.slow

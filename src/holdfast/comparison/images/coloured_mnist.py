@@ -90,7 +90,8 @@ METHODS = {
 
 def make_problem(source: DigitImages, agreements: Sequence[float], seeds: Sequence[int], device: str) -> ImageProblem:
     """The rows of all seeds, those of the first environment first."""
-    training, test = min(TRAINING_IMAGES, len(source.digits) * 5 // 6), TEST_IMAGES
+    training = min(TRAINING_IMAGES, len(source.digits) * 5 // 6) // 2 * 2  # two environments of equal size
+    test = min(TEST_IMAGES, len(source.digits) - training) // 2 * 2
     parts: list[list[ImageRows]] = [[], [], []]
     for seed in seeds:
         seen = DigitImages(source.images[:training], source.digits[:training])

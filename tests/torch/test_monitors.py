@@ -97,6 +97,17 @@ def test_gradients_norms_and_conflicts_by_hand():
     assert found.heterogeneity == pytest.approx(np.sqrt(spread) / np.linalg.norm(share @ g), rel=1e-4)
 
 
+def test_conflicts_of_many_environments_are_summarised():
+    model = nn.Linear(2, 1, bias=False)
+    turned = {e: torch.tensor([[np.cos(e), np.sin(e)]], dtype=torch.float32) for e in range(7)}
+    found = measure_environments(model, lambda m, x: m(x).mean(), turned)
+    scalars = found.scalars()
+    pairs = [np.cos(a - b) for a, b in itertools.combinations(range(7), 2)]  # the gradient is the input
+    assert scalars["conflict/least"] == pytest.approx(min(pairs), abs=1e-6)
+    assert scalars["conflict/mean"] == pytest.approx(np.mean(pairs), abs=1e-6)
+    assert len([name for name in scalars if name.startswith("conflict")]) == 2
+
+
 def test_a_measurement_leaves_the_model_as_it_was():
     model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Dropout(0.5), nn.Linear(3, 1))
     model[1].eval()

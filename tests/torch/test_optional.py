@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 BLOCKED = "import sys; sys.modules['torch'] = None\n"
 
 
@@ -27,3 +29,11 @@ def test_without_torch_a_message_names_the_extra():
 def test_the_rest_of_holdfast_works_without_torch():
     done = _run(BLOCKED + "import holdfast\nprint(holdfast.Settings(steps=3).steps)")
     assert done.stdout == "3\n", done.stderr
+
+
+@pytest.mark.slow
+def test_the_sampler_does_not_start_jax():
+    """Workers of a DataLoader are forked, which threads of jax do not survive."""
+    script = "import sys\nfrom holdfast.torch import EnvironmentBatchSampler\n"
+    done = _run(script + "list(EnvironmentBatchSampler([0, 1] * 9))\nprint('jax' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr

@@ -66,7 +66,11 @@ def test_two_processes_with_gloo_train_on_the_sequence_of_one(split, tmp_path):
     script.write_text(TRAIN)
     command = [sys.executable, str(script)]
     started = [subprocess.Popen([*command, str(rank), split, str(tmp_path)]) for rank in range(2)]
-    assert [process.wait(timeout=120) for process in started] == [0, 0]
+    try:
+        assert [process.wait(timeout=300) for process in started] == [0, 0]
+    finally:
+        for process in started:
+            process.kill()
     parts = [json.loads(Path(tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
     assert parts[0]["state"] == parts[1]["state"]
     sampler = EnvironmentBatchSampler(LABELS, 4, drop_last=True)

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 
 from holdfast.core.validation import COUNT, POSITIVE, require
 
+# Pairs of environments that are listed one by one; of more, the least and the mean cosine.
+LISTED_PAIRS = 15
 # A learning rate that no training reaches.
 NO_LIMIT = 1e9
 
@@ -87,11 +89,18 @@ class EnvironmentMeasurement:
     growth: dict[str, float] = field(default_factory=dict)
 
     def scalars(self) -> dict[str, float]:
-        """All numbers under names such as loss/a, conflict/a/b, growth/colour."""
+        """All numbers under names such as loss/a, conflict/a/b, growth/colour.
+
+        Of more than 15 pairs of environments, conflict/least and conflict/mean.
+        """
+        conflicts = {f"{a}/{b}": value for (a, b), value in self.conflicts.items()}
+        if len(conflicts) > LISTED_PAIRS:
+            cosines = list(conflicts.values())
+            conflicts = {"least": min(cosines), "mean": sum(cosines) / len(cosines)}
         parts: dict[str, Mapping[Any, float]] = {
             "loss": self.losses,
             "gradient_norm": self.gradient_norms,
-            "conflict": {f"{a}/{b}": value for (a, b), value in self.conflicts.items()},
+            "conflict": conflicts,
             "growth": self.growth,
         }
         parts |= {f"strength/{name}": values for name, values in self.strengths.items()}
@@ -152,8 +161,10 @@ def measure_environments(
     finally:
         for module, training in was_training.items():
             module.training = training
-    flat = torch.stack([torch.cat([part.flatten() for part in parts]) for parts in gradients]).double()
-    gram = (flat @ flat.T).cpu().numpy()
+    gram = np.zeros((len(batches), len(batches)))
+    for parts in zip(*gradients, strict=True):  # one parameter after the other, in double precision
+        flat = torch.stack([part.flatten() for part in parts]).double()
+        gram += (flat @ flat.T).cpu().numpy()
     strengths = {
         name: dict(zip(batches, _strengths(model, direction, names, gradients), strict=True))
         for name, direction in chosen.items()

@@ -19,7 +19,13 @@ EXAMPLES = [
     "will_it_wash_out.py",
     *(
         pytest.param(name, marks=pytest.mark.slow)
-        for name in ("completion.py", "selection.py", "tabular.py", "torch_quadratic_network.py")
+        for name in (
+            "completion.py",
+            "selection.py",
+            "tabular.py",
+            "torch_coloured_digits.py",
+            "torch_quadratic_network.py",
+        )
     ),
 ]
 

@@ -38,6 +38,7 @@ SUBPACKAGES = {
     "completion",
     "core",
     "datasets",
+    "embeddings",
     "ensembles",
     "environments",
     "estimators",

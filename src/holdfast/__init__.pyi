@@ -5,6 +5,7 @@ from . import comparison as comparison
 from . import completion as completion
 from . import core as core
 from . import datasets as datasets
+from . import embeddings as embeddings
 from . import ensembles as ensembles
 from . import environments as environments
 from . import estimators as estimators

@@ -1,5 +1,10 @@
+from .coloured_digits import ShortcutImages as ShortcutImages
+from .coloured_digits import coloured_digits as coloured_digits
 from .curved import CURVED_SHAPES as CURVED_SHAPES
 from .curved import curved_table as curved_table
+from .digit_images import DigitImages as DigitImages
+from .digit_images import bundled_digits as bundled_digits
+from .digit_images import read_mnist as read_mnist
 from .linear_unit_tests import LINEAR_UNIT_TESTS as LINEAR_UNIT_TESTS
 from .linear_unit_tests import linear_unit_test as linear_unit_test
 from .random_graphs import Intervention as Intervention

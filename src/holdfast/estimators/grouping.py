@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?", re.ASCII)
 # As `holdfast.io.labels` writes bins.
@@ -70,6 +69,8 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
     """
     if environments is None:
         return Grouping(np.zeros(row_count, np.intp), ["all"])
+    import pandas as pd  # not on machines that train networks only, which bring codes
+
     if isinstance(environments, pd.Series | pd.Index | pd.Categorical):
         column = pd.Series(environments).reset_index(drop=True)
     else:

@@ -1,5 +1,16 @@
 # The public names of holdfast.torch, imported when they are first used.
+from .balancing import Balance as Balance
+from .balancing import BalancedNetwork as BalancedNetwork
+from .balancing import balance as balance
+from .balancing import balanced_weights as balanced_weights
+from .balancing import train_balanced as train_balanced
 from .batches import BatchSequence as BatchSequence
+from .discovery import Discovery as Discovery
+from .discovery import discover as discover
+from .features import LayerReader as LayerReader
+from .head import InvariantHead as InvariantHead
+from .head import invariant_head as invariant_head
+from .head import with_layer as with_layer
 from .monitors import Direction as Direction
 from .monitors import EnvironmentMeasurement as EnvironmentMeasurement
 from .monitors import ScalarWriter as ScalarWriter
@@ -17,4 +28,7 @@ from .rank import RankMonitor as RankMonitor
 from .rank import effective_rank as effective_rank
 from .rank import offshoot as offshoot
 from .sampler import EnvironmentBatchSampler as EnvironmentBatchSampler
+from .sheet import draw_sheet as draw_sheet
+from .sheet import write_sheet as write_sheet
 from .streams import EnvironmentStreams as EnvironmentStreams
+from .training import TrainingOptions as TrainingOptions

@@ -143,12 +143,15 @@ class VaryingDirections(NamedTuple):
         varying: the number of directions whose differences vary beyond sampling error.
         most: the number that these environments can show at all, min((environments - 1) (classes - 1), features).
         significance: (varying + 1,) or (most,), the probability of what is left if 0, 1, ... directions vary.
+        strengths: (most,), s_1, s_2, ... of `varying_directions`: how far the differences vary along each direction,
+            in units in which their sampling error is 1.
     """
 
     directions: np.ndarray
     varying: int
     most: int
     significance: np.ndarray
+    strengths: np.ndarray
 
 
 def varying_directions(
@@ -190,36 +193,84 @@ def varying_directions(
     root = _inverse_root(statistics.within)
     residuals = (np.sqrt(counts)[..., None] * fit.residuals)[present] @ root
     left, values, right = np.linalg.svd(residuals, full_matrices=True)
-    directions = right.T
-    most = min(degrees, len(directions))
-    whitening = root @ directions
-    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening
+    most = min(degrees, len(right))
+    whitening = root @ right.T
+    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening * _excess(counts, len(right))
     projection = _interactions(counts, present)
     found: list[float] = []
     for rank in range(most):
-        # over the left singular vectors of the values that are left out
-        overlap = projection - left[:, :rank] @ left[:, :rank].T
-        inner = spreads[:, rank:, rank:].reshape(len(spreads), -1)
-        mean = float(np.diag(overlap) @ np.trace(spreads[:, rank:, rank:], axis1=1, axis2=2))
-        variance = float(np.sum(overlap**2 * (inner @ inner.T)))
-        remaining = float(np.sum(values[rank:] ** 2))
-        found.append(float(chi2.sf(remaining * mean / variance, mean**2 / variance)) if variance > 0 else 1.0)
+        found.append(_beyond(rank, left, values, spreads, projection))
         if found[-1] >= significance:
             break
     varying = int(np.sum(np.array(found) < significance))
-    return VaryingDirections(whitening, varying, most, np.array(found))
+    return VaryingDirections(whitening, varying, most, np.array(found), values[:most])
+
+
+def _excess(counts: np.ndarray, features: int) -> float:
+    """By how much whitening with an estimated covariance makes squares too large, on average."""
+    freedom = max(float(np.maximum(counts - 1, 0).sum()), 1.0)
+    return freedom / max(freedom - features - 1, 1.0)
+
+
+def _beyond(rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray) -> float:
+    """The probability of larger singular values beyond the first `rank`, if there are only so many directions."""
+    # over the left singular vectors of the values that are left out
+    overlap = projection - left[:, :rank] @ left[:, :rank].T
+    inner = spreads[:, rank:, rank:].reshape(len(spreads), -1)
+    mean = float(np.diag(overlap) @ np.trace(spreads[:, rank:, rank:], axis1=1, axis2=2))
+    variance = float(np.sum(overlap**2 * (inner @ inner.T)))
+    remaining = float(np.sum(values[rank:] ** 2))
+    return float(chi2.sf(remaining * mean / variance, mean**2 / variance)) if variance > 0 else 1.0
+
+
+def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
+    """The probability of the class means if classes differ in `rank` directions only, however strongly in each.
+
+    With as many directions as vary, this asks whether anything else separates the classes: if not, the direction that
+    varies is the signal itself, which is stronger in one environment than in another. The test is the one of
+    `varying_directions`, of the differences between classes instead of their interactions with the environment.
+
+    Args:
+        statistics: counts, means, covariances and W.
+        rank: the number of directions.
+
+    Example, a difference that is twice as large in the second environment, and beside it one that stays:
+        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.estimators.grouping import Grouping
+        >>> random = np.random.default_rng(0)
+        >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
+        >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 0.0], [2.0, 0.0]])[environments.codes]
+        >>> beside = x + 0.3 * y[:, None] * np.array([0.0, 1.0])
+        >>> found = [class_statistics(collect_class_moments(each, y, environments)) for each in (x, beside)]
+        >>> [differences_beyond(each, 1) < 0.001 for each in found]
+        [False, True]
+    """
+    counts, present = statistics.counts, statistics.counts > 0
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
+    centred = statistics.means - np.einsum("ec,ecf->ef", shares, statistics.means)[:, None]
+    root = _inverse_root(statistics.within)
+    left, values, right = np.linalg.svd((np.sqrt(counts)[..., None] * centred)[present] @ root, full_matrices=True)
+    if rank >= min(int(np.maximum(present.sum(1) - 1, 0).sum()), len(right)):
+        return 1.0
+    whitening = root @ right.T
+    spreads = whitening.T @ statistics.covariances[present] @ whitening * _excess(counts, len(right))
+    return _beyond(rank, left, values, spreads, np.eye(int(present.sum())) - _levels(counts, present))
 
 
 def _interactions(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
     """(cells, cells): the projection on what an additive layout leaves, for means times the roots of their counts."""
-    environments, classes = np.nonzero(present)
-    roots = np.sqrt(counts[present])
-    same = environments[:, None] == environments
-    levels = np.where(same, roots[:, None] * roots, 0.0) / counts.sum(1)[environments]
-    design = roots[:, None] * (classes[:, None] == np.arange(counts.shape[1]))
+    levels, roots = _levels(counts, present), np.sqrt(counts[present])
+    design = roots[:, None] * (np.nonzero(present)[1][:, None] == np.arange(counts.shape[1]))
     vectors, values, _ = np.linalg.svd(design - levels @ design, full_matrices=False)
     base = vectors[:, values > NEGLIGIBLE * max(np.sqrt(counts.max()), 1e-300)]
     return np.eye(len(roots)) - levels - base @ base.T
+
+
+def _levels(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """(cells, cells): the projection on the levels of the environments, for means times the roots of their counts."""
+    environments, roots = np.nonzero(present)[0], np.sqrt(counts[present])
+    same = environments[:, None] == environments
+    return np.where(same, roots[:, None] * roots, 0.0) / counts.sum(1)[environments]
 
 
 def _inverse_root(matrix: np.ndarray) -> np.ndarray:

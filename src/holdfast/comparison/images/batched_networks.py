@@ -1,0 +1,90 @@
+"""Many small networks trained at once: the same architecture, with seeds and settings of their own."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+
+
+class BatchedNetwork(NamedTuple):
+    """Perceptrons with ReLU and one output, for S seeds and C settings at once.
+
+    Attributes:
+        weights: of each layer, (S, C, inputs, outputs).
+        biases: of each layer, (S, C, 1, outputs).
+
+    Example:
+        >>> network = batched_network([4, 3, 1], seeds=[0, 1], settings=2)
+        >>> logits(network, torch.zeros(2, 5, 4)).shape
+        torch.Size([2, 2, 5])
+    """
+
+    weights: tuple[torch.Tensor, ...]
+    biases: tuple[torch.Tensor, ...]
+
+    @property
+    def parameters(self) -> tuple[torch.Tensor, ...]:
+        """All of them; the first two dimensions are seeds and settings."""
+        return self.weights + self.biases
+
+
+def batched_network(
+    sizes: Sequence[int], *, seeds: Sequence[int], settings: int, device: str = "cpu"
+) -> BatchedNetwork:
+    """Networks whose parameters depend on the seed only: Xavier's uniform weights, and biases of 0.
+
+    Args:
+        sizes: inputs, hidden units, and 1.
+        seeds: one network for each, and for each of the settings.
+        settings: C.
+        device: where they live.
+
+    Reference: X. Glorot, Y. Bengio, AISTATS (2010).
+
+    Example:
+        >>> network = batched_network([4, 3, 1], seeds=[0, 1], settings=2)
+        >>> bool((network.weights[0][:, 0] == network.weights[0][:, 1]).all())
+        True
+    """
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    weights = []
+    for inputs, outputs in pairwise(sizes):
+        bound = (6 / (inputs + outputs)) ** 0.5
+        drawn = [torch.rand(inputs, outputs, generator=each) * 2 * bound - bound for each in generators]
+        weights.append(torch.stack(drawn)[:, None].repeat(1, settings, 1, 1).to(device).requires_grad_())
+    biases = [torch.zeros(len(seeds), settings, 1, size, device=device, requires_grad=True) for size in sizes[1:]]
+    return BatchedNetwork(tuple(weights), tuple(biases))
+
+
+def hidden(network: BatchedNetwork, inputs: torch.Tensor) -> torch.Tensor:
+    """(S, C, rows, units): the last hidden layer of rows of each seed, (S, rows, inputs)."""
+    found = inputs[:, None]
+    for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        found = torch.relu(found @ weight + bias)
+    return found
+
+
+def logits(network: BatchedNetwork, inputs: torch.Tensor) -> torch.Tensor:
+    """(S, C, rows): the log-odds of class 1."""
+    return (hidden(network, inputs) @ network.weights[-1] + network.biases[-1])[..., 0]
+
+
+def squared_norm(network: BatchedNetwork) -> torch.Tensor:
+    """(S, C): the sum of the squared parameters."""
+    return sum(((each**2).sum((-2, -1)) for each in network.parameters), torch.zeros(()).to(network.weights[0]))
+
+
+def copied(network: BatchedNetwork) -> BatchedNetwork:
+    """A copy of the parameters."""
+    return BatchedNetwork(
+        tuple(each.detach().clone() for each in network.weights),
+        tuple(each.detach().clone() for each in network.biases),
+    )
+
+
+def replace_where(better: torch.Tensor, new: BatchedNetwork, old: BatchedNetwork) -> None:
+    """Copy the parameters of `new` into `old` where `better`, (S, C), is True."""
+    with torch.no_grad():
+        for one, other in zip(new.parameters, old.parameters, strict=True):
+            other[better] = one[better]

@@ -1,0 +1,8 @@
+"""What varies between environments in embeddings of any network, as arrays: find it, remove it, balance it.
+
+`holdfast.torch` does the same for a torch network and its data.
+"""
+
+from holdfast.core.names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,0 +1,15 @@
+from .attributes import Cut as Cut
+from .attributes import bimodal_rotation as bimodal_rotation
+from .attributes import group_scores as group_scores
+from .attributes import two_means as two_means
+from .balancing import RowBalance as RowBalance
+from .balancing import balance_rows as balance_rows
+from .balancing import balanced_weights as balanced_weights
+from .discovery import Discovery as Discovery
+from .discovery import discover as discover
+from .forms import InvarianceForms as InvarianceForms
+from .forms import compare_forms as compare_forms
+from .linear_head import LinearHead as LinearHead
+from .linear_head import invariant_head_of as invariant_head_of
+from .variation import Variation as Variation
+from .variation import find_variation as find_variation

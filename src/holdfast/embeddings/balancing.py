@@ -1,0 +1,157 @@
+"""Weights of rows under which attributes say nothing about the label."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+# A continuous target is cut into so many bins of equally many rows.
+BINS = 5
+# Sweeps and accuracy of iterative proportional fitting.
+SWEEPS, ACCURACY = 1000, 1e-10
+
+Law = Literal["equal", "product"]
+"""What weighted groups look like: all of equal weight, or with the shares that classes and attributes have alone."""
+
+
+class RowBalance(NamedTuple):
+    """Groups of rows with equal label and attributes, and weights that make both independent.
+
+    Attributes:
+        weights: (rows,), of mean 1.
+        groups: (rows,), the number of the group of each row.
+        names: of each group, (label or bin, value of each attribute).
+        counts: (groups,), rows.
+
+    Example:
+        >>> found = balance_rows([0, 0, 0, 1], [0, 0, 1, 0], independence="each", law="product")
+        Traceback (most recent call last):
+        ValueError: attributes and targets must occur in all combinations, got no row with the target 1 and attribute 1
+        >>> balance_rows([0, 0, 0, 1, 1], [0, 0, 1, 0, 1]).counts.tolist()
+        [2, 1, 1, 1]
+    """
+
+    weights: np.ndarray
+    groups: np.ndarray
+    names: list[tuple]
+    counts: np.ndarray
+
+    @property
+    def effective_rows(self) -> float:
+        """(sum of weights)^2 / sum of squares: rows of equal weight with the same sampling error."""
+        return float(self.weights.sum() ** 2 / max(self.weights @ self.weights, 1e-300))
+
+
+def balanced_weights(
+    targets: ArrayLike,
+    attributes: ArrayLike,
+    *,
+    law: Law = "equal",
+    independence: Literal["joint", "each"] = "joint",
+    bins: int | None = None,
+) -> np.ndarray:
+    """(rows,): weights of mean 1 under which attributes and targets are independent; see `balance_rows`.
+
+    Example, of four rows with a label that agrees with the attribute, one does not:
+        >>> balanced_weights([0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1]).tolist()
+        [0.75, 0.75, 1.5, 1.5, 0.75, 0.75]
+    """
+    return balance_rows(targets, attributes, law=law, independence=independence, bins=bins).weights
+
+
+def balance_rows(
+    targets: ArrayLike,
+    attributes: ArrayLike,
+    *,
+    law: Law = "equal",
+    independence: Literal["joint", "each"] = "joint",
+    bins: int | None = None,
+) -> RowBalance:
+    """Weigh rows so that attributes are independent of the target.
+
+        equal:    w = n / (G n_g),                 every one of the G groups counts the same
+        product:  w = P(a) P(y) / P(a, y),         classes and attributes are as frequent as before
+
+    Args:
+        targets: (rows,), labels of classes; with `bins`, numbers.
+        attributes: (rows,) or (rows, attributes), values of any kind.
+        law: of the weighted groups.
+        independence: joint: the target is independent of all attributes together, which needs rows of every
+            combination; each: of every single attribute, by iterative proportional fitting.
+        bins: the number of bins of equally many rows that a continuous target is cut into; None: targets are classes.
+
+    Reference: W. E. Deming, F. F. Stephan, Ann. Math. Statist. 11 (1940), iterative proportional fitting.
+
+    Example:
+        >>> found = balance_rows(["cat", "cat", "cat", "dog", "dog"], ["day", "day", "night", "day", "night"])
+        >>> found.names[0], found.weights.round(3).tolist()
+        (('cat', 'day'), [0.625, 0.625, 1.25, 1.25, 1.25])
+    """
+    labels = np.asarray(targets)
+    if bins is not None:
+        if bins < 2:
+            raise ValueError(f"bins must be a whole number of at least 2, got {bins!r}")
+        labels = np.searchsorted(np.quantile(labels, np.arange(1, bins) / bins), labels, side="right")
+    values = np.asarray(attributes)
+    values = values[:, None] if values.ndim == 1 else values
+    if len(values) != len(labels):
+        raise ValueError(f"attributes must hold one row for each of the {len(labels)} targets, got {len(values)}")
+    classes, codes = np.unique(labels, return_inverse=True)
+    kinds, marks = zip(*(np.unique(column, return_inverse=True) for column in values.T), strict=True)
+    shape = (len(classes), *map(len, kinds))
+    groups = np.ravel_multi_index((codes, *marks), shape)
+    counts = np.bincount(groups, minlength=int(np.prod(shape))).reshape(shape)
+    if independence == "joint":
+        factors = _joint(counts, law, classes, kinds)
+    elif independence == "each":
+        factors = _each(counts, law, classes, kinds)
+    else:
+        raise ValueError(f"independence must be joint or each, got {independence!r}")
+    weights = factors.ravel()[groups]
+    names = [
+        (classes[index[0]].item(), *(kind[spot].item() for kind, spot in zip(kinds, index[1:], strict=True)))
+        for index in np.ndindex(shape)
+    ]
+    return RowBalance(weights / weights.mean(), groups, names, counts.ravel())
+
+
+def _joint(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
+    if (counts == 0).any():
+        _refuse(np.argwhere(counts == 0)[0], classes, kinds)
+    return _wanted(counts.reshape(len(classes), -1), law).reshape(counts.shape) / counts
+
+
+def _each(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
+    axes = [tuple(a for a in range(1, counts.ndim) if a != own) for own in range(1, counts.ndim)]
+    margins = [counts.sum(axis) for axis in axes]
+    for number, margin in enumerate(margins):
+        if (margin == 0).any():
+            _refuse(np.argwhere(margin == 0)[0], classes, (kinds[number],))
+    wanted = [_wanted(margin, law) for margin in margins]
+    factors = np.ones(counts.shape)
+    for _ in range(SWEEPS):
+        change = 0.0
+        for number, axis in enumerate(axes):
+            ratio = wanted[number] / np.maximum((factors * counts).sum(axis), 1e-300)
+            change = max(change, float(np.abs(ratio - 1).max()))
+            factors = factors * np.expand_dims(ratio, axis)
+        if change < ACCURACY:
+            break
+    return factors
+
+
+def _wanted(counts: np.ndarray, law: str) -> np.ndarray:
+    """(classes, values): the weight of each cell, of the same sum as the counts."""
+    if law == "equal":
+        return np.full(counts.shape, counts.sum() / counts.size)
+    if law == "product":
+        return np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
+    raise ValueError(f"law must be equal or product, got {law!r}")
+
+
+def _refuse(index: np.ndarray, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> None:
+    values = " and ".join(f"attribute {kind[spot]}" for kind, spot in zip(kinds, index[1:], strict=True))
+    raise ValueError(
+        f"attributes and targets must occur in all combinations, got no row with the target {classes[index[0]]} and "
+        f"{values}"
+    )

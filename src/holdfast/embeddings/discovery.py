@@ -1,0 +1,202 @@
+"""What varies between environments in an embedding: directions, scores of the rows, attributes, and what it means."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast.embeddings.attributes import TWO_GROUPS, Cut, bimodal_rotation, group_scores, two_means
+from holdfast.embeddings.explanation import explain
+from holdfast.embeddings.forms import InvarianceForms, compare_forms
+from holdfast.embeddings.variation import LEVEL, Variation, find_variation
+from holdfast.estimators.class_moments import collect_class_moments
+from holdfast.estimators.grouping import Grouping, group_rows
+
+# Labels with more different values than this are numbers, or identifiers.
+MOST_CLASSES = 1000
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What varies between environments, as scores and attributes of the rows.
+
+    Attributes:
+        variation: the directions, with their tests.
+        forms: tests of what is assumed.
+        loadings: (features, attributes): a score is (row - centre) @ loadings, rotated so that each shows an attribute.
+        scores: (rows, attributes).
+        targets: (rows,), codes of the classes, or the continuous target.
+        classes: labels of the classes; () for a continuous target.
+        grouping: environments of the rows.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> label, environment = np.arange(4000) % 2, np.arange(4000) // 2000
+        >>> agrees = random.random(4000) < np.where(environment == 0, 0.7, 0.9)
+        >>> colour = np.where(agrees, label, 1 - label)
+        >>> shape = label + random.standard_normal(4000)
+        >>> embedding = np.column_stack([colour + 0.1 * random.standard_normal(4000), shape])
+        >>> found = discover(embedding, label, environment)
+        >>> agreement = float(np.mean(found.attributes[:, 0] == colour))
+        >>> found.count, max(agreement, 1 - agreement) > 0.99
+        (1, True)
+    """
+
+    variation: Variation
+    forms: InvarianceForms
+    loadings: np.ndarray
+    scores: np.ndarray
+    targets: np.ndarray
+    classes: tuple
+    grouping: Grouping
+
+    @property
+    def count(self) -> int:
+        """The number of directions that vary."""
+        return self.variation.count
+
+    @property
+    def centre(self) -> np.ndarray:
+        """(features,), subtracted before a row is scored."""
+        return self.variation.components.centre
+
+    @cached_property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The best cut of each score in two."""
+        return tuple(two_means(column) for column in self.scores.T)
+
+    @cached_property
+    def attributes(self) -> np.ndarray:
+        """(rows, attributes): the group of each score, two by the best cut, or four if it is continuous."""
+        return np.column_stack([np.zeros((len(self.scores), 0), int), *map(group_scores, self.scores.T)]).astype(int)
+
+    @property
+    def is_binary(self) -> tuple[bool, ...]:
+        """Whether each score falls into two groups, more clearly than a uniform law."""
+        return tuple(cut.explained > TWO_GROUPS for cut in self.cuts)
+
+    def score(self, features: ArrayLike) -> np.ndarray:
+        """(rows, attributes): the scores of other rows of the same embedding."""
+        return (np.asarray(features, float) - self.centre) @ self.loadings
+
+    def attributes_of(self, scores: np.ndarray) -> np.ndarray:
+        """(rows, attributes): the groups of other scores, by the cuts of these rows."""
+        found = [
+            np.searchsorted([np.inf if np.isnan(edge) else edge for edge in edges], column, side="right")
+            for edges, column in zip(self._edges, scores.T, strict=True)
+        ]
+        return np.column_stack([np.zeros((len(scores), 0), int), *found]).astype(int)
+
+    @cached_property
+    def _edges(self) -> list[np.ndarray]:
+        """For each attribute the smallest score of each group but the first."""
+        return [
+            np.array([column[groups >= number].min() for number in range(1, groups.max() + 1)])
+            for column, groups in zip(self.scores.T, self.attributes.T, strict=True)
+        ]
+
+    def shares(self, attribute: int = 0) -> np.ndarray:
+        """(environments, classes): the share of rows above the best cut; of a continuous target, by halves of it."""
+        above = self.scores[:, attribute] > self.cuts[attribute].threshold
+        codes = self.targets if self.classes else (self.targets > np.median(self.targets)).astype(int)
+        size = (self.grouping.count, len(self.classes) or 2)
+        cells = np.ravel_multi_index((self.grouping.codes, codes), size)
+        counts = np.bincount(cells, minlength=int(np.prod(size)))
+        upper = np.bincount(cells, weights=above, minlength=int(np.prod(size)))
+        return np.where(counts > 0, upper / np.maximum(counts, 1), np.nan).reshape(size)
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """What was found, in words, each with the test that shows it."""
+        return explain(self.variation, self.forms, self.grouping, self.classes)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def discover(
+    features: ArrayLike,
+    targets: ArrayLike,
+    environments: Any,
+    *,
+    continuous: bool = False,
+    components: int | None = None,
+    level: float = LEVEL,
+) -> Discovery:
+    """Find the directions of an embedding in which the differences between the classes vary between environments.
+
+    Args:
+        features: (rows, features), an embedding of each row.
+        targets: (rows,), labels of the classes, or numbers.
+        environments: one label for each row.
+        continuous: whether the target is a number instead of a class.
+        components: how many principal components are compared; None: 20, fewer if an environment has few rows.
+        level: probability of finding a direction where none varies.
+
+    Example, nothing varies:
+        >>> random = np.random.default_rng(0)
+        >>> label, environment = np.arange(1000) % 2, np.arange(1000) // 500
+        >>> found = discover(random.standard_normal((1000, 3)) + label[:, None], label, environment)
+        >>> found.sentences[0]
+        'Nothing varies: the classes differ equally in the 2 environments (p = 0.25, level 0.01, 3 components).'
+    """
+    rows = np.asarray(features, float)
+    if rows.ndim != 2:
+        raise ValueError(f"features must have two dimensions, rows and features, got the shape {rows.shape}")
+    grouping = group_rows(environments, len(rows))
+    codes, classes = encode_targets(targets, len(rows), continuous)
+    if continuous:
+        moments = collect_class_moments(np.column_stack([codes, rows]), np.zeros(len(rows), int), grouping)
+    else:
+        moments = collect_class_moments(rows, codes, grouping)._replace(classes=classes)
+    variation = find_variation(moments, components=components, level=level, continuous=continuous)
+    return describe_variation(variation, variation.components.coordinates(rows), codes, classes, grouping)
+
+
+def encode_targets(targets: ArrayLike, rows: int, continuous: bool) -> tuple[np.ndarray, tuple]:
+    """Numbers of the classes with their labels, or the continuous target as it is with no labels.
+
+    Example:
+        >>> encode_targets(["dog", "cat", "dog"], 3, False)
+        (array([1, 0, 1]), ('cat', 'dog'))
+    """
+    labels = np.asarray(targets)
+    if labels.shape != (rows,):
+        raise ValueError(f"targets must be one label for each of the {rows} rows, got the shape {labels.shape}")
+    if continuous:
+        return labels.astype(float), ()
+    classes, codes = np.unique(labels, return_inverse=True)
+    if not 1 < len(classes) <= MOST_CLASSES:
+        raise ValueError(
+            f"targets must be labels of 2 to {MOST_CLASSES} classes, got {len(classes)} different values"
+            + ("; pass continuous=True if they are numbers" if len(classes) > MOST_CLASSES else "")
+        )
+    return codes, tuple(classes.tolist())
+
+
+def describe_variation(
+    variation: Variation, coordinates: np.ndarray, targets: np.ndarray, classes: tuple, grouping: Grouping
+) -> Discovery:
+    """The scores of the rows along what varies, turned so that each shows an attribute, and the tests of both forms.
+
+    Args:
+        variation: the directions.
+        coordinates: (rows, components), of its components.
+        targets: (rows,), codes of the classes, or a continuous target.
+        classes: labels; () for a continuous target.
+        grouping: environments of the rows.
+
+    Example:
+        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> y, grouping = np.arange(400) % 2, Grouping(np.arange(400) // 200, ["a", "b"])
+        >>> x = np.random.default_rng(0).standard_normal((400, 3))
+        >>> found = find_variation(collect_class_moments(x, y, grouping))
+        >>> describe_variation(found, found.components.coordinates(x), y, (0, 1), grouping).scores.shape
+        (400, 0)
+    """
+    scores = coordinates @ variation.directions[:, : variation.count]
+    rotation = bimodal_rotation(scores) if variation.count > 1 else np.eye(variation.count)
+    forms = compare_forms(variation, coordinates, targets, grouping.codes)
+    return Discovery(variation, forms, variation.loadings @ rotation, scores @ rotation, targets, classes, grouping)

@@ -1,0 +1,125 @@
+"""What a comparison of environments means, in words, each with the test that shows it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from holdfast.embeddings.components import target_units
+from holdfast.embeddings.forms import InvarianceForms
+from holdfast.embeddings.variation import Variation
+from holdfast.estimators.grouping import Grouping
+
+# Shares of classes that differ by less are not worth a sentence, however surely they differ.
+SMALL_SHIFT = 0.05
+_WORDS_OF_NUMBERS = ("features follow the target", "follows the target")
+
+
+def explain(variation: Variation, forms: InvarianceForms, grouping: Grouping, classes: tuple) -> list[str]:
+    """What was found, what it may be instead, and what follows.
+
+    Args:
+        variation: the directions that vary, with their tests.
+        forms: tests of what is assumed.
+        grouping: environments of the rows.
+        classes: labels; () for a continuous target.
+
+    Example:
+        >>> from holdfast.embeddings.forms import compare_forms
+        >>> from holdfast.embeddings.variation import find_variation
+        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> y, grouping = np.arange(400) % 2, Grouping(np.zeros(400, int), ["all"])
+        >>> x = np.random.default_rng(0).standard_normal((400, 3))
+        >>> found = find_variation(collect_class_moments(x, y, grouping))
+        >>> forms = compare_forms(found, found.components.coordinates(x), y, grouping.codes)
+        >>> explain(found, forms, grouping, (0, 1))
+        ['There is one environment only, so nothing can be compared.']
+    """
+    return list(_sentences(variation, forms, grouping, classes))
+
+
+def _sentences(variation: Variation, forms: InvarianceForms, grouping: Grouping, classes: tuple) -> Iterator[str]:
+    count, number, tests = variation.count, grouping.count, variation.significance
+    differ, signal = ("the classes differ", "separates the classes") if classes else _WORDS_OF_NUMBERS
+    if number == 1:
+        yield "There is one environment only, so nothing can be compared."
+        return
+    if variation.found.most == 0:
+        yield (
+            f"Nothing can be compared: the {number} environments do not have two classes in common, so what differs "
+            "between classes cannot be told from what differs between environments."
+        )
+        return
+    if count == 0:
+        yield (
+            f"Nothing varies: {differ} equally in the {number} environments ({_chance(tests[0])}, level "
+            f"{variation.level:g}, {len(variation.directions)} components)."
+        )
+    else:
+        yield (
+            f"{'One direction varies' if count == 1 else f'{count} directions vary'} between the {number} environments "
+            f"({_chance(tests[count - 1])}, level {variation.level:g}): {variation.share:.0%} of what {signal}, in "
+            f"units of the variance beside it, lies along {'it' if count == 1 else 'them'}."
+        )
+    yield from _label_sentences(variation, classes)
+    if variation.is_signal:
+        yield (
+            f"The direction is the signal: nothing beside it {signal} ({_chance(variation.remaining)}). One signal is "
+            "stronger in one environment than in another, as with noisier labels, or the network has learnt nothing "
+            "else yet. Removing or balancing it would leave nothing to predict with."
+        )
+    if count and not np.isnan(forms.classes):
+        yield from _form_sentences(variation, forms, "class" if classes else "target")
+    if variation.unseen:
+        yield (
+            f"So few environments cannot show more than {count} {'direction' if count == 1 else 'directions'}: others "
+            "may vary as well, which further environments would show."
+        )
+
+
+def _form_sentences(variation: Variation, forms: InvarianceForms, target: str) -> Iterator[str]:
+    given_all, given_rest = _chance(forms.classes), _chance(forms.classes_of_rest)
+    if forms.classes >= variation.level:
+        yield (
+            f"It may be no shortcut: the {target} given all features is the same in all environments ({given_all}), "
+            "and only the features are distributed differently. Then a network trained on all rows is right as it is."
+        )
+        return
+    stays = forms.classes_of_rest >= variation.level
+    yield (
+        f"It is a shortcut: the {target} given all features is not the same in all environments ({given_all}); given "
+        + (f"the rest of them it is ({given_rest})." if stays else f"the rest it is not either ({given_rest}).")
+    )
+    if forms.levels < variation.level:
+        yield (
+            f"The rest of the features moves between environments, for every {target} alike ({_chance(forms.levels)} "
+            "if it does not): differences between classes stay, but a threshold may have to move."
+        )
+
+
+def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
+    if variation.label_shift >= variation.level:
+        return
+    if not classes:
+        sums = variation.components.moments.sums[:, 0]
+        means = variation.components.moments.shift[0] + sums[:, 0, 1] / sums[:, 0, 0]
+        _, deviation = target_units(variation.components)
+        if np.ptp(means) > SMALL_SHIFT * deviation:
+            yield (
+                f"The target itself shifts: its mean goes from {means.min():.3g} to {means.max():.3g} "
+                f"({_chance(variation.label_shift)} if it does not)."
+            )
+        return
+    counts = variation.components.moments.counts
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
+    widest = len(classes) - 1 - int(np.argmax(np.ptp(shares, axis=0)[::-1]))  # of two classes the second
+    low, high = shares[:, widest].min(), shares[:, widest].max()
+    if high - low > SMALL_SHIFT:
+        yield (
+            f"The label itself shifts: the share of class {classes[widest]} goes from {low:.0%} to {high:.0%} "
+            f"({_chance(variation.label_shift)} if it does not). That is no shortcut: directions are compared within "
+            "environments. But probabilities of a network trained on all rows are those of the mixture."
+        )
+
+
+def _chance(value: float) -> str:
+    return "p < 1e-99" if value < 1e-99 else f"p = {value:.2g}"

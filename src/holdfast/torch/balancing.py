@@ -1,0 +1,209 @@
+"""Train so that what was discovered says nothing about the label: weights, a sampler, and a whole training."""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data import WeightedRandomSampler
+
+from holdfast.embeddings.attributes import group_scores
+from holdfast.embeddings.balancing import BINS, Law, RowBalance, balance_rows, balanced_weights
+from holdfast.embeddings.discovery import Discovery
+from holdfast.embeddings.variation import LEVEL
+from holdfast.torch.discovery import discover
+from holdfast.torch.training import History, TrainingOptions, row_losses, train_weighted
+
+__all__ = ["Balance", "BalancedNetwork", "balance", "balanced_weights", "train_balanced"]
+
+
+class Balance(NamedTuple):
+    """Weights of the rows under which the discovered attributes are independent of the label.
+
+    Attributes:
+        weights: (rows,), float32, of mean 1: multiply the loss of each row.
+        groups: (rows,), the number of the group of each row, for group losses or a report.
+        rows: the same as arrays, with the names and sizes of the groups.
+
+    Example:
+        >>> from holdfast.embeddings.balancing import balance_rows
+        >>> rows = balance_rows([0, 0, 0, 1, 1], [0, 0, 1, 0, 1])
+        >>> found = Balance(torch.tensor(rows.weights).float(), torch.tensor(rows.groups), rows)
+        >>> found.sampler(seed=0).num_samples
+        5
+    """
+
+    weights: torch.Tensor
+    groups: torch.Tensor
+    rows: RowBalance
+
+    def sampler(self, *, seed: int = 0, rows: int | None = None) -> WeightedRandomSampler:
+        """Draws rows in proportion to their weights, for a DataLoader; then the loss needs no weights.
+
+        Args:
+            seed: of the draws.
+            rows: drawn in an epoch; None: as many as the data have.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        return WeightedRandomSampler(self.weights.tolist(), rows or len(self.weights), generator=generator)
+
+
+def balance(
+    discovery: Discovery,
+    *,
+    law: Law = "equal",
+    independence: Literal["joint", "each"] = "joint",
+    groups: int | None = None,
+    bins: int = BINS,
+) -> Balance:
+    """Weights, a sampler and groups that make the discovered attributes independent of the label.
+
+    Args:
+        discovery: what varies.
+        law: equal: all groups of label and attributes count the same; product: labels and attributes stay as frequent
+            as they are.
+        independence: of all attributes together, or of each.
+        groups: how many groups a score is cut into; None: 2, or 4 if it is continuous.
+        bins: of a continuous target.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> label, environment = np.arange(4000) % 2, np.arange(4000) // 2000
+        >>> colour = np.where(random.random(4000) < np.where(environment == 0, 0.7, 0.9), label, 1 - label)
+        >>> from holdfast.embeddings import discover as discover_in_arrays
+        >>> embedding = np.column_stack([colour, label]) + 0.1 * random.standard_normal((4000, 2))
+        >>> found = balance(discover_in_arrays(embedding, label, environment))
+        >>> weights = found.weights.numpy()
+        >>> bool(abs(np.cov(colour, label, aweights=weights)[0, 1]) < 0.01)
+        True
+    """
+    if discovery.count == 0:
+        raise ValueError(f"discovery must hold a direction that varies, got none. {discovery.sentences[0]}")
+    attributes = np.column_stack([group_scores(column, groups) for column in discovery.scores.T])
+    rows = balance_rows(
+        discovery.targets,
+        attributes,
+        law=law,
+        independence=independence,
+        bins=None if discovery.classes else bins,
+    )
+    return Balance(torch.from_numpy(rows.weights).float(), torch.from_numpy(rows.groups), rows)
+
+
+class BalancedNetwork(NamedTuple):
+    """A network trained on balanced rows, with what was found on the way.
+
+    Attributes:
+        module: trained; the pooled one if nothing varies.
+        pooled: the network of the first training, in which the directions were found.
+        discovery: what varies.
+        balance: the weights of all rows; None if nothing varies.
+        validation: (rows,), which rows were held out to stop and to choose by.
+        history: of the chosen training.
+        weight_decay: chosen.
+        scores: weight decay -> best score on held-out rows, by the same weights.
+        sentences: what was found and done.
+
+    Example: see `train_balanced`.
+
+        >>> BalancedNetwork._fields[:2]
+        ('module', 'pooled')
+    """
+
+    module: torch.nn.Module
+    pooled: torch.nn.Module
+    discovery: Discovery
+    balance: Balance | None
+    validation: np.ndarray
+    history: History
+    weight_decay: float
+    scores: dict[float, float]
+    sentences: list[str]
+
+
+def train_balanced(
+    module: torch.nn.Module,
+    data: tuple[Any, Any],
+    *,
+    environments: Any,
+    layer: str,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = row_losses,
+    continuous: bool = False,
+    options: TrainingOptions = TrainingOptions(),  # noqa: B008
+    weight_decays: Sequence[float] = (0.0, 3e-4, 1e-3, 3e-3, 1e-2),
+    held_out: float = 0.2,
+    law: Law = "equal",
+    level: float = LEVEL,
+) -> BalancedNetwork:
+    """Train on all rows, discover what varies, and train a fresh network on rows in which it says nothing.
+
+    The second training starts from the same parameters as the first. Its steps and weight decay are those of the best
+    score (accuracy, or minus the squared error) on held-out rows of the training environments, weighted like the
+    training rows: no other data are looked at.
+
+    Args:
+        module: with its initial parameters; it is not changed.
+        data: (inputs, targets), arrays or tensors; targets are the numbers of the classes, or numbers.
+        environments: one label for each row.
+        layer: the layer in which to look, the last hidden one as a rule.
+        loss: (outputs, targets) -> (rows,).
+        continuous: whether the target is a number instead of a class.
+        options: optimiser steps, batches, patience, seed.
+        weight_decays: to choose from.
+        held_out: share of the rows that decide when to stop and what to choose.
+        law: of the weighted groups; see `balance`.
+        level: of the tests.
+
+    Example:
+        >>> from holdfast.datasets import coloured_digits
+        >>> rows = coloured_digits([0.75, 0.95], seed=0)
+        >>> _ = torch.manual_seed(0)
+        >>> network = torch.nn.Sequential(
+        ...     torch.nn.Flatten(), torch.nn.Linear(128, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2)
+        ... )
+        >>> data = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
+        >>> trained = train_balanced(
+        ...     network, data, environments=rows.environments, layer="2", options=TrainingOptions(epochs=5)
+        ... )
+        >>> trained.discovery.count
+        1
+    """
+    if not 0 < held_out < 1:
+        raise ValueError(f"held_out must be a number between 0 and 1, got {held_out!r}")
+    inputs, targets = torch.as_tensor(data[0]), torch.as_tensor(data[1])
+    targets = targets.float() if continuous else targets.long()
+    random = np.random.default_rng(options.seed)
+    validation = random.permutation(len(targets)) < held_out * len(targets)
+
+    def fit(weights: torch.Tensor, decay: float) -> tuple[torch.nn.Module, History]:
+        return train_weighted(deepcopy(module), inputs, targets, weights, validation, loss, continuous, decay, options)
+
+    pooled, history = fit(torch.ones(len(targets)), 0.0)
+    found = discover(
+        pooled, (inputs, targets), layer=layer, environments=environments, continuous=continuous, level=level
+    )
+    sentences = list(found.sentences)
+    if found.count == 0:
+        sentences.append("The network trained on all rows is returned.")
+        return BalancedNetwork(pooled, pooled, found, None, validation, history, 0.0, {0.0: history.best}, sentences)
+    weights = balance(found, law=law)
+    candidates = {decay: fit(weights.weights, decay) for decay in weight_decays}
+    chosen = max(candidates, key=lambda decay: candidates[decay][1].best)
+    scores = {decay: each.best for decay, (_, each) in candidates.items()}
+    trained, history = candidates[chosen]
+    smallest = int(weights.rows.counts.min())
+    sentences.append(
+        f"Balanced: {len(weights.rows.counts)} groups, the smallest of {smallest} rows; the weighted rows count as "
+        f"{weights.rows.effective_rows:.0f} of {len(targets)}."
+    )
+    if not continuous:
+        own = weights.weights[torch.from_numpy(validation)].numpy()
+        error = np.sqrt(0.25 / max(own.sum() ** 2 / (own @ own), 1.0))
+        chance = 1 / len(found.classes)
+        if history.best < chance + 2 * error:
+            sentences.append(
+                f"On balanced rows the network is not better than chance (accuracy {history.best:.2f} on held-out "
+                f"rows, two standard errors are {2 * error:.2f}): what varies was the signal, or the rows are too few."
+            )
+    return BalancedNetwork(trained, pooled, found, weights, validation, history, chosen, scores, sentences)

@@ -1,0 +1,223 @@
+"""Features of a named layer of any network, batch by batch, and their moments in one pass."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, SequentialSampler, TensorDataset
+
+from holdfast.embeddings.discovery import MOST_CLASSES
+from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
+from holdfast.estimators.grouping import Grouping, group_rows
+
+BATCH_SIZE = 1024
+
+Side = Literal["output", "input"]
+"""Which side of the layer: what it returns, or what it is given."""
+
+
+class FeatureBatch(NamedTuple):
+    """The features of some rows, with their targets and the positions of the rows in the data.
+
+    Attributes:
+        features: (rows, features), float64.
+        targets: (rows,).
+        first: the position of the first row.
+        environments: (rows,), labels, if the batches of the data carry them; otherwise None.
+
+    Example:
+        >>> FeatureBatch(np.zeros((2, 3)), np.zeros(2), 0, None).features.shape
+        (2, 3)
+    """
+
+    features: np.ndarray
+    targets: np.ndarray
+    first: int
+    environments: np.ndarray | None
+
+
+class LayerReader:
+    """Reads the features of one layer while a network runs over data.
+
+    Args:
+        network: any module; it is run in evaluation mode, without gradients, on the device of its parameters.
+        layer: name of a layer, as in `network.named_modules()`.
+        side: what the layer returns, or what it is given, which is what a new head in its place would see.
+        reduce: features -> (rows, features); None: as they are, or the mean over positions of images.
+        batch_size: rows at once, if the data are not batches already.
+
+    Example:
+        >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+        >>> reader = LayerReader(network, "1")
+        >>> data = torch.ones(5, 2), torch.zeros(5)
+        >>> [batch.features.shape for batch in reader.read(data)]
+        [(5, 3)]
+    """
+
+    def __init__(
+        self,
+        network: torch.nn.Module,
+        layer: str,
+        *,
+        side: Side = "output",
+        reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
+        batch_size: int = BATCH_SIZE,
+    ) -> None:
+        names = [name for name, _ in network.named_modules() if name]
+        if layer not in names:
+            raise ValueError(f"layer must be one of the layers {', '.join(names)}, got {layer!r}")
+        if side not in ("output", "input"):
+            raise ValueError(f"side must be output or input, got {side!r}")
+        self.network, self.layer, self.side, self.reduce, self.batch_size = network, layer, side, reduce, batch_size
+
+    def read(self, data: Any) -> Iterator[FeatureBatch]:
+        """Run the network over all rows, in the order of the data.
+
+        Args:
+            data: (inputs, targets) as arrays or tensors; a map-style data set; or a DataLoader, or a list of batches,
+                that does not shuffle. Batches are (inputs, targets) or (inputs, targets, environments); inputs may be a
+                tensor, a tuple or list of arguments, or a dictionary of named ones.
+        """
+        seen: list[torch.Tensor] = []
+
+        def output_hook(module: torch.nn.Module, inputs: Any, output: Any) -> None:
+            found = (inputs if isinstance(inputs, tuple) else (inputs,)) if self.side == "input" else output
+            seen.append(found[0] if isinstance(found, tuple) else found)
+
+        parameter = next(self.network.parameters(), None)
+        device = torch.device("cpu") if parameter is None else parameter.device
+        training, first = self.network.training, 0
+        hook = self.network.get_submodule(self.layer).register_forward_hook(output_hook)
+        self.network.eval()
+        try:
+            with torch.no_grad():
+                for inputs, targets, *more in as_batches(data, self.batch_size):
+                    seen.clear()
+                    _call(self.network, inputs, device)
+                    if len(seen) != 1:
+                        raise ValueError(
+                            f"layer must run once for each batch, got {self.layer!r}, which ran {len(seen)} times"
+                        )
+                    features = self._flat(seen[0]).double().cpu().numpy()
+                    labels = _plain(more[0]) if more else None
+                    yield FeatureBatch(features, _plain(targets), first, labels)
+                    first += len(features)
+        finally:
+            hook.remove()
+            self.network.train(training)
+
+    def _flat(self, features: torch.Tensor) -> torch.Tensor:
+        if self.reduce is not None:
+            features = self.reduce(features)
+        elif features.ndim > 3:
+            features = features.flatten(2).mean(2)  # images: (rows, channels, height, width)
+        if features.ndim != 2:
+            raise ValueError(
+                f"layer must have features of the shape (rows, features), got {tuple(features.shape)} of "
+                f"{self.layer!r}; pass reduce, such as lambda h: h.mean(1)"
+            )
+        return features
+
+
+def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
+    """Batches of data in their order: of tensors or arrays, a map-style data set, a DataLoader, or batches themselves.
+
+    Example:
+        >>> [len(targets) for _, targets in as_batches((torch.zeros(5, 2), torch.zeros(5)), 2)]
+        [2, 2, 1]
+    """
+    if isinstance(data, DataLoader):
+        if not isinstance(data.sampler, SequentialSampler):
+            raise ValueError(
+                "data must come in the order of its rows, so that each gets its own score, got a DataLoader that "
+                "shuffles; pass its data set instead"
+            )
+        return data
+    if isinstance(data, tuple) and len(data) in (2, 3) and all(len(part) == len(data[0]) for part in data):
+        tensors = [torch.as_tensor(part) for part in data]
+        return DataLoader(TensorDataset(*tensors), batch_size=batch_size)
+    if isinstance(data, Dataset):
+        return DataLoader(data, batch_size=batch_size)
+    if isinstance(data, list):
+        return data
+    raise ValueError(
+        f"data must be (inputs, targets), a map-style data set, a DataLoader or a list of batches, got {type(data)}"
+    )
+
+
+def _call(network: torch.nn.Module, inputs: Any, device: torch.device) -> Any:
+    if isinstance(inputs, Mapping):
+        return network(**{name: value.to(device) for name, value in inputs.items()})
+    if isinstance(inputs, tuple | list):
+        return network(*(value.to(device) for value in inputs))
+    return network(inputs.to(device))
+
+
+def _plain(values: Any) -> np.ndarray:
+    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+
+
+def layer_moments(
+    reader: LayerReader, data: Any, environments: Any = None, *, continuous: bool = False
+) -> tuple[ClassMoments, np.ndarray, Grouping]:
+    """Moments of a layer for each class in each environment, in one pass, with targets and environments of all rows.
+
+    Args:
+        reader: of the layer.
+        data: as for `LayerReader.read`.
+        environments: one label for each row; None: the third part of each batch.
+        continuous: whether the target is a number: then the moments are of (target, features) as one class.
+
+    Example:
+        >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3))
+        >>> data = torch.ones(4, 2), torch.tensor([0, 1, 0, 1])
+        >>> moments, targets, grouping = layer_moments(LayerReader(network, "0"), data, ["a", "a", "b", "b"])
+        >>> moments.counts.tolist()
+        [[1.0, 1.0], [1.0, 1.0]]
+    """
+    total: ClassMoments | None = None
+    targets, labels = [], []
+    given = None if environments is None else group_rows(environments, len(environments))
+    for batch in reader.read(data):
+        rows = slice(batch.first, batch.first + len(batch.features))
+        values = batch.targets.reshape(len(batch.features), -1)
+        if values.shape[1] != 1:
+            raise ValueError(f"targets must be one number or label for each row, got the shape {batch.targets.shape}")
+        targets.append(values[:, 0])
+        if given is not None:
+            grouping = Grouping(given.codes[rows], given.labels)
+            if len(grouping.codes) != len(values):
+                raise ValueError(f"environments must hold one label for each row, got {len(given.codes)} labels")
+        elif batch.environments is None:
+            raise ValueError("environments must be given, or be the third part of each batch, got None")
+        else:
+            labels.append(batch.environments)
+            grouping = group_rows(batch.environments, len(values))
+        total = _add(total, batch.features, values[:, 0], grouping, continuous)
+    if total is None:
+        raise ValueError("data must hold at least one row, got none")
+    rows_seen = sum(map(len, targets))
+    everything = given or group_rows(np.concatenate(labels), rows_seen)
+    if len(everything.codes) != rows_seen:
+        raise ValueError(
+            f"environments must hold one label for each of the {rows_seen} rows, got {len(everything.codes)} labels"
+        )
+    order = [total.labels.index(label) for label in everything.labels]
+    total = total._replace(labels=tuple(everything.labels), sums=total.sums[order])
+    return total, np.concatenate(targets), everything
+
+
+def _add(
+    total: ClassMoments | None, features: np.ndarray, targets: np.ndarray, grouping: Grouping, continuous: bool
+) -> ClassMoments:
+    if continuous:
+        chunk = collect_class_moments(np.column_stack([targets, features]), np.zeros(len(targets), int), grouping)
+    else:
+        chunk = collect_class_moments(features, targets, grouping)
+    total = chunk if total is None else add_class_moments(total, chunk)
+    if len(total.classes) > MOST_CLASSES:
+        raise ValueError(
+            f"targets must be labels of at most {MOST_CLASSES} classes, got more; pass continuous=True for numbers"
+        )
+    return total

@@ -1,0 +1,125 @@
+"""A head that does not use what changes between environments, in closed form, in place of the last layer."""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from holdfast.embeddings.linear_head import CANDIDATES, LinearHead, invariant_head_of
+from holdfast.embeddings.variation import LEVEL
+from holdfast.torch.features import BATCH_SIZE, LayerReader, Side, layer_moments
+
+
+class InvariantHead(NamedTuple):
+    """A linear layer with how it was found.
+
+    Attributes:
+        linear: from features to the scores of the classes, the log-odds of the second of two, or a number.
+        fit: what was removed, how surely, and what is left.
+
+    Example:
+        >>> network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        >>> data = torch.randn(400, 2, generator=torch.Generator().manual_seed(0)), torch.arange(400) % 2
+        >>> head = invariant_head(network, data, layer="1", environments=np.arange(400) // 200)
+        >>> head.linear, head.fit.variation.count
+        (Linear(in_features=2, out_features=2, bias=True), 0)
+    """
+
+    linear: torch.nn.Linear
+    fit: LinearHead
+
+
+def invariant_head(
+    network: torch.nn.Module,
+    data: Any,
+    *,
+    layer: str,
+    environments: Any = None,
+    side: Side = "input",
+    reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    continuous: bool = False,
+    components: int | Sequence[int] = CANDIDATES,
+    level: float = LEVEL,
+    log_odds: bool | None = None,
+    batch_size: int = BATCH_SIZE,
+) -> InvariantHead:
+    """The linear discriminant of the features in which classes differ equally in all environments.
+
+    If the network fits its training rows much better than others, take rows that it was not trained on, from the same
+    environments: features of memorised rows separate the classes better than those of new ones, and the number of
+    components is then chosen too large. The more rows, the more exactly is known what to remove.
+
+    Args:
+        network: frozen, trained in any way.
+        data: as for `discover`.
+        layer: the last layer, whose input are the features, so that the head can take its place.
+        environments: one label for each row; None: the third part of each batch.
+        side: input: features are what the layer is given; output: what it returns.
+        reduce: features -> (rows, features).
+        continuous: whether the target is a number instead of a class.
+        components: how many principal components; several: the number with the largest margin where what varies is
+            reversed, from the sampling error of the directions (`holdfast.embeddings.linear_head.HeadQuality`).
+        level: of the tests that say how many directions vary.
+        log_odds: of two classes, a single output; None: if the layer is linear with one output.
+        batch_size: rows at once.
+
+    Example:
+        >>> from holdfast.datasets import coloured_digits
+        >>> rows = coloured_digits([0.8, 0.95], seed=0)
+        >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(128, 1))
+        >>> data = torch.tensor(rows.images).float(), rows.labels
+        >>> head = invariant_head(network, data, layer="1", environments=rows.environments)
+        >>> new = with_layer(network, "1", head.linear)
+        >>> new(data[0]).shape
+        torch.Size([1797, 1])
+    """
+    reader = LayerReader(network, layer, side=side, reduce=reduce, batch_size=batch_size)
+    moments, _, _ = layer_moments(reader, data, environments, continuous=continuous)
+    fit = invariant_head_of(moments, components=components, level=level, continuous=continuous)
+    if log_odds is None:
+        old = network.get_submodule(layer)
+        log_odds = isinstance(old, torch.nn.Linear) and old.out_features == 1
+    return InvariantHead(as_linear(fit, log_odds=log_odds and not continuous), fit)
+
+
+def as_linear(head: LinearHead, *, log_odds: bool = False) -> torch.nn.Linear:
+    """The head as a layer of torch.
+
+    Args:
+        head: fitted.
+        log_odds: of two classes, a single output, the log-odds of the second.
+
+    Example:
+        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> x = np.random.default_rng(0).standard_normal((100, 3))
+        >>> as_linear(invariant_head_of(collect_class_moments(x, np.arange(100) % 2)), log_odds=True)
+        Linear(in_features=3, out_features=1, bias=True)
+    """
+    weight, bias = head.coefficients, head.intercepts
+    if log_odds:
+        if len(bias) != 2:
+            raise ValueError(f"log_odds must be False for {len(bias)} classes, got True")
+        weight, bias = np.diff(weight, axis=0), np.diff(bias)
+    linear = torch.nn.Linear(weight.shape[1], weight.shape[0])
+    with torch.no_grad():
+        linear.weight.copy_(torch.from_numpy(np.ascontiguousarray(weight)))
+        linear.bias.copy_(torch.from_numpy(np.ascontiguousarray(bias)))
+    return linear
+
+
+def with_layer(network: torch.nn.Module, name: str, module: torch.nn.Module) -> torch.nn.Module:
+    """A copy of the network with another layer under this name, on the same device and in the same precision.
+
+    Example:
+        >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
+        >>> with_layer(network, "1", torch.nn.Identity())(torch.zeros(1, 2)).shape
+        torch.Size([1, 3])
+    """
+    copy = deepcopy(network)
+    parameter = next(copy.get_submodule(name).parameters(), None)
+    if parameter is not None:
+        module = module.to(parameter.device, parameter.dtype)
+    copy.set_submodule(name, module)
+    return copy

@@ -1,0 +1,205 @@
+"""A sheet that shows what varies: the rows with the lowest and highest scores, and their shares by class."""
+
+import base64
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.image import imsave
+
+from holdfast.core.writing import write_text
+from holdfast.embeddings.discovery import Discovery
+from holdfast.plots.bands import COLOURS
+from holdfast.report import render
+
+# Rows of each class at either end of the score.
+EXAMPLES = 10
+# Classes of a sheet; the most frequent ones if there are more.
+MOST_CLASSES = 6
+# Letters of a text or row, above which the end is left out.
+LONGEST_TEXT = 300
+# Images of two channels are drawn in orange and blue, which everybody can tell apart.
+TWO_COLOURS = ((1.0, 0.6, 0.0), (0.2, 0.6, 1.0))
+# Inches of a picture, and of a panel below them.
+PICTURE, PANEL = 0.62, 2.6
+
+
+def write_sheet(discovery: Discovery, rows: Any, path: str | Path, *, title: str = "What varies") -> None:
+    """Write an HTML page, which needs no other file, with the rows at both ends of each score.
+
+    Args:
+        discovery: what varies.
+        rows: what the rows are, in the order of the data: images (rows, height, width), (rows, channels, height, width)
+            or (rows, height, width, channels); texts; or records, such as the rows of a pandas table.
+        path: of the page.
+        title: of the page.
+
+    Example:
+        >>> import tempfile
+        >>> from holdfast.embeddings import discover
+        >>> random = np.random.default_rng(0)
+        >>> label, environment = np.arange(4000) % 2, np.arange(4000) // 2000
+        >>> colour = np.where(random.random(4000) < np.where(environment == 0, 0.7, 0.9), label, 1 - label)
+        >>> embedding = np.column_stack([colour, label]) + 0.3 * random.standard_normal((4000, 2))
+        >>> found = discover(embedding, label, environment)
+        >>> path = Path(tempfile.mkdtemp()) / "sheet.html"
+        >>> write_sheet(found, [f"colour {each}" for each in colour], path)
+        >>> page = path.read_text()
+        >>> "colour 0" in page and "class 1: highest scores" in page
+        True
+    """
+    items = _items(rows, len(discovery.targets))
+    names = _class_names(discovery)
+    attributes = []
+    for number in range(discovery.count):
+        cut = discovery.cuts[number]
+        parts = []
+        for code in _classes(discovery):
+            for end, chosen in zip(("lowest", "highest"), _ends(discovery, number, code), strict=True):
+                heading = f"{names[code]}: {end} scores"
+                pictures = [_encoded(items[row]) for row in chosen] if isinstance(items, np.ndarray) else []
+                texts = [] if isinstance(items, np.ndarray) else [items[row] for row in chosen]
+                parts.append({"title": heading, "pictures": pictures, "texts": texts})
+        table = [
+            (str(label), [(name, _percent(share)) for name, share in zip(names, shares, strict=True)])
+            for label, shares in zip(discovery.grouping.labels, discovery.shares(number), strict=True)
+        ]
+        about = f"The best cut in two explains {cut.explained:.0%} of the variance of the score" + (
+            ": two groups." if discovery.is_binary[number] else ", as of a continuous attribute."
+        )
+        attributes.append({"title": f"Attribute {number + 1}", "about": about, "parts": parts, "shares": table})
+    page = render(
+        "discovery.html",
+        title=title,
+        rows=len(discovery.targets),
+        environments=discovery.grouping.labels,
+        sentences=discovery.sentences,
+        attributes=attributes,
+        classes=names,
+        contents={f"attribute-{number + 1}": one["title"] for number, one in enumerate(attributes)},
+    )
+    write_text(Path(path), page)
+
+
+def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
+    """A figure: images of each class with the lowest and highest scores, all scores, and shares above the cut.
+
+    Args:
+        discovery: what varies.
+        images: of the rows, as for `write_sheet`.
+        attribute: which of the attributes.
+
+    Example:
+        >>> from holdfast.embeddings import discover
+        >>> random = np.random.default_rng(0)
+        >>> label, environment = np.arange(4000) % 2, np.arange(4000) // 2000
+        >>> colour = np.where(random.random(4000) < np.where(environment == 0, 0.7, 0.9), label, 1 - label)
+        >>> embedding = np.column_stack([colour, label]) + 0.3 * random.standard_normal((4000, 2))
+        >>> figure = draw_sheet(discover(embedding, label, environment), np.ones((4000, 4, 4)) * colour[:, None, None])
+        >>> len(figure.axes)
+        6
+    """
+    if not 0 <= attribute < discovery.count:
+        raise ValueError(f"attribute must be below {discovery.count}, the number of those found, got {attribute!r}")
+    items = _items(images, len(discovery.targets))
+    if not isinstance(items, np.ndarray):
+        raise ValueError(f"images must be an array of images, got {type(images)}; write_sheet shows texts and rows")
+    names, codes = _class_names(discovery), _classes(discovery)
+    strips = len(codes)
+    height = strips * (PICTURE + 0.35)
+    figure = Figure(figsize=(2 * EXAMPLES * PICTURE * 0.8, height + PANEL + 0.9), layout="constrained")
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, PANEL + 0.6])[:, 0]
+    panels = above.subplots(strips, 2, squeeze=False)
+    for line, code in zip(panels, codes, strict=True):
+        ends = _ends(discovery, attribute, code)
+        for axes, end, chosen in zip(line, ("lowest", "highest"), ends, strict=True):
+            axes.imshow(np.concatenate([_padded(items[row]) for row in chosen], axis=1), interpolation="nearest")
+            axes.set_title(f"{names[code]}: {end} scores", fontsize=9, loc="left")
+            axes.set_axis_off()
+    histogram, bars = below.subplots(1, 2)
+    scores = discovery.scores[:, attribute]
+    histogram.hist(scores, bins=60, color=COLOURS["spurious"])
+    histogram.axvline(discovery.cuts[attribute].threshold, color="black", linewidth=1, label="best cut")
+    histogram.set(xlabel="score (standard deviations within classes)", ylabel="rows")
+    histogram.legend(frameon=False)
+    shares = discovery.shares(attribute)
+    width = 0.8 / len(shares)
+    for number, (label, own) in enumerate(zip(discovery.grouping.labels, shares, strict=True)):
+        at = np.arange(len(names)) + (number - (len(shares) - 1) / 2) * width
+        bars.bar(at, own, width * 0.95, label=f"environment {label}")
+    bars.set_xticks(np.arange(len(names)), names)
+    bars.set(ylabel="share of rows above the cut", ylim=(0, 1))
+    bars.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=min(4, len(shares)))
+    return figure
+
+
+def _items(rows: Any, count: int) -> np.ndarray | list[str]:
+    """Images as (rows, height, width, 3) from 0 to 1, or a text for each row."""
+    if isinstance(rows, Sequence) and rows and isinstance(rows[0], str):
+        found: np.ndarray | list[str] = [_short(row) for row in rows]
+    elif callable(getattr(rows, "to_dict", None)):  # a pandas table
+        records = rows.to_dict("records")
+        found = [_short(", ".join(f"{name} {value}" for name, value in record.items())) for record in records]
+    else:
+        found = _coloured(np.asarray(rows))
+    if len(found) != count:
+        raise ValueError(f"rows must hold one item for each of the {count} rows that were scored, got {len(found)}")
+    return found
+
+
+def _coloured(images: np.ndarray) -> np.ndarray:
+    if images.ndim == 3:
+        images = images[..., None]
+    elif images.ndim == 4 and images.shape[1] in (1, 2, 3) and images.shape[-1] not in (1, 2, 3):
+        images = np.moveaxis(images, 1, -1)
+    if images.ndim != 4 or images.shape[-1] not in (1, 2, 3):
+        raise ValueError(f"rows must be images of 1 to 3 channels, texts or a table, got the shape {images.shape}")
+    low, high = float(images.min()), float(images.max())
+    scaled = (images - low) / max(high - low, 1e-300)
+    if scaled.shape[-1] == 2:
+        return np.clip(scaled @ np.array(TWO_COLOURS), 0, 1)
+    return np.repeat(scaled, 3, axis=-1) if scaled.shape[-1] == 1 else scaled
+
+
+def _ends(discovery: Discovery, attribute: int, code: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a class with the lowest and with the highest scores, the most extreme first."""
+    rows = np.flatnonzero(_codes(discovery) == code)
+    order = rows[np.argsort(discovery.scores[rows, attribute], kind="stable")]
+    return order[:EXAMPLES], order[::-1][:EXAMPLES]
+
+
+def _codes(discovery: Discovery) -> np.ndarray:
+    if discovery.classes:
+        return discovery.targets
+    return (discovery.targets > np.median(discovery.targets)).astype(int)
+
+
+def _classes(discovery: Discovery) -> list[int]:
+    counts = np.bincount(_codes(discovery))
+    return sorted(np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist())
+
+
+def _class_names(discovery: Discovery) -> list[str]:
+    return [f"class {name}" for name in discovery.classes] if discovery.classes else ["lower half", "upper half"]
+
+
+def _encoded(image: np.ndarray) -> str:
+    buffer = io.BytesIO()
+    imsave(buffer, image, format="png")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _padded(image: np.ndarray) -> np.ndarray:
+    """A white frame of one pixel, which keeps neighbours apart."""
+    return np.pad(image, ((1, 1), (1, 1), (0, 0)), constant_values=1.0)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."
+
+
+def _percent(share: float) -> str:
+    return "" if np.isnan(share) else f"{share:.1%}"

@@ -1,0 +1,172 @@
+"""Training with weights of the rows, stopped by held-out rows with weights of their own."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from holdfast.core.validation import COUNT, POSITIVE, SEED
+
+# Rows that are predicted at once when a network is judged.
+SCORED_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a network is trained, by Adam.
+
+    Attributes:
+        epochs: passes over the training rows, at most.
+        batch_size: rows of a step; as many as there are rows: full gradients.
+        learning_rate: of Adam.
+        patience: epochs without a better score on held-out rows, after which training stops.
+        seed: of the held-out rows and the order of the batches.
+        device: to train on; the network that is returned stays on it.
+
+    Example:
+        >>> TrainingOptions(epochs=5).batch_size
+        256
+    """
+
+    epochs: int = 50
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    patience: int = 10
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for rule, names in ((COUNT, ("epochs", "batch_size", "patience")), (POSITIVE, ("learning_rate",))):
+            for name in names:
+                rule.check(name, getattr(self, name))
+        SEED.check("seed", self.seed)
+
+
+class History(NamedTuple):
+    """Scores on held-out rows after each epoch.
+
+    Attributes:
+        scores: accuracy, or minus the squared error, by the weights of the rows.
+        best: the best of them, whose parameters are returned.
+
+    Example:
+        >>> History([0.5, 0.7, 0.6], 0.7).best
+        0.7
+    """
+
+    scores: list[float]
+    best: float
+
+
+def row_losses(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(rows,): cross entropy of scores or of log-odds, or the squared error if targets are numbers.
+
+    Example:
+        >>> row_losses(torch.zeros(3, 2), torch.tensor([0, 1, 1])).tolist() == row_losses(
+        ...     torch.zeros(3, 1), torch.tensor([0, 1, 1])
+        ... ).tolist()
+        True
+    """
+    if targets.is_floating_point():
+        return (outputs.reshape(len(targets)) - targets) ** 2
+    if outputs.ndim == 1 or outputs.shape[1] == 1:
+        return torch.nn.functional.binary_cross_entropy_with_logits(
+            outputs.reshape(len(targets)), targets.to(outputs.dtype), reduction="none"
+        )
+    return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def row_scores(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(rows,): 1 where the class is right and 0 where not; minus the squared error if targets are numbers.
+
+    Example:
+        >>> row_scores(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])).tolist()
+        [1.0, 0.0]
+    """
+    if targets.is_floating_point():
+        return -((outputs.reshape(len(targets)) - targets) ** 2)
+    single = outputs.ndim == 1 or outputs.shape[1] == 1
+    found = (outputs.reshape(len(targets)) > 0).long() if single else outputs.argmax(1)
+    return (found == targets).float()
+
+
+def weighted_score(
+    module: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None = None
+) -> float:
+    """The weighted mean of `row_scores`: accuracy by the weights of the rows.
+
+    Example:
+        >>> targets, weights = torch.tensor([1, 0]), torch.tensor([3.0, 1.0])
+        >>> weighted_score(torch.nn.Identity(), torch.tensor([1.0, 1.0]), targets, weights)
+        0.75
+    """
+    training = module.training
+    module.eval()
+    with torch.no_grad():
+        parts = zip(inputs.split(SCORED_AT_ONCE), targets.split(SCORED_AT_ONCE), strict=True)
+        found = torch.cat([row_scores(module(rows), own) for rows, own in parts]).double()
+    module.train(training)
+    known = torch.ones_like(found) if weights is None else weights.to(found)
+    return float(known @ found / known.sum())
+
+
+def train_weighted(
+    module: torch.nn.Module,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    validation: np.ndarray,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    continuous: bool,
+    weight_decay: float,
+    options: TrainingOptions,
+) -> tuple[torch.nn.Module, History]:
+    """Train with weighted rows; the parameters of the best weighted score on held-out rows are returned.
+
+    Args:
+        module: trained in place.
+        inputs: (rows, ...).
+        targets: (rows,).
+        weights: (rows,).
+        validation: (rows,), which are held out.
+        loss: (outputs, targets) -> (rows,).
+        continuous: whether targets are numbers.
+        weight_decay: of Adam, added to the gradient.
+        options: steps, batches, patience, seed.
+
+    Example:
+        >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+        >>> module = torch.nn.Linear(2, 2)
+        >>> held_out = np.arange(200) < 50
+        >>> options = TrainingOptions(epochs=20, batch_size=50, learning_rate=0.1)
+        >>> y = (x[:, 0] > 0).long()
+        >>> train_weighted(module, x, y, torch.ones(200), held_out, row_losses, False, 0.0, options)[1].best > 0.9
+        True
+    """
+    device = torch.device(options.device)
+    module = module.to(device)
+    kind = torch.float32 if continuous else torch.int64
+    inputs, targets, weights = inputs.to(device), targets.to(device, kind), weights.to(device)
+    aside = torch.from_numpy(validation).to(device)
+    rows = torch.nonzero(~aside).ravel()
+    optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
+    generator = torch.Generator().manual_seed(options.seed)
+    scores: list[float] = []
+    best, state = -np.inf, deepcopy(module.state_dict())
+    for _ in range(options.epochs):
+        module.train()
+        order = torch.randperm(len(rows), generator=generator).to(device)
+        for own in rows[order].split(options.batch_size):
+            optimizer.zero_grad()
+            (weights[own] * loss(module(inputs[own]), targets[own])).mean().backward()
+            optimizer.step()
+        scores.append(weighted_score(module, inputs[aside], targets[aside], weights[aside]))
+        if scores[-1] > best:
+            best, state = scores[-1], deepcopy(module.state_dict())
+        elif len(scores) - int(np.argmax(scores)) > options.patience:
+            break
+    module.load_state_dict(state)
+    return module.eval(), History(scores, best)

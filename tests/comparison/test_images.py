@@ -1,0 +1,119 @@
+"""Networks trained many at once are the networks trained one by one, and the protocol chooses without the test rows."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from holdfast.comparison.images import coloured_mnist, image_methods
+from holdfast.comparison.images.batched_networks import batched_network, logits
+from holdfast.comparison.images.image_methods import ImageMethod, ImageProblem, ImageRows, mean_risk, train_method
+from holdfast.datasets import bundled_digits, read_mnist
+from holdfast.datasets.digit_images import read_idx
+from holdfast.torch import irm_loss
+
+
+def _problem(rows=40, pixels=6, seeds=(3, 5)):
+    random = torch.Generator().manual_seed(0)
+
+    def part():
+        labels = torch.randint(2, (len(seeds), rows), generator=random).float()
+        inputs = torch.randn(len(seeds), rows, pixels, generator=random) + labels[..., None]
+        return ImageRows(inputs, labels, labels)
+
+    return ImageProblem(part(), part(), part(), seeds)
+
+
+def test_networks_trained_at_once_are_those_trained_alone(monkeypatch):
+    """Against a torch module with the same start, Adam and an L2 penalty, seed by seed and setting by setting."""
+    monkeypatch.setattr(image_methods, "HIDDEN", 8)
+    problem, decays, steps = _problem(), (0.0, 0.1), 20
+    method = ImageMethod(mean_risk, {"weight_decay": decays})
+    found = train_method(method, problem, coloured_mnist.mean_accuracy, steps=steps, snapshots=(steps,))
+    start = batched_network((6, 8, 8, 1), seeds=problem.seeds, settings=2)
+    for seed in range(2):
+        for setting, decay in enumerate(decays):
+            layers = [torch.nn.Linear(6, 8), torch.nn.Linear(8, 8), torch.nn.Linear(8, 1)]
+            module = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
+            with torch.no_grad():
+                for layer, weight in zip(layers, start.weights, strict=True):
+                    layer.weight.copy_(weight[seed, setting].T)
+                    layer.bias.zero_()
+            optimizer = torch.optim.Adam(module.parameters(), lr=image_methods.LEARNING_RATE)
+            rows = problem.train
+            for _ in range(steps):
+                optimizer.zero_grad()
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                    module(rows.inputs[seed])[:, 0], rows.labels[seed]
+                )
+                (loss + decay * sum((each**2).sum() for each in module.parameters())).backward()
+                optimizer.step()
+            with torch.no_grad():
+                expected = module(problem.test.inputs[seed])[:, 0]
+                batched = logits(found.snapshots[steps], problem.test.inputs)[seed, setting]
+            assert torch.allclose(batched, expected, atol=1e-4)
+
+
+def test_the_penalty_of_irm_is_that_of_the_library():
+    """The closed form, per network, against the derivative by a factor of the logits."""
+    problem = _problem()
+    network = batched_network((6, 4, 1), seeds=problem.seeds, settings=1)
+    scores = logits(network, problem.train.inputs)
+    signs = problem.train.labels[:, None]
+    entries = torch.nn.functional.softplus(scores) - signs * scores
+    losses = entries.unflatten(-1, (2, -1)).mean(-1)
+    penalties = ((torch.sigmoid(scores) - signs) * scores).unflatten(-1, (2, -1)).mean(-1) ** 2
+    grid = {"penalty": torch.tensor([7.0]), "anneal": torch.tensor([0.0])}
+    found = image_methods.irm(losses, penalties, grid, 0, {})
+    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
+    for seed in range(2):
+        halves = zip(scores[seed, 0].chunk(2), problem.train.labels[seed].chunk(2), strict=True)
+        expected = irm_loss(list(halves), cross_entropy, penalty=7.0) / 7
+        assert found[seed, 0].item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_rows_have_the_agreements_of_the_protocol():
+    """Within four standard errors; held-out rows are other images than training rows."""
+    source = bundled_digits()
+    problem = coloured_mnist.make_problem(source, (0.8, 0.9), [0, 1], "cpu")
+    for rows, agreements in ((problem.train, (0.8, 0.9)), (problem.held_out, (0.8, 0.9)), (problem.test, (0.1, 0.1))):
+        halves = (rows.labels == rows.attribute).float().unflatten(-1, (2, -1)).mean(-1)
+        error = 4 * np.sqrt(0.25 / (rows.labels.shape[1] / 2))
+        assert torch.allclose(halves, torch.tensor(agreements), atol=error)
+    assert problem.train.inputs.shape[1] + problem.held_out.inputs.shape[1] == 1496
+
+
+@pytest.mark.slow
+def test_the_command_writes_one_file(tmp_path, monkeypatch):
+    """On the bundled digits, enlarged and written as IDX files, with a small network."""
+    monkeypatch.setattr(image_methods, "HIDDEN", 16)
+    images, digits = bundled_digits()
+    large = np.kron(images[:, :7, :7], np.ones((4, 4)))
+    for (name, labels), part in zip(
+        (("train-images-idx3-ubyte", "train-labels-idx1-ubyte"), ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")),
+        (slice(1500), slice(1500, None)),
+        strict=True,
+    ):
+        _write_idx(tmp_path / name, np.round(255 * large[part]))
+        _write_idx(tmp_path / labels, digits[part])
+    assert np.allclose(read_mnist(tmp_path).images, large, atol=1 / 255)
+    monkeypatch.setattr(coloured_mnist, "SNAPSHOT_EVERY", 60)
+    out = tmp_path / "out.json"
+    coloured_mnist.main(["--data", str(tmp_path), "--out", str(out), "--seeds", "2", "--steps", "120"])
+    found = json.loads(out.read_text())
+    assert set(found["problems"]) == {"0.8 and 0.9", "0.9 and 0.3"}
+    for methods in found["problems"].values():
+        assert set(methods) == {"pooled", *coloured_mnist.METHODS, "head", "discover and balance", "without colour"}
+        assert all(len(method["test"]) == 2 for method in methods.values())
+
+
+def _write_idx(path, values):
+    head = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes()
+    path.write_bytes(head + values.astype(np.uint8).tobytes())
+
+
+def test_images_of_other_kinds_are_refused(tmp_path):
+    (tmp_path / "labels").write_bytes(b"text")
+    with pytest.raises(ValueError, match="path must be an IDX file of unsigned bytes, got labels"):
+        read_idx(tmp_path / "labels")

@@ -1,0 +1,73 @@
+"""Weights under which attributes say nothing about the target."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.embeddings import balance_rows, balanced_weights
+
+
+def _weighted(weights, codes, shape):
+    return np.bincount(np.ravel_multi_index(codes, shape), weights=weights, minlength=np.prod(shape)).reshape(shape)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 4), st.integers(2, 3), st.integers(0, 2**31), st.sampled_from(["equal", "product"]))
+def test_target_and_attribute_are_independent(classes, values, seed, law):
+    random = np.random.default_rng(seed)
+    y, a = random.integers(classes, size=400), random.integers(values, size=400)
+    y, a = (
+        np.concatenate([each, cells.ravel()]) for each, cells in zip((y, a), np.indices((classes, values)), strict=True)
+    )
+    weights = balanced_weights(y, a, law=law)
+    joint = _weighted(weights, (y, a), (classes, values)) / weights.sum()
+    assert np.allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
+    assert weights.mean() == pytest.approx(1)
+    if law == "product":
+        assert np.allclose(joint.sum(1), np.bincount(y) / len(y))
+        assert np.allclose(joint.sum(0), np.bincount(a) / len(a))
+    else:
+        assert np.allclose(joint, 1 / joint.size)
+
+
+def test_several_attributes_together_and_each():
+    """Joint balancing needs rows of every combination; each attribute alone needs less, and makes less independent."""
+    random = np.random.default_rng(0)
+    y = random.integers(2, size=3000)
+    a = np.where(random.random(3000) < 0.8, y, 1 - y)
+    b = np.where(random.random(3000) < 0.7, y, 1 - y)
+    joint = balance_rows(y, np.column_stack([a, b]))
+    counts = _weighted(joint.weights, (y, a, b), (2, 2, 2))
+    assert np.allclose(counts, 3000 / 8)
+    assert len(joint.names) == 8
+    assert joint.effective_rows < 3000
+    three = np.where(random.random(3000) < 0.3, 2, b)
+    seen = ~((y == 1) & (a == 0) & (three == 0))  # one combination never occurs
+    with pytest.raises(ValueError, match="no row with the target 1 and attribute 0 and attribute 0"):
+        balance_rows(y[seen], np.column_stack([a, three])[seen])
+    each = balance_rows(y[seen], np.column_stack([a, three])[seen], independence="each")
+    for attribute, size in ((a, 2), (three, 3)):
+        counts = _weighted(each.weights, (y[seen], attribute[seen]), (2, size))
+        assert np.allclose(counts, seen.sum() / (2 * size), rtol=1e-6)
+
+
+def test_a_continuous_target_is_cut_into_bins():
+    random = np.random.default_rng(0)
+    y = random.standard_normal(4000)
+    a = (y + random.standard_normal(4000) > 0).astype(int)
+    found = balance_rows(y, a, bins=4)
+    bins = np.array([name[0] for name in found.names])[found.groups]
+    assert np.allclose(_weighted(found.weights, (bins, a), (4, 2)), 500)
+
+
+def test_errors_name_the_argument():
+    for arguments, words in (
+        ({"law": "fair"}, "law must be equal or product, got 'fair'"),
+        ({"independence": "some"}, "independence must be joint or each, got 'some'"),
+        ({"bins": 1}, "bins must be a whole number of at least 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            balance_rows([0, 0, 1, 1], [0, 1, 0, 1], **arguments)
+    with pytest.raises(ValueError, match="one row for each of the 2 targets, got 3"):
+        balance_rows([0, 1], [0, 1, 1])

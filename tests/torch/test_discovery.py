@@ -1,0 +1,138 @@
+"""Discover on digits with a shortcut: colour, rotation or blur, in a small network trained on all rows."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom, rankdata
+
+from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
+from holdfast.torch import TrainingOptions, balance, discover, draw_sheet, train_balanced, write_sheet
+from holdfast.torch.training import row_losses, train_weighted, weighted_score
+
+LAYER = "2"
+
+
+def _network(channels, seed=0):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(64 * channels, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2)
+    )
+
+
+def _trained(rows, epochs=8, seed=0):
+    inputs, labels = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
+    options = TrainingOptions(epochs=epochs, batch_size=128, learning_rate=3e-3)
+    network, _ = train_weighted(
+        _network(inputs.shape[1], seed),
+        inputs,
+        labels,
+        torch.ones(len(labels)),
+        np.arange(len(labels)) % 5 == 0,
+        row_losses,
+        False,
+        0.0,
+        options,
+    )
+    return network, (inputs, labels)
+
+
+def _area(scores, attribute):
+    """Of the curve of hits against false alarms; 0.5 for a score that says nothing."""
+    ranks, positive = rankdata(scores), attribute == 1
+    area = (ranks[positive].sum() - positive.sum() * (positive.sum() + 1) / 2) / (positive.sum() * (~positive).sum())
+    return max(area, 1 - area)
+
+
+@pytest.fixture(scope="module")
+def coloured():
+    rows = coloured_digits([0.7, 0.95], seed=0)
+    network, data = _trained(rows)
+    return rows, network, data, discover(network, data, layer=LAYER, environments=rows.environments)
+
+
+def test_the_colour_is_found(coloured):
+    rows, _, _, found = coloured
+    agreement = np.mean(found.attributes[:, 0] == rows.attribute)
+    assert found.count == 1
+    assert max(agreement, 1 - agreement) >= 0.99
+
+
+def test_weights_make_the_colour_independent_of_the_label(coloured):
+    """Up to the rows whose colour is not recognised: 1 % of them."""
+    rows, _, _, found = coloured
+    weights = balance(found)
+    table = np.zeros((2, 2))
+    np.add.at(table, (rows.labels, rows.attribute), weights.weights.numpy())
+    table /= table.sum()
+    assert abs(table[0, 0] * table[1, 1] - table[0, 1] * table[1, 0]) < 0.01
+    drawn = np.array(list(weights.sampler(seed=1, rows=4000)))
+    counts = np.bincount(weights.groups.numpy()[drawn], minlength=4)
+    low, high = binom.ppf([0.0005, 0.9995], 4000, 0.25)
+    assert (counts >= low).all()
+    assert (counts <= high).all()
+
+
+def test_the_sheet_shows_the_colours(coloured, tmp_path):
+    """The rows at the ends of the score, in each class, have one colour each."""
+    rows, _, _, found = coloured
+    figure = draw_sheet(found, rows.images)
+    pictures = [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
+    inside = [picture[picture.min(-1) < 1] for picture in pictures]  # without the white frames
+    warm = [bool(pixels[:, 0].sum() > pixels[:, 2].sum()) for pixels in inside]
+    assert warm in ([True, False, True, False], [False, True, False, True])
+    path = tmp_path / "sheet.html"
+    write_sheet(found, rows.images, path, title="Digits < colours")
+    page = path.read_text()
+    assert page.count("data:image/png") == 40
+    assert "Digits &lt; colours" in page
+    write_sheet(found, [f"digit {digit}" for digit in rows.digits], path)
+    assert "digit 7" in path.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attribute", ["rotation", "blur"])
+def test_a_rotation_or_blur_is_found_where_it_says_something_about_the_label(attribute):
+    rows = coloured_digits([0.65, 0.95], seed=1, attribute=attribute, label_noise=0.1)
+    network, data = _trained(rows, epochs=15)
+    found = discover(network, data, layer=LAYER, environments=rows.environments)
+    assert found.count == 1
+    assert _area(found.scores[:, 0], rows.attribute) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attribute", ["colour", "rotation", "blur"])
+def test_nothing_is_found_where_it_says_nothing(attribute):
+    """Half of the rows of each class have it, in both environments: alarms at level 0.05 in 20 trained networks."""
+    alarms = 0
+    for seed in range(20):
+        rows = coloured_digits([0.5, 0.5], seed=seed, attribute=attribute)
+        network, data = _trained(rows, epochs=4, seed=seed)
+        alarms += discover(network, data, layer=LAYER, environments=rows.environments, level=0.05).count
+    assert alarms <= binom.ppf(0.995, 20, 0.05)
+
+
+@pytest.mark.slow
+def test_balanced_training_does_not_follow_the_colour():
+    """On digits whose colours are reversed: above chance, where the network of all rows is far below."""
+    images, digits = bundled_digits()
+    rows = coloured_digits([0.7, 0.95], seed=0, label_noise=0.1, source=DigitImages(images[:1400], digits[:1400]))
+    new = coloured_digits([0.1], seed=1, label_noise=0.1, source=DigitImages(images[1400:], digits[1400:]))
+    data = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
+    options = TrainingOptions(epochs=30, batch_size=128)
+    found = train_balanced(_network(2), data, environments=rows.environments, layer=LAYER, options=options)
+    inputs, labels = torch.tensor(new.images).float(), torch.tensor(new.labels)
+    balanced, pooled = (weighted_score(each, inputs, labels) for each in (found.module, found.pooled))
+    assert balanced > pooled + 0.1
+    assert balanced > 0.6
+    assert any(sentence.startswith("Balanced: 4 groups") for sentence in found.sentences)
+
+
+def test_nothing_to_balance_is_said():
+    rows = coloured_digits([0.5, 0.5], seed=3)
+    data = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
+    options = TrainingOptions(epochs=1)
+    found = train_balanced(_network(2), data, environments=rows.environments, layer=LAYER, options=options, level=1e-6)
+    assert found.balance is None
+    assert found.sentences[-1] == "The network trained on all rows is returned."
+    with pytest.raises(ValueError, match="discovery must hold a direction that varies, got none"):
+        balance(found.discovery)

@@ -1,0 +1,107 @@
+"""Features of a layer: the same as computed by hand, however the data come."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from holdfast.embeddings import invariant_head_of
+from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+from holdfast.estimators.grouping import group_rows
+from holdfast.torch import LayerReader, invariant_head, with_layer
+from holdfast.torch.features import layer_moments
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 6), torch.nn.Dropout(), torch.nn.ReLU(), torch.nn.Linear(6, 2)
+    ).train()
+
+
+@pytest.fixture
+def rows():
+    random = np.random.default_rng(0)
+    labels, environments = random.integers(2, size=300), random.choice(["dry", "wet"], 300)
+    inputs = random.standard_normal((300, 4)) + labels[:, None] * (1 + (environments == "wet"))[:, None]
+    return torch.tensor(inputs).float(), torch.tensor(labels), environments
+
+
+def test_moments_in_chunks_are_those_of_all_rows(network, rows):
+    """Against one array of all features, for tensors, a data set, a DataLoader and batches that bring environments."""
+    inputs, labels, environments = rows
+    network.eval()
+    features = network[:3](inputs).detach().double().numpy()
+    network.train()
+    expected = class_statistics(collect_class_moments(features, labels.numpy(), group_rows(environments, 300)))
+    data = TensorDataset(inputs, labels)
+    batches = [(inputs[i : i + 7], labels[i : i + 7], environments[i : i + 7]) for i in range(0, 300, 7)]
+    for source, given in (
+        ((inputs, labels), environments),
+        (data, environments),
+        (DataLoader(data, batch_size=32), environments),
+        (batches, None),
+    ):
+        reader = LayerReader(network, "2", batch_size=64)
+        moments, targets, grouping = layer_moments(reader, source, given)
+        assert grouping.labels == list(moments.labels) == ["dry", "wet"]
+        assert (targets == labels.numpy()).all()
+        found = class_statistics(moments)
+        assert np.allclose(found.means, expected.means, atol=1e-6)
+        assert np.allclose(found.covariances, expected.covariances, atol=1e-6)
+    assert network.training  # as before
+    assert not network[2]._forward_hooks
+
+
+def test_the_input_of_a_layer_is_the_output_of_the_one_before(network, rows):
+    given = [batch.features for batch in LayerReader(network, "3", side="input").read(rows[:2])]
+    returned = [batch.features for batch in LayerReader(network, "2").read(rows[:2])]
+    assert np.array_equal(given[0], returned[0])
+
+
+def test_images_are_averaged_over_positions_and_arguments_may_be_named():
+    class Named(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Conv2d(1, 3, 2)
+
+        def forward(self, picture, scale):
+            return self.layer(picture * scale).flatten(1)
+
+    inputs = {"picture": torch.ones(5, 1, 4, 4), "scale": torch.ones(5, 1, 1, 1)}
+    found = next(LayerReader(Named(), "layer").read([(inputs, torch.zeros(5))]))
+    assert found.features.shape == (5, 3)
+
+
+def test_the_head_takes_the_place_of_the_last_layer(network, rows):
+    """The new network computes the discriminant of NumPy on the features of the old one."""
+    inputs, labels, environments = rows
+    head = invariant_head(network, (inputs, labels), layer="3", environments=environments)
+    network.eval()
+    features = network[:3](inputs).detach().double().numpy()
+    moments = collect_class_moments(features, labels.numpy(), group_rows(environments, 300))
+    expected = invariant_head_of(moments)
+    scores = with_layer(network, "3", head.linear)(inputs).detach().numpy()
+    by_hand = features @ expected.coefficients.T + expected.intercepts
+    assert np.allclose(scores, by_hand, rtol=1e-3, atol=1e-3 * abs(by_hand).max())
+    odds = invariant_head(network, (inputs, labels), layer="3", environments=environments, log_odds=True)
+    difference = with_layer(network, "3", odds.linear)(inputs)[:, 0].detach().numpy()
+    assert np.allclose(difference, scores[:, 1] - scores[:, 0], rtol=1e-3, atol=1e-3 * abs(scores).max())
+
+
+def test_errors_name_the_argument(network, rows):
+    inputs, labels, environments = rows
+    with pytest.raises(ValueError, match="layer must be one of the layers 0, 1, 2, 3, got 'fc'"):
+        LayerReader(network, "fc")
+    shuffled = DataLoader(TensorDataset(inputs, labels), shuffle=True)
+    reader = LayerReader(network, "2")
+    with pytest.raises(ValueError, match="got a DataLoader that shuffles"):
+        next(reader.read(shuffled))
+    with pytest.raises(ValueError, match="environments must be given"):
+        layer_moments(reader, (inputs, labels))
+    with pytest.raises(ValueError, match="environments must hold one label for each"):
+        layer_moments(reader, (inputs, labels), environments[:10])
+    sequence = torch.nn.Sequential(torch.nn.Linear(4, 4))
+    with pytest.raises(ValueError, match=r"features of the shape \(rows, features\), got \(2, 3, 4\) of '0'"):
+        next(LayerReader(sequence, "0").read([(torch.zeros(2, 3, 4), torch.zeros(2))]))

@@ -275,7 +275,7 @@ def _is_finite(source: Environments | Law, settings: Settings) -> bool:
     """Whether environments, or those that a law makes, are finitely many; raises an error if their rank is wrong."""
     made: Any = source
     if callable(source):
-        made = _shape_of_environments(source, settings.spurious_rank, not settings.independent)
+        made = _shape_of_environments(source, settings.spurious_rank, not settings.independent)  # type: ignore[arg-type]
     fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
     require(fit, "environments must be environments or a law that makes them", repr(made))
     for name in ("bias", "heterogeneity", "off_diagonal"):

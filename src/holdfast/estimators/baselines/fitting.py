@@ -79,6 +79,7 @@ class _MethodRun:
     ) -> Run:
         choices, start, own = parameters
         data = own if shared is None else shared
+        assert data is not None
         risks = squared_risks(data) if isinstance(data, SecondMoments) else logistic_risks(data)
         return Run(self.kind(**choices).algorithm(risks, jnp.asarray(start)), _observe)
 

@@ -44,6 +44,7 @@ def write_lease(folder, content, age):
         (f"{owner().partition('-')[0]}-{2**22 + 1}", 0, Lease.TAKEN),  # of a process that is gone
         (owner(), 0, Lease.BUSY),
     ],
+    ids=["held elsewhere", "expired elsewhere", "being written", "never written", "process gone", "ours"],
 )
 def test_a_lease_is_free_when_it_expired_or_its_process_is_gone(folder, content, age, expected):
     write_lease(folder, content, age)

@@ -53,10 +53,13 @@ def test_tables_and_a_file(tmp_path, capsys):
     assert main([*SMALL, "--heterogeneity", "1", "2", "--out", str(path)]) == 0
     printed = capsys.readouterr().out
     assert "Medians over seeds after 30 steps" in printed
+    assert "order" not in printed
     assert "6 finished" in printed
     assert Trajectory.load(path).data.sizes["heterogeneity"] == 2
     assert main([*SMALL, "--step-size", "5"]) == 0
     assert "diverged at step" in capsys.readouterr().out
+    assert main([*SMALL, "--order", "cyclic", "--panel", "3"]) == 0
+    assert "Signals after 30 steps, cyclic order, panel of 3" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,7 @@ def test_tables_and_a_file(tmp_path, capsys):
         ("simulate --batch-size 0", "batch_size must be a whole number of at least 1, got 0"),
         ("simulate --oracle magic", "--oracle must be one of law, data, population, got 'magic'"),
         ("simulate --colour red", "options must be known to the command, got --colour"),
+        ("simulate --order cyclic reshuffled", "--order must be given one value, got 'reshuffled' as well"),
         ("simulate --stepz 3", "got --stepz; perhaps you meant --steps"),
         ("simulate --dimension ten", "--dimension must be a whole number, got 'ten'"),
         ("simulate --step-size small", "--step-size must be a number, or several of them, got 'small'"),
@@ -256,6 +260,7 @@ def test_phase_writes_and_reuses(tmp_path, capsys):
     command = ["phase", "time", "--cells", "4", "--seeds", "3", "--out", str(tmp_path)]
     assert main(command) == 0
     assert "computed in" in capsys.readouterr().out
-    assert {path.name for path in tmp_path.glob("phase_*")} == {f"phase_time.{end}" for end in ("png", "svg", "csv")}
+    name = "phase_time_4_cells_3_seeds"  # what is not by default, so that nothing is overwritten
+    assert {path.name for path in tmp_path.glob("phase_*")} == {f"{name}.{end}" for end in ("png", "svg", "csv")}
     assert main(command) == 0
     assert "reused" in capsys.readouterr().out

@@ -1,11 +1,14 @@
 """What the experiments on questions 1, 2 and 10 derive, against direct computation."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from holdfast.environments import two_point
-from holdfast.experiments import conditioning, factors, overlap
+from holdfast.experiments import TITLES, conditioning, factors, load, overlap
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
 from holdfast.theory.lyapunov import matrix_exponents, two_point_exponent
@@ -80,3 +83,18 @@ def test_the_race_is_decided_when_the_first_signal_has_grown():
         }
     )
     np.testing.assert_array_equal(conditioning.races_won(data), [1, 0, np.nan])  # and not if none has grown
+
+
+@pytest.mark.slow
+def test_the_one_line_answers_name_claims_that_exist():
+    """The table on top of docs/questions.md; claims of a quick look have the ids of a full run."""
+    page = Path(__file__).parents[2].joinpath("docs", "questions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d[\d, ]*)\. .* \| ([^|]*) \|$", page, re.MULTILINE)
+    numbered = [number for numbers, _ in rows for number in numbers.split(", ")]
+    assert numbered == [str(number) for number in range(1, 11)]
+    named = {name for _, cell in rows for name in re.findall(r"`([^`]+)`", cell)}
+    found = set()
+    for name in [name for name, title in TITLES.items() if title.startswith("question")]:
+        experiment = load(name)
+        found |= {claim.id for claim in experiment.claims(experiment.simulate(experiment.effort(quick=True), None))}
+    assert named <= found

@@ -36,6 +36,9 @@ def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: 
             unknown = "".join(f"; it has no option {word}" for word in event.unrecognized_tokens[:1])
             return f"holdfast {arguments[0]} must be given {needed}{unknown}"
         case events.UnrecognizedArgs() if arguments[0] in commands:
+            option = _option_before(event.tokens[0], arguments)
+            if option is not None:
+                return f"{option} must be given one value, got {event.tokens[0]!r} as well"
             close = difflib.get_close_matches(event.tokens[0], _options(commands[arguments[0]]), n=1)
             hint = f"perhaps you meant {close[0]}" if close else "--help lists them"
             return f"options must be known to the command, got {event.tokens[0]}; {hint}"
@@ -43,6 +46,14 @@ def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: 
             given = repr(arguments[0]) if arguments else "none"
             return f"the command must be one of {', '.join(commands)}, got {given}"
     return None
+
+
+def _option_before(word: str, arguments: Sequence[str]) -> str | None:
+    """The option that a word follows as one value too many; None if it looks like an option itself."""
+    if word.startswith("-") or word not in arguments:
+        return None
+    before = arguments[1 : arguments.index(word)]
+    return next((each for each in reversed(before) if each.startswith("--")), None)
 
 
 def _name(argument: Any) -> str:

@@ -256,7 +256,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               statement="Independent strengths leave the spurious signal in at most one run in ten.",
               settings=f"{size}, {drifting}", measured=at_once, allowed=(0.0, 0.1),
               why=f"share of runs above {WASHED_OUT}; theory {expected_share_above(STRONG, 0.0):.3f}; 64 seeds that no "
-              "setting was chosen on do not decide it", expected=Position.UNDECIDED),
+              "setting was chosen on do not decide it, and 500 would take 10 s", expected=Position.UNDECIDED),
         claim("continuum-drift-slow",
               statement="A drift over many steps leaves it in as many runs as its longer walk predicts, up to a factor "
               "of two.", settings=f"{size}, {drifting}, correlation time {SLOW:g}", measured=slow,

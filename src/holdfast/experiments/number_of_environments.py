@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import norm
 
 from holdfast.algorithms.factored import Factors, factored, sampled
 from holdfast.batching import hetero, pooled
@@ -24,7 +25,7 @@ from holdfast.experiments.names import TITLES
 from holdfast.oracles.law import law
 from holdfast.plots import COLOURS, legend_below, new_figure
 from holdfast.problems.matrix_sensing import matrix_sensing
-from holdfast.reproduction.claims import OUR_SETTINGS, Claim, Position
+from holdfast.reproduction.claims import OUR_SETTINGS, Claim
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.theory.panels import draw_panels, panel_exponent
 from holdfast.theory.regions import WASHED_OUT
@@ -43,6 +44,9 @@ JUDGED, JUDGED_STEPS, FEW, MANY = (2, 8, 64), 200, 2, 64
 CONFIRMING, FIRST_SEED = 2000, 10_000
 # Each pair of environments moves one of r2 directions: strengths s +- M there, s in the others.
 RANK, MOVING, RANK_SLOTS = 4, 14.0, 24
+# With 64 seeds the median where every direction varies was 0.07, from 0.03 to 0.24: four times as many, fresh ones,
+# tell it from 0.2.
+ALL_MOVE_RUNS, ALL_MOVE_SEED = 4, 30_000
 PANELS, LARGE_PANELS = 20_000, (8, 16, 32, 64)
 
 LEFT_OPEN = (
@@ -134,6 +138,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     together = _run(size, judged, JUDGED_STEPS, pooled_done, mixed=True)
     pairs = np.arange(1, RANK + 1)
     moved = _run(SMALL, np.repeat([_moving(int(k)) for k in pairs], seeds, 0), STEPS, rank_done)
+    many = seeds if effort.quick else ALL_MOVE_RUNS * seeds
+    all_move = _run(SMALL, np.repeat([_moving(RANK)], many, 0), STEPS, first_seed=ALL_MOVE_SEED)
     shape = (len(JUDGED), seeds)
     methods = {name: np.stack([r.values[name][:, -1].reshape(shape) for r in (alone, together)])
                for name in ("invariant", "spurious", "distance")}  # fmt: skip
@@ -146,6 +152,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "diverged": (("judged", "seed"), alone.diverged_at.reshape(shape) >= 0),
             "exponent": (("judged", "seed"), _exponents(judged).reshape(shape)),
             "left": (("pairs", "seed"), moved.values["spurious"][:, -1].reshape(RANK, seeds)),
+            "all_move": ("run", all_move.values["spurious"][:, -1]),
             "negative": (("large_panels", "diversity"), np.array([[_negative(count, m) for m in diversities]
                                                                   for count in LARGE_PANELS])),
         },
@@ -245,7 +252,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     mark = (0.5 * np.log(WASHED_OUT) - np.log(INIT_SCALE)) / JUDGED_STEPS
     agreed = washed == (data["exponent"] < mark)
     chance = _law(DIVERSE).washed_out(np.array(JUDGED), JUDGED_STEPS, INIT_SCALE, WASHED_OUT)
-    excess = (washed - xr.DataArray(chance, {"judged": list(JUDGED)})).values.ravel()
+    apart = np.abs(washed.mean("seed") - xr.DataArray(chance, {"judged": list(JUDGED)})).values
     limit = np.stack([_law(float(m)).negative(np.array(LARGE_PANELS)) for m in data["diversity"].values], 1)
     gap = np.abs(data["negative"].values - limit)
     many = data["distance"].sel(judged=MANY).transpose("seed", "batching").values
@@ -264,9 +271,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
               why=f"share of panels on the side that alpha^2 e^(2 T exponent) against {WASHED_OUT} says"),
         claim("panels-share",
               statement="The share of panels that wash out is that of the central limit theorem.", settings=panels,
-              measured=mean_interval(excess), allowed=(-0.15, 0.15),
-              why="seen minus predicted, mean over panels; predicted "
-              + ", ".join(f"{p:.2f} (E={e})" for e, p in zip(JUDGED, chance, strict=True))),
+              measured=_largest_of(apart, washed.sizes["seed"]), allowed=(0.0, 0.25),
+              why="largest gap between seen and predicted over all E, with the error of so many panels (95 % for all E "
+              "together); predicted " + ", ".join(f"{p:.2f} (E={e})" for e, p in zip(JUDGED, chance, strict=True))),
         claim("panels-central-limit",
               statement="The central limit theorem gives the probability that a panel of 8 or more environments has a "
               "negative exponent.", settings=f"{PANELS} random panels, E={LARGE_PANELS}, M={tuple(DIVERSITIES)}",
@@ -310,9 +317,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
               why="spurious signal over (number of directions that do not vary) times s"),
         claim("panels-directions-gone",
               statement="When every direction varies, all are washed out.", settings=f"{rank}, {2 * RANK} environments",
-              measured=median(data["left"].sel(pairs=RANK)), allowed=(-np.inf, RANK * WASHED_OUT),
-              why=f"spurious signal, sum over {RANK} directions; seeds that no setting was chosen on do not decide it",
-              expected=Position.UNDECIDED),
+              measured=median(data["all_move"]), allowed=(-np.inf, RANK * WASHED_OUT),
+              why=f"median of the spurious signal, sum over {RANK} directions, {data.sizes['run']} fresh seeds"),
     ]  # fmt: skip
 
 
@@ -335,6 +341,12 @@ def _break_even() -> int:
 def _gain(pairs: np.ndarray) -> float:
     """The difference of two shares over (panels, 2)."""
     return float(pairs[:, 1].mean() - pairs[:, 0].mean())
+
+
+def _largest_of(gaps: np.ndarray, panels: int) -> Estimate:
+    """The largest of a few gaps between shares of panels and a formula; by Bonferroni each error covers its part."""
+    largest, error = float(gaps.max()), float(norm.ppf(1 - 0.025 / len(gaps))) * 0.5 / np.sqrt(panels)
+    return Estimate(largest, max(largest - error, 0.0), largest + error)
 
 
 def _largest(gaps: np.ndarray) -> Estimate:

@@ -46,7 +46,7 @@ HETEROGENEITIES = (0.5, 1.25, 2.0, 3.5, 5.0, 6.5, 8.0, 9.5)
 # Step sizes are chosen at STRONG on the seeds of the map, which the confirmation does not use. At WEAK no strength
 # is negative.
 STRONG, WEAK = 6.5, 0.5
-MAP_SEEDS, ASIDE, CONFIRMING = 6, 10_000, 1000
+MAP_SEEDS, QUICK_MAP_SEEDS, ASIDE, CONFIRMING = 6, 2, 10_000, 1000
 # The rule: among the step sizes with a median invariant share of at least RECOVERED, the least median spurious share.
 RECOVERED, RETAINED = 0.9, 0.8
 # One rule for all optimisers: washed out means that at most this part of the runs ends with a spurious share above
@@ -55,12 +55,12 @@ AT_MOST = 0.25
 
 # Growth rates in the plane: random problems of momentum and Nesterov, counted from BEGIN on, when the direction of
 # (q, v) has settled. No signal comes to order one.
-PROBLEMS, LONG, BEGIN = 20, 500, 100
-WIDE = 3.02  # standard errors: 20 intervals cover together with a confidence of 95 % (Bonferroni)
+PROBLEMS, LONG, BEGIN = 60, 500, 100
+WIDE = 3.34  # standard errors: 60 intervals cover together with a confidence of 95 % (Bonferroni)
 # Around the threshold of momentum 0.9, at the effective step size eta / (1 - beta) at which it is lowest.
 EFFECTIVE, AROUND, LONGEST, ROOM = 0.018, np.linspace(0.94, 1.06, 5), 8000, 1e-80
 # Runs around the threshold, and of the scale-free optimisers in the plane, times the seeds.
-THRESHOLD_RUNS, PLANE_RUNS = 4, 32
+THRESHOLD_RUNS, PLANE_RUNS, QUICK_PART = 4, 32, 20
 # The settings of the plane were chosen on seeds from 0 on; the claims have these.
 PLANE_SEED = 20_000
 # Long enough for the drift of Adam, T eta s / M, to exceed its walk, sqrt(T) eta.
@@ -77,7 +77,8 @@ LEFT_OPEN = (
     f"What washed out means, for all of them: at most {AT_MOST:.0%} of the runs end with a spurious share above "
     f"{WASHED_OUT}. By the median alone, as we first judged some of them, Nesterov would pass with nearly half of its "
     "runs above. Normalised and sign SGD are near the mark: on 192 seeds that no claim uses (from 50,000 on) 18 % and "
-    "23 % of their runs are above.",
+    "23 % of their runs are above. To tell these from 25 % would take about 400 and 5,000 runs.",
+    "Growth rates with momentum were first compared on 20 random problems, too few to decide; the claim has 60 others.",
 )
 
 
@@ -94,7 +95,7 @@ EXPECTED = (
 
 def random_problems() -> dict[str, np.ndarray]:
     """Relative step sizes, momenta and heterogeneities of momentum and Nesterov, drawn from a fixed seed."""
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(4)
     return {
         "choice": np.where(np.arange(PROBLEMS) % 2, NAMES.index("Nesterov"), NAMES.index("momentum")),
         "step_size": random.uniform(0.02, 0.2, PROBLEMS),
@@ -112,10 +113,11 @@ def threshold(effective: float = EFFECTIVE) -> float:
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """The map, the confirmation at the step sizes chosen on it, and the growth rates in the plane."""
     first, second, third = stages(progress, [30, 60, 10])
-    few = slice(2, None, 2) if effort.quick else slice(None)
+    few = slice(2, None, 3) if effort.quick else slice(None)
     step_sizes = RELATIVE_STEP_SIZES[few]
     heterogeneities = (WEAK, 3.5, STRONG) if effort.quick else HETEROGENEITIES
-    aside = replace(SMALL, seeds=MAP_SEEDS, seed=ASIDE, step_size=step_sizes, heterogeneity=heterogeneities)
+    map_seeds = QUICK_MAP_SEEDS if effort.quick else MAP_SEEDS
+    aside = replace(SMALL, seeds=map_seeds, seed=ASIDE, step_size=step_sizes, heterogeneity=heterogeneities)
     everything = {"choice": list(range(len(NAMES)))}
     swept = run_simulation(aside, algorithm=any_optimizer, sweep=everything, progress=first).data.isel(step=-1)
     table = medians(swept).rename(choice="optimizer", step_size="relative_step_size")
@@ -143,7 +145,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         compat="override",
         join="outer",
         combine_attrs="drop",
-    ).assign_attrs(seeds=effort.seeds, dimension=base.dimension, batch_size=base.batch_size)
+    ).assign_attrs(seeds=effort.seeds, map_seeds=map_seeds, dimension=base.dimension, batch_size=base.batch_size)
 
 
 def chosen_step_sizes(table: xr.Dataset) -> dict[str, float]:
@@ -164,7 +166,7 @@ def _settled_growth(seeds: int, steps: int, given: Mapping[str, ArrayLike]) -> n
 
 
 def _rates(effort: Effort, best: dict[str, float], report: Progress) -> xr.Dataset:
-    seeds, longest = effort.seeds, effort.steps(LONGEST, part=8)
+    seeds, longest = effort.seeds, effort.steps(LONGEST, part=QUICK_PART)
     problems = _settled_growth(seeds, LONG, random_problems())
     report(1, 5)
     chosen: dict[str, ArrayLike] = {
@@ -211,8 +213,8 @@ def draw(data: xr.Dataset) -> Figure:
     """A map over step size and heterogeneity for each optimiser."""
     figure = Figure(figsize=(13.8, 7.8))
     title = (
-        f"Question 3: regions by optimiser, d={SMALL.dimension}, T={STEPS}, by medians over {MAP_SEEDS} seeds: "
-        f"learned is an invariant share of at least {LEARNED}, or a spurious one above {WASHED_OUT}"
+        f"Question 3: regions by optimiser, d={SMALL.dimension}, T={STEPS}, by medians over {data.attrs['map_seeds']} "
+        f"seeds: learned is an invariant share of at least {LEARNED}, or a spurious one above {WASHED_OUT}"
     )
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     regions = {int(region): region.label for region in Region}
@@ -334,17 +336,16 @@ def _claims_of_exponents(data: xr.Dataset, claim: Callable[..., Claim]) -> list[
               statement="With momentum or Nesterov a small spurious direction grows at the exponent of a product of "
               "random 2 x 2 matrices.", settings=f"{PROBLEMS} random problems, {plane}, T={LONG}",
               measured=proportion(int(inside.sum()), PROBLEMS), allowed=(0.8, 1.0),
-              why="share of problems whose interval (95 % for all together) holds the exponent",
-              expected=Position.UNDECIDED),
+              why="share of problems whose interval (95 % for all together) holds the exponent"),
         claim("optimizers-momentum-threshold",
               statement="With momentum 0.9 the spurious signal turns from growing to dying at the heterogeneity at "
               "which this exponent is zero.",
-              settings=f"{plane}, eta/(1-beta)={EFFECTIVE}, T={LONGEST} ({LONGEST // 8} in a quick look)",
+              settings=f"{plane}, eta/(1-beta)={EFFECTIVE}, T={LONGEST} ({LONGEST // QUICK_PART} in a quick look)",
               measured=bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing),
               allowed=(0.97, 1.03),
               why=f"measured threshold over {threshold():.2f}, the lowest of all step sizes; that of SGD at its chosen "
-              f"one is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}",
-              expected=Position.UNDECIDED),
+              f"one is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}; it would take "
+              "five times as many runs to tell", expected=Position.UNDECIDED),
         claim("optimizers-momentum-grows",
               statement="In the long run momentum 0.9 does not wash out: at the chosen step size the signal grows.",
               settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["momentum"]),

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
+from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import exact_proportion, median, proportion
 from holdfast.experiments.conditions import theorem_conditions
 from holdfast.experiments.names import TITLES
@@ -34,6 +34,8 @@ RANK = 3
 MARGIN, EVERY = 1.25, 10
 # Times at which the smallest eigenvalue of kappa = 8 is reported: too early, and late enough for most runs.
 EARLY, LATER = 900, 1600
+# With 128 seeds the later one was undecided, from 0.75 to 0.90: four times as many, fresh ones, tell it from 0.8.
+MORE, ASIDE = 4, 10_000
 NEEDED = {kappa: learning_time(STEP_SIZE, INIT_SCALE, 1 / kappa, level=0.95) for kappa in CONDITION_NUMBERS}
 LENGTHS = {kappa: EVERY * round(MARGIN * steps / EVERY) for kappa, steps in NEEDED.items()}
 SETTINGS = Settings(
@@ -55,8 +57,13 @@ LEARNED, WASHED_OUT, PROMISED = (0.8, 1.2), 0.05, 0.99
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Condition numbers 1 to 8; eigenvalues fall geometrically from 1 to 1/kappa."""
-    data = run_simulation(replace(SETTINGS, seeds=effort.seeds), progress=progress).data
-    return data[["distance", "spurious", "singular_values"]]
+    first, second = stages(progress, [len(CONDITION_NUMBERS), 0 if effort.quick else MORE])
+    data = run_simulation(replace(SETTINGS, seeds=effort.seeds), progress=first).data
+    many = effort.seeds if effort.quick else MORE * effort.seeds
+    slow = replace(SETTINGS, condition_number=CONDITION_NUMBERS[-1], steps=LATER, every=LATER, seed=ASIDE, seeds=many)
+    last = run_simulation(slow, progress=second).data["singular_values"].isel(step=-1, direction=-1, drop=True)
+    found = data[["distance", "spurious", "singular_values"]]
+    return found.assign(smallest=last.rename(seed="run"))
 
 
 def _goals(condition_number: float) -> np.ndarray:
@@ -131,13 +138,16 @@ def claims(data: xr.Dataset) -> list[Claim]:
     found += [
         Claim(f"theorem-8-smallest-at-{steps}", "Theorem 8",
               f"After {steps} steps the smallest eigenvalue of condition number 8 is learned.",
-              f"kappa=8, T={steps}, {SUMMARY}", median(worst.sel(step=steps)),
+              f"kappa=8, T={steps}, {SUMMARY}", median(shares),
               (LEARNED[0], np.inf), conditions,
-              f"median share of its eigenvalue; the distance to A*, "
+              f"median share of its eigenvalue over {shares.size} runs; the distance to A*, "
               f"{float(data['distance'].sel(condition_number=8.0, step=steps).median()):.2f}, would not show a missing "
               "one: the eigenvalue is 0.125",
               expected=expected)
-        for steps, expected in ((EARLY, Position.OUTSIDE), (LATER, Position.UNDECIDED))
+        for steps, shares, expected in (
+            (EARLY, worst.sel(step=EARLY), Position.OUTSIDE),
+            (LATER, np.square(data["smallest"] / _goals(CONDITION_NUMBERS[-1])[-1]), Position.INSIDE),
+        )
     ]  # fmt: skip
     learned = _learned_at(data, PLOTTED).transpose("seed", "direction").values
     ordered = np.all(np.diff(learned, axis=1) > 0, axis=1)

@@ -24,10 +24,10 @@ from .momentum import planar_exponent as planar_exponent
 from .networks import lasting_share as lasting_share
 from .networks import neuron_exponent as neuron_exponent
 from .order import OrderEffect as OrderEffect
-from .order import advise_order as advise_order
 from .order import order_effect as order_effect
 from .order import order_exponents as order_exponents
 from .order import order_floor as order_floor
+from .order_advice import advise_order as advise_order
 from .panels import PanelExponent as PanelExponent
 from .panels import draw_panels as draw_panels
 from .panels import panel_exponent as panel_exponent

@@ -12,7 +12,7 @@ from holdfast.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
-from holdfast.theory.order import advise_order
+from holdfast.theory.order_advice import advise_order
 from holdfast.theory.sampling import check_noise
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import check_spectrum, diagonalised, strength_atoms
@@ -154,6 +154,7 @@ signal grows at every step size and nothing can be washed out.
     found = limits(environments, spectrum)
     window, paper = window_within(found, environments), paper_window(environments)
     stationary = stationary_shares(environments, step_size) if commuting else None
+    given = (step_size, steps, init_scale)
     stable = step_size < min(found.invariant, found.bounded)
     sampling: dict[str, Any] = {"noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble}
     median = mean = None
@@ -182,11 +183,35 @@ signal grows at every step size and nothing can be washed out.
         *_about_step_size(environments, step_size, found, top, stationary),
         *_about_share(median, mean, steps, init_scale, batch_size),
         *_about_advice(window, advised, confidence, tolerance, commuting, batch_size, enough),
-        *([advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale)] if stable else []),
+        *([_about_order(environments, advised, *given, batch_size, spectrum, sampling)] if advised or stable else []),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
     return Diagnosis(
         step_size, each, top, stationary, median, mean, law, found, window, paper, advised, tuple(sentences)
+    )
+
+
+def _about_order(
+    environments: Environments,
+    advised: Advice | None,
+    step_size: float,
+    steps: int,
+    init_scale: float,
+    batch_size: int | None,
+    spectrum: ArrayLike,
+    sampling: dict[str, Any],
+) -> str:
+    """For the settings that are advised, or if there are none, for those that are given."""
+    if advised is not None:
+        step_size, steps, init_scale = advised.step_size, advised.steps, advised.init_scale
+    return advise_order(
+        environments,
+        step_size=step_size,
+        steps=steps,
+        init_scale=init_scale,
+        batch_size=batch_size,
+        spectrum=spectrum,
+        **sampling,
     )
 
 

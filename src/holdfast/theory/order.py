@@ -13,9 +13,9 @@ from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE, require
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.order import ORDERS, cycle
-from holdfast.theory.finite_time import LARGEST_LOGARITHM, LEAST_LOGARITHM, log_share, saturated
+from holdfast.theory.finite_time import LEAST_LOGARITHM
 from holdfast.theory.logarithm import TINY
-from holdfast.theory.lyapunov import exponents, matrix_exponents, product_exponents, stationary_shares
+from holdfast.theory.lyapunov import matrix_exponents, product_exponents
 from holdfast.theory.sampling import entry_variance
 from holdfast.theory.strengths import check_direction, diagonal_entries, diagonalised
 
@@ -82,7 +82,7 @@ def order_effect(
         (6.9, 0.0, 0.49)
     """
     check_order(order)
-    _check_numbers(step_size, steps, init_scale)
+    check_numbers(step_size, steps, init_scale)
     visits = visited_strengths(environments)
     check_direction(direction, environments)
     with np.errstate(divide="ignore"):
@@ -102,7 +102,8 @@ def order_effect(
     return OrderEffect(centre, spread, centre + float(low), centre + float(high))
 
 
-def _check_numbers(step_size: float, steps: int, init_scale: float) -> None:
+def check_numbers(step_size: float, steps: int, init_scale: float) -> None:
+    """Raise a ValueError for numbers that no run can have."""
     POSITIVE.check("step_size", step_size)
     COUNT_OR_ZERO.check("steps", steps)
     POSITIVE.check("init_scale", init_scale)
@@ -256,55 +257,3 @@ def _cycle_exponents(strengths: np.ndarray, step_size: float) -> tuple[Estimate,
     values = np.maximum(np.abs(np.linalg.eigvals(product)), TINY)
     rates = np.sort((np.log(values) + logarithm) / len(strengths))[::-1]
     return tuple(Estimate(float(rate), float(rate), float(rate)) for rate in rates)
-
-
-def advise_order(environments: Environments, *, step_size: float, steps: int, init_scale: float) -> str:
-    """Which order to take, in one sentence: together with a negative exponent, or with the number of steps.
-
-    Args:
-        environments: the law of S(e).
-        step_size: eta.
-        steps: T.
-        init_scale: alpha.
-
-    Example:
-        >>> from holdfast.environments import two_point
-        >>> print(advise_order(two_point(1.0, 7.0), step_size=0.05, steps=200, init_scale=1e-3))
-        Visit the environments in cycles, in a fresh random order in each cycle of 2 steps (order reshuffled): the \
-spurious signal still shrinks by 1 % a step, and without sampling error its share after 200 steps is 1.8e-08 in every \
-run, where independent draws let one run in ten exceed 4.6e-03.
-    """
-    _check_numbers(step_size, steps, init_scale)
-    if not isinstance(environments, FiniteEnvironments):
-        return (
-            "The environments are a continuum: to visit them in cycles, which keeps the spurious signal from straying, "
-            "fix a panel of them."
-        )
-    length = len(cycle(environments.probabilities))
-    advice = f"Visit the environments in cycles, in a fresh random order in each cycle of {length} steps"
-    if diagonalised(environments) is None:
-        reshuffled, drawn = (
-            order_exponents(environments, step_size, order=order)[0] for order in ("reshuffled", "independent")
-        )
-        rates = f"{reshuffled.value:.2g} a step reshuffled, {drawn.value:.2g} drawn independently"
-        if reshuffled.high >= drawn.low:
-            return f"The strengths do not commute, and an order does not lower the exponent: {rates}."
-        return f"{advice} (order reshuffled): the strengths do not commute, and the order lowers the exponent, {rates}."
-    given, directions = (step_size, steps, init_scale), range(environments.rank)
-    rate = float(exponents(environments, step_size).max())
-    limit = float(stationary_shares(environments, step_size).max())
-    laws = [order_effect(environments, *given, direction=i) for i in directions]
-    tenth = max(float(log_share(environments, *given, direction=i).quantile(0.9)) for i in directions)
-    lowest, highest, exceeded = (
-        float(saturated(math.exp(min(end, LARGEST_LOGARITHM)), limit))
-        for end in (min(law.low for law in laws), max(law.high for law in laws), tenth)
-    )
-    moves = f"{'shrinks' if rate < 0 else 'grows'} by {100 * abs(math.expm1(rate)):.2g} % a step"
-    if highest > exceeded / 2:
-        return f"The order of the environments makes no difference here: the spurious signal {moves} in any order."
-    share = f"{highest:.1e} in every run" if lowest == highest else f"at most {highest:.1e}"
-    in_time = "" if rate < 0 else " It grows, so the number of steps is part of this advice."
-    return (
-        f"{advice} (order reshuffled): the spurious signal still {moves}, and without sampling error its share after "
-        f"{steps} steps is {share}, where independent draws let one run in ten exceed {exceeded:.1e}.{in_time}"
-    )

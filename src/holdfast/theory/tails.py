@@ -151,6 +151,11 @@ def stationary_law(
       below the ceiling, n eta^2 b / (1 - E a^2), and the power begins where the law has that mean; it is a normal law
       of Q if kappa is infinite.
 
+    A diffusion errs to first order in eta xi. For a signal that survives, at eta = 0.05 and s = 1, the median and the
+    90 % quantile are within 20 % of simulated ones up to M = 5.5. Nearer to the threshold, 6.40, half of the runs are
+    so far below the mean that the median is known by its order only: at M = 6 it is 3.1e-5, and 6e-5 by simulation,
+    while the mean and the 90 % quantile are still right within 20 %.
+
     Args:
         environments: the law of S(e), with strengths that commute.
         step_size: eta.

@@ -25,8 +25,7 @@ class AdviseArguments:
     """
 
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
-    """An .npz file or a .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table, as `holdfast fit`
-    takes it."""
+    """An .npz file or .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table, as for `holdfast fit`."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
     fitting: tyro.conf.OmitArgPrefixes[FittingOptions]
     more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
@@ -44,11 +43,9 @@ class AdviseArguments:
     confidence: float | None = None
     """Of measurements: wanted probability that the spurious share ends below the tolerance; 0.95 if not given."""
     tolerance: float | None = None
-    """Of measurements: largest spurious share that counts as washed out; 0.01 if not given. Of a table: differences of
-    an effect between environments (standard deviation, as a share of it) that do not matter; 0 if not given."""
+    """What does not matter. Of measurements: a spurious share up to this, 0.01 if not given. Of a table: see fit."""
     batch_size: int | None = None
-    """Of measurements: how many of one environment, fresh ones, make a step; those of the smallest environment if not
-    given."""
+    """Of measurements: how many, fresh ones, make a step; as many as the smallest environment has if not given."""
     noise_variance: float | None = None
     """Of measurements: variance of the label noise; estimated if not given."""
     format: Literal["table", "json"] = "table"

@@ -2,30 +2,32 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
 from holdfast.sensing.names import OrderName
+
+CELLS, SEEDS = 40, 64
 
 
 @dataclass(frozen=True)
 class PhaseArguments:
     """Map where HeteroSGD learns both signals, the invariant one only, nothing, or is unstable.
 
-    Planes: step_size (and heterogeneity), time (init scale and steps), sampling (batch size and dimension), overlap
-    (and heterogeneity). What was already computed with the same cells, seeds and code is reused.
+    Planes: step_size (and heterogeneity), time (init scale and steps), sampling (batch size and dimension),
+    overlap (and heterogeneity). What was already computed with the same cells, seeds and code is reused.
     """
 
-    planes: tyro.conf.Positional[tuple[str, ...]] = ()
+    planes: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[PLANE ...]")]] = ()
     """Planes to map; all of them if none is named."""
     out: Path = Path("phase")
-    """Folder for the figures (PNG and SVG) and their numbers (CSV)."""
+    """Folder for the figures (PNG, SVG) and their numbers (CSV), named after the plane and what is not by default."""
     order: OrderName = "independent"
     """How one environment follows another."""
-    cells: int = 40
+    cells: int = CELLS
     """Cells of a side."""
-    seeds: int = 64
+    seeds: int = SEEDS
     """Runs in each cell."""
 
 
@@ -54,10 +56,17 @@ def execute(arguments: PhaseArguments) -> int:
         with terminal.progress(name) as progress:
             compute = partial(phase_diagram, name, progress=progress, **chosen)
             data, notes, warnings = load_or_compute(store, key, compute)
-        file = f"phase_{name}" if arguments.order == "independent" else f"phase_{name}_{arguments.order}"
+        file = f"phase_{name}{_suffix(arguments)}"
         paths = write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file)
         for line in (*notes, *warnings, *(f"wrote {path}" for path in paths)):
             note(line)
         diagrams[name] = data
     show_regions(diagrams)
     return 0
+
+
+def _suffix(arguments: PhaseArguments) -> str:
+    """What is not by default, so that no figure overwrites one of other settings."""
+    suffix = "" if arguments.order == "independent" else f"_{arguments.order}"
+    suffix += "" if arguments.cells == CELLS else f"_{arguments.cells}_cells"
+    return suffix + ("" if arguments.seeds == SEEDS else f"_{arguments.seeds}_seeds")

@@ -1,9 +1,17 @@
 """`holdfast reproduce`."""
 
+import os
+import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import tyro
+
+# A quick look compiles for longer than it computes. The older of XLA's two generators of loops and little optimisation
+# halve that. Other versions of jaxlib may not know these flags, and end the process at one that they do not know.
+FLAGS, FLAGS_KNOWN_TO = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0", "0.10."
 
 
 @dataclass(frozen=True)
@@ -14,7 +22,7 @@ class ReproduceArguments:
     is decided otherwise than expected or, with all seeds, is undecided.
     """
 
-    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]] = ()
     """Experiments to run; all of them if none is named."""
     out: Path = Path("results")
     """Folder for figures, numbers, claims.json and report.html."""
@@ -34,6 +42,9 @@ def execute(arguments: ReproduceArguments) -> int:
         for name, title in TITLES.items():
             print(f"{name:12} {title}")
         return 0
+    # jax reads the flags when it is first imported; those that the user has set stay as they are.
+    if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):
+        os.environ.setdefault("XLA_FLAGS", FLAGS)
     from holdfast.cli.terminal.reproduction import REPORTER
     from holdfast.experiments.statements import STATEMENTS
     from holdfast.reproduction.runner import reproduce

@@ -23,7 +23,7 @@ def show(trajectory: Trajectory) -> None:
     if trajectory.axes:
         console.print(_cells(trajectory))
     else:
-        console.print(_table(f"Signals after {_steps(trajectory)} steps", survivors))
+        console.print(_table(f"Signals after {_steps(trajectory)} steps{_visits(trajectory)}", survivors))
         console.print(_paths(trajectory.data))
     ends = [outcome.code for outcome in trajectory.outcomes]
     console.print(", ".join(f"{ends.count(code)} {code.name.lower()}" for code in Code if code in ends))
@@ -34,7 +34,9 @@ def show(trajectory: Trajectory) -> None:
 def _cells(trajectory: Trajectory) -> Table:
     """One row for each combination of swept values: medians over the runs that did not diverge."""
     axes = list(trajectory.axes)
-    table = Table(title=f"Medians over seeds after {_steps(trajectory)} steps", title_justify="left")
+    table = Table(
+        title=f"Medians over seeds after {_steps(trajectory)} steps{_visits(trajectory)}", title_justify="left"
+    )
     for column in (*axes, *COMPARED, "runs"):
         table.add_column(column.replace("_", " "), justify="right")
     cells = trajectory.survivors.stack(cell=axes)
@@ -49,6 +51,13 @@ def _cells(trajectory: Trajectory) -> Table:
 
 def _steps(trajectory: Trajectory) -> int:
     return int(trajectory.data["step"][-1])
+
+
+def _visits(trajectory: Trajectory) -> str:
+    """How the environments are visited, where that is not by default."""
+    settings = trajectory.settings
+    order = "" if settings.order == "independent" else f", {settings.order} order"
+    return order + ("" if settings.panel is None else f", panel of {settings.panel}")
 
 
 def _table(title: str, survivors: xr.Dataset) -> Table:

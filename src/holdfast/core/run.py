@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -123,7 +123,7 @@ def run(
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
     stop, asked_to_stop = threading.Event(), current_worker().stopped
-    chunk = _ChunkSize()
+    chunk = _chunk_size(build, slab)
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.
@@ -197,7 +197,7 @@ def _compiling(build: RunBuilder) -> threading.Lock:
 
 
 class _ChunkSize:
-    """The number of steps in a chunk, adapted to the time they take and shared by all slabs."""
+    """The number of steps in a chunk, adapted to the time they take."""
 
     def __init__(self) -> None:
         self.steps = 1
@@ -208,6 +208,12 @@ class _ChunkSize:
             self.steps *= 2
         elif seconds > 2 * CHUNK_SECONDS:
             self.steps = max(1, self.steps // 2)
+
+
+@lru_cache(maxsize=256)
+def _chunk_size(build: RunBuilder, slab: int) -> _ChunkSize:
+    """Shared by all slabs of a program, and by the next call: a cell of a sweep would begin with single steps again."""
+    return _ChunkSize()
 
 
 class _Slab:

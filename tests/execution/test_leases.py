@@ -132,6 +132,12 @@ def test_nothing_is_known_of_processes_elsewhere():
     assert not is_gone("")
 
 
+def test_who_cannot_write_can_still_see_how_old_a_lease_is(folder, monkeypatch):
+    write_lease(folder, ELSEWHERE, 30)
+    monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError(13, "")))
+    assert files_at(folder).age("a.lease") == pytest.approx(30, abs=20)
+
+
 @pytest.mark.parametrize("root", ["local", "memory://files"])
 def test_files_are_the_same_everywhere(root, folder):
     files = pickle.loads(pickle.dumps(files_at(folder / "results" if root == "local" else root, "inner")))

@@ -10,9 +10,11 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from holdfast.execution.engines import DaskEngine, LostClusterError, VersionMismatchError
+from holdfast.execution import GridCells, Layout, Recorded, compute, open_grid
+from holdfast.execution.engines import DaskEngine, LostClusterError, VersionMismatchError, Versions
 
 distributed = pytest.importorskip("distributed")
 
@@ -94,27 +96,43 @@ def test_a_scheduler_that_is_not_running_is_an_error_that_names_it(monkeypatch):
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted(cluster):
-    def work(item):
+def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.execution.work.REPORTING", 0.0)
+    layout = Layout.of({"number": list(range(40))}, seeds=2, most_seeds=1)
+    cells = GridCells.at(tmp_path / "results.zarr", layout, identity={})
+
+    def function(index):
         time.sleep(0.05)
-        return os.getpid()
+        return Recorded(
+            {"process": np.array([os.getpid()]), "square": np.array([cells.settings(index)["number"] ** 2])}
+        )
+
+    waiting = {10: "a second worker", 25: "a kill", 40: "a restart"}
+
+    def report(done, total, rate, seconds_left, failures):
+        match waiting.pop(done, None):
+            case "a second worker":
+                cluster.add_worker("second")
+                _wait_until(lambda: "second" in (tmp_path / "scheduler.log").read_text())
+            case "a kill":
+                cluster.workers["first"].kill()
+                cluster.workers["first"].wait()  # until then it looks alive, and its lease would have to expire
+            case "a restart":
+                cluster.restart_scheduler()
+                cluster.add_worker("third")
 
     cluster.add_worker("first")
-    finished, by = Counter(), set()
-    for number, (item, value, error) in enumerate(DaskEngine(str(cluster.file)).run(work, range(80))):
-        assert error is None
-        finished[item] += 1
-        by.add(value)
-        if number == 10:
-            cluster.add_worker("second")
-            _wait_until(lambda: "second" in (cluster.file.parent / "scheduler.log").read_text())
-        if number == 25:
-            cluster.workers["first"].kill()
-        if number == 40:
-            cluster.restart_scheduler()
-            cluster.add_worker("third")
-    assert finished == Counter(range(80))
-    assert by == {process.pid for process in cluster.workers.values()}
+    outcome = compute(cells, function, DaskEngine(str(cluster.file)), report)
+    assert waiting == {}
+    assert outcome.failures == {}
+    assert outcome.computed + outcome.elsewhere == 80
+    # The answers of a few cells were lost with their worker or scheduler, but not the cells.
+    assert outcome.elsewhere <= 8
+    assert list(cells.missing()) == []
+    assert cells.running() == []
+    result = open_grid(tmp_path / "results.zarr")
+    np.testing.assert_array_equal(result["square"], np.broadcast_to(np.arange(40)[:, None] ** 2, (40, 2)))
+    assert set(np.unique(result["process"])) == {process.pid for process in cluster.workers.values()}
 
 
 @pytest.mark.slow
@@ -132,9 +150,8 @@ def test_a_worker_with_another_version_is_refused_by_name(cluster, tmp_path):
     other = tmp_path / "other_version.py"
     other.write_text("import holdfast\nholdfast.__version__ = '0.0.1'\n")
     cluster.add_worker("outdated", "--preload", str(other))
-    with pytest.raises(
-        VersionMismatchError, match=r"Dask worker outdated has holdfast 0\.0\.1, we have 0\.1\.0; install"
-    ):
+    ours = Versions.installed().holdfast
+    with pytest.raises(VersionMismatchError, match=f"Dask worker outdated has holdfast 0.0.1, we have {ours}; install"):
         list(DaskEngine(cluster.address).run(abs, [1]))
 
 

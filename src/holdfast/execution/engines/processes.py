@@ -94,8 +94,12 @@ class _Process:
         self._start()
         return jobs
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Ask what is running to stop."""
         self._alarm.close()
+
+    def close(self) -> None:
+        self.stop()
         self._executor.shutdown()
         self._ear.close()
 
@@ -129,7 +133,7 @@ class _Processes:
 
     def close(self) -> None:
         for process in self._processes:
-            process._alarm.close()  # all of them before the first is waited for
+            process.stop()  # all of them before the first is waited for
         for process in self._processes:
             process.close()
 

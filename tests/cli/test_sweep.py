@@ -41,7 +41,7 @@ def test_a_dry_run_says_what_a_sweep_costs_and_writes_nothing(spec, tmp_path, ca
     assert "an estimate" in words
     assert "(1 thread)" in words
     # 16 runs x (9 signals and 1 singular value of 4 bytes + 13)
-    assert "disk about 848 B" in words
+    assert "disk about 848 B in 56 files" in words
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.toml"]
 
 

@@ -259,3 +259,22 @@ def test_figures_have_labels_bands_and_the_medians(tmp_path):
     ):
         with pytest.raises(ValueError, match=words):
             plot_sweep(data, **arguments)
+
+
+@pytest.mark.slow
+def test_a_sweep_runs_where_nothing_but_jax_is_installed(tmp_path):
+    script = (
+        "import sys\n"
+        "absent = 'xarray zarr pandas matplotlib sklearn rich tyro lazy_loader threadpoolctl joblib fsspec'.split()\n"
+        "sys.modules.update(dict.fromkeys(absent))\n"
+        "from holdfast.sweeps.running import run_sweep\n"
+        "from holdfast.sweeps.specification import specify\n"
+        "settings = {'dimension': 6, 'steps': 20, 'every': 5, 'oracle': 'population', 'seed': 3}\n"
+        "axes = {'step_size': [0.05, 0.1], 'heterogeneity': [1.0, 3.0, 6.0]}\n"
+        "print(run_sweep(specify(settings, axes, seeds=4), sys.argv[1]).computed)\n"
+    )
+    path = tmp_path / "results.zarr"
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True)
+    assert done.stdout == "6\n", done.stderr
+    whole = sweep({**SMALL, "seed": 3}, AXES, seeds=4, out=tmp_path / "here")
+    xr.testing.assert_equal(open_sweep(path).drop_vars("seconds"), whole.drop_vars("seconds"))

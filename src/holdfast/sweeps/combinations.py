@@ -10,7 +10,7 @@ from holdfast.sensing.settings import MEASURED, SWEPT, Settings
 from holdfast.sweeps.programs import SEEDING, SweepProgram
 
 # Combinations of settings that are checked one by one, in about a second; of more, every value of each axis is.
-MOST_CHECKED = 10_000
+MOST_CHECKED = 5_000
 
 
 def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
         columns = axes[0].coordinates
         alone = [name for name in columns if name not in together]
         if not alone:  # millions of points in one go
-            yield {}, {name: tuple(dict.fromkeys(values)) for name, values in columns.items()}
+            yield {}, {name: _extremes(values) for name, values in columns.items()}
             return
         for row in zip(*columns.values(), strict=True):
             point = dict(zip(columns, row, strict=True))
@@ -65,6 +65,11 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
         for name, values in others.items():
             for value in values[:MOST_CHECKED]:
                 yield {**first, name: value}, columns
+
+
+def _extremes(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Values that stand for all: settings of `SWEPT` are allowed in an interval, so the ends of many are enough."""
+    return tuple({min(values): None, max(values): None}) if len(values) > MOST_CHECKED else tuple(dict.fromkeys(values))
 
 
 def _check_group(kind: Any, constant: Mapping[str, Any], columns: Mapping[str, tuple]) -> None:

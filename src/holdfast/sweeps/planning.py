@@ -20,6 +20,7 @@ MOST_BYTES = 2**40
 PROBES = (10, 40)
 # Next to its values, a run has an outcome (1 byte), a step of divergence, a checksum and a time (4 each).
 BYTES_OF_A_RUN = 13
+FILES_OF_A_CELL = 2  # of checksums and times, next to one for each variable
 
 
 class Plan(NamedTuple):
@@ -31,10 +32,11 @@ class Plan(NamedTuple):
         cells: that are computed and saved one by one.
         seeds_per_cell: runs of one cell.
         size: bytes of all values; None: not known before the first cell.
+        files: in which they lie, a few for each cell; None: not known.
         seconds: of one worker, estimated; None: not known.
 
     Example:
-        >>> Plan(points=10, runs=640, cells=10, seeds_per_cell=64, size=28_000, seconds=3.5).runs
+        >>> Plan(points=10, runs=640, cells=10, seeds_per_cell=64, size=28_000, files=140, seconds=3.5).runs
         640
     """
 
@@ -43,6 +45,7 @@ class Plan(NamedTuple):
     cells: int
     seeds_per_cell: int
     size: int | None
+    files: int | None
     seconds: float | None
 
 
@@ -83,10 +86,9 @@ def plan(sweep: Sweep, platform: str, *, probe: bool = True) -> Plan:
     size = _size(sweep)
     contract = f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB"
     require(size is None or size <= MOST_BYTES, contract, f"{(size or 0) / 2**40:,.1f} TiB")
-    seconds = _probe(sweep, together) if probe else None
-    return Plan(
-        sweep.points, sweep.runs, layout.cells, together, size, None if seconds is None else seconds * layout.cells
-    )
+    cell = _probe(sweep, together) if probe else None
+    files, seconds = (None, None) if cell is None else (layout.cells * cell[0], layout.cells * cell[1])
+    return Plan(sweep.points, sweep.runs, layout.cells, together, size, files, seconds)
 
 
 def _size(sweep: Sweep) -> int | None:
@@ -108,8 +110,8 @@ def _bytes_of_a_record(settings: Mapping[str, Any]) -> int:
     return 4 + 3 * 8  # of matrix completion: the rank, and three numbers of double precision
 
 
-def _probe(sweep: Sweep, seeds: int) -> float | None:
-    """Seconds of one cell on one worker, from a few steps of the first one."""
+def _probe(sweep: Sweep, seeds: int) -> tuple[int, float] | None:
+    """Files of one cell, and its seconds on one worker, from a few steps of the first one."""
     import numpy as np
 
     program = program_of(sweep.program)
@@ -118,15 +120,15 @@ def _probe(sweep: Sweep, seeds: int) -> float | None:
     function, settings = program.load(), sweep.point((0,) * len(sweep.axes))
     numbers = sweep.seed + np.arange(seeds)
 
-    def seconds(steps: int) -> float:
+    def measured(steps: int) -> tuple[int, float]:
         begin = time.perf_counter()
         with working(threads=1):
-            reduced(checked(function({**settings, "steps": steps}, numbers), seeds), sweep.record)
-        return time.perf_counter() - begin
+            recorded = reduced(checked(function({**settings, "steps": steps}, numbers), seeds), sweep.record)
+        return len(recorded.values) + FILES_OF_A_CELL, time.perf_counter() - begin
 
     few, more = (min(steps, settings["steps"]) for steps in PROBES)
-    seconds(few)  # compiles
-    short, long = seconds(few), seconds(more)
+    measured(few)  # compiles
+    (_, short), (files, long) = measured(few), measured(more)
     if settings["steps"] <= more:
-        return long
-    return long + (settings["steps"] - more) * max(long - short, 0.0) / (more - few)
+        return files, long
+    return files, long + (settings["steps"] - more) * max(long - short, 0.0) / (more - few)

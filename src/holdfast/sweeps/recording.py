@@ -94,19 +94,17 @@ def _quantiles(recorded: Recorded) -> Recorded:
             axis = 1 + over.index(STEP)
             shape = [len(numbers) if k == 0 else numbers.shape[k] if k == axis else 1 for k in range(numbers.ndim)]
             numbers = np.where(gone.reshape(shape), np.nan, numbers)
-        found = np.nanquantile(numbers, QUANTILES, axis=0) if not _all_gone(numbers) else _partial_quantiles(numbers)
+        found = _over_seeds(numbers)
         values[name], dimensions[name] = found.astype(numbers.dtype)[None], (QUANTILE, *over)
     meanings = {**recorded.meanings, "diverged": "share of the runs that have diverged"}
     coordinates = {**recorded.coordinates, QUANTILE: np.array(QUANTILES)}
     return Recorded(values, dimensions, coordinates, {name: meanings[name] for name in values if name in meanings})
 
 
-def _all_gone(numbers: np.ndarray) -> bool:
-    return bool(np.isnan(numbers).all(0).any())
-
-
-def _partial_quantiles(numbers: np.ndarray) -> np.ndarray:
-    """As `np.nanquantile`, without its warning where all runs have diverged: NaN there."""
-    gone = np.isnan(numbers).all(0)
-    found = np.nanquantile(np.where(gone, 0.0, numbers), QUANTILES, axis=0)
-    return np.where(gone, np.nan, found)
+def _over_seeds(numbers: np.ndarray) -> np.ndarray:
+    """Quantiles of what is not NaN along the first dimension; NaN where all are, without NumPy's warning."""
+    left_out = np.isnan(numbers)
+    if not left_out.any():  # much faster
+        return np.quantile(numbers, QUANTILES, axis=0)
+    nobody = left_out.all(0)
+    return np.where(nobody, np.nan, np.nanquantile(np.where(nobody, 0.0, numbers), QUANTILES, axis=0))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast import __version__
 from holdfast.core.progress import Progress
 from holdfast.core.validation import require
 from holdfast.execution.cells import Index
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 RESULTS = "results.zarr"
 """The result inside of the folder of a sweep."""
 # Packages whose versions are noted in a result.
-PACKAGES = ("holdfast", "jax", "jaxlib", "numpy")
+PACKAGES = ("jax", "jaxlib", "numpy")
 
 
 def sweep(
@@ -149,7 +150,9 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     if sweep.record == "quantiles":  # they would be others with more seeds
         identity["seeds"] = sweep.seeds
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-    notes = {"versions": {**packages, "python": platform.python_version(), "platform": backend}}
+    notes = {
+        "versions": {"holdfast": __version__, **packages, "python": platform.python_version(), "platform": backend}
+    }
     layout = layout_of(sweep, backend)
     try:
         return GridCells.at(path, layout, identity=identity, notes=notes)

@@ -141,7 +141,7 @@ def specify(
     made = _design(table, number, found.whole())
     _check_shapes(found, made, record)
     complete = complete_settings(found, shared, made)
-    return Sweep(name, complete, made, number, first, record, together)  # type: ignore[arg-type]
+    return Sweep(name, complete, made, int(number), int(first), record, together)  # type: ignore[arg-type]
 
 
 def _plain(settings: Any) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     cases = CASES
     if effort.quick:  # the programs of the factorial design
         cases = {
-            name: replace(case, dimension=SIDE, batch_size=80 * SIDE, width=min(case.width, SIDE))
+            name: replace(case, dimension=SIDE, batch_size=80 * SIDE, width=min(int(case.values("width")[0]), SIDE))
             for name, case in CASES.items()
         }
     at_scale = simulate_each(cases, "case", effort, full)[SIGNALS].isel(step=-1, drop=True)
@@ -233,7 +233,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         add(
             case,
             words,
-            f"width {min(CASES[case].width, d)}, {summary}",
+            f"width {min(int(CASES[case].values('width')[0]), d)}, {summary}",
             median(data["spurious"].sel(case=case)),
             low,
             high,

@@ -252,7 +252,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     mark = (0.5 * np.log(WASHED_OUT) - np.log(INIT_SCALE)) / JUDGED_STEPS
     agreed = washed == (data["exponent"] < mark)
     chance = _law(DIVERSE).washed_out(np.array(JUDGED), JUDGED_STEPS, INIT_SCALE, WASHED_OUT)
-    apart = np.abs(washed.mean("seed") - xr.DataArray(chance, {"judged": list(JUDGED)})).values
+    apart = np.abs(washed.mean("seed").sel(judged=list(JUDGED)).values - chance)
     limit = np.stack([_law(float(m)).negative(np.array(LARGE_PANELS)) for m in data["diversity"].values], 1)
     gap = np.abs(data["negative"].values - limit)
     many = data["distance"].sel(judged=MANY).transpose("seed", "batching").values

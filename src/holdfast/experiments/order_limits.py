@@ -111,6 +111,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "each_order": list(ORDERS),
             "end": ["value", "low", "high"],
         },
+        {"seeds": effort.seeds},
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -43,7 +44,7 @@ class Plane:
     title: str
     dimensions: tuple[str, str]
     settings: Callable[[int], Settings]
-    axes: Callable[[int], dict[str, tuple]]
+    axes: Callable[[int], dict[str, Any]]
     curves: Callable[[Axes, Law], None]
     measured: str = "spurious"
     limit: Callable[[xr.Dataset, Law], np.ndarray] | None = None

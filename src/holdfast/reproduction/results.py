@@ -1,7 +1,7 @@
 """Data sets of experiments, computed by any engine or found in the store, and figures written with their numbers."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +99,7 @@ def data_sets(
     out: Path,
     engine: Engine | None = None,
     bars: Callable[[], AbstractContextManager[Bars]] = lambda: nullcontext(_no_bar),
-) -> Iterator[tuple[str, DataSource]]:
+) -> Generator[tuple[str, DataSource], None, None]:
     """The data sets of experiments, one by one: first all that are not in the store are computed, by an engine.
 
     Args:

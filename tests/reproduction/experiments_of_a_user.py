@@ -46,6 +46,11 @@ def claims(name, data):
     return [Claim(f"{name}-grows", name, "It grows.", "none", measured, (-1.0, np.inf), AS_STATED, "it is positive")]
 
 
+def no_claims(data):
+    """None."""
+    return []
+
+
 EXPERIMENTS = {
     function.__name__: Experiment(
         function.__name__, "About it.", (), 8, 8, function, draw, numbers, partial(claims, function.__name__)

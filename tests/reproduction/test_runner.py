@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import pickle
@@ -19,13 +20,14 @@ import xarray as xr
 from holdfast.cli.terminal.reproduction import REPORTER
 from holdfast.core.statistics import median
 from holdfast.execution import store
-from holdfast.execution.engines import ProcessEngine
+from holdfast.execution.engines import Feed, ProcessEngine
+from holdfast.execution.engines.base import attempt
 from holdfast.experiments import TITLES, figure_3, load
 from holdfast.plots import new_figure
 from holdfast.reproduction.claims import AS_STATED, Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.reproduction.runner import Reporter, reproduce
-from reproduction.experiments_of_a_user import EXPERIMENTS, fail, saved
+from reproduction.experiments_of_a_user import EXPERIMENTS, fail, no_claims, saved, square
 
 
 class Counter:
@@ -339,6 +341,33 @@ def test_a_wrong_type_is_an_error_that_names_the_function(changed, message, coun
 def test_a_run_without_a_reporter_warns_of_what_is_not_saved(counter, toys, tmp_path, capsys):
     assert reproduce({"first": toy("first", counter, simulate=partial(toys["first"].simulate))}, tmp_path) == 0
     assert capsys.readouterr().err.startswith("first: not saved for the next call")
+
+
+class ElsewhereEngine:
+    """A worker that gets copies, and has another working directory."""
+
+    name = "elsewhere"
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def run(self, work, items):
+        copy = pickle.loads(pickle.dumps(work))
+        for item in items:
+            if item is not Feed.WAIT:
+                with contextlib.chdir(self._folder):
+                    finished = attempt(copy, item)
+                yield finished
+
+
+def test_workers_in_other_folders_write_to_the_same_store(tmp_path, monkeypatch):
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.chdir(tmp_path / "ours")
+    chosen = EXPERIMENTS | {"partial": replace(EXPERIMENTS["square"], simulate=partial(square), claims=no_claims)}
+    assert reproduce(chosen, Path("results"), engine=ElsewhereEngine(tmp_path / "theirs")) == 0
+    assert saved(tmp_path / "ours" / "results", "square")
+    assert list((tmp_path / "theirs").iterdir()) == []
 
 
 def test_all_experiments_travel_to_workers():

@@ -109,14 +109,14 @@ def data_sets(
         engine: where they are computed; by default two threads, each of which may use all cores.
         bars: of the experiments that are computed in this process, and one for all of them.
     """
-    store = Store(out / FOLDER, DATASETS)
+    store = Store((out / FOLDER).absolute(), DATASETS)  # workers have working directories of their own
     warnings = {name: warning for name, key in keys.items() if (warning := _why_not_saved(key))}
     lasting = {name: key for name, key in keys.items() if name not in warnings}
     # Nobody says which code decides the others, so the next call must not find their data.
     passing = {name: Key(name, {}, ()) for name in warnings}
     before = {name: store.find(key) for name, key in lasting.items()}
     missing = {str(name): lasting[str(name)] for name in EntryCells(store, lasting).missing()}
-    with _scratch(out) if passing else nullcontext(str(out)) as scratch:
+    with _scratch(store.folder) if passing else nullcontext("") as scratch:
         temporary = Store(Path(scratch), DATASETS)
         with bars() as bar:
             work = SimulationWork(simulations, engine is None, bar)
@@ -155,10 +155,10 @@ def _why_not_saved(key: Key) -> str | None:
     return None
 
 
-def _scratch(out: Path) -> AbstractContextManager[str]:
-    """A folder next to the store, so that workers on other machines see it too."""
-    (out / FOLDER).mkdir(parents=True, exist_ok=True)
-    return TemporaryDirectory(prefix="scratch-", dir=out / FOLDER)
+def _scratch(folder: Path) -> AbstractContextManager[str]:
+    """In the folder of the store, so that workers on other machines see it too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return TemporaryDirectory(prefix="scratch-", dir=folder)
 
 
 def _notes(seconds: float | None, before: Path | None, was_missing: bool) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-from holdfast.bench import suite
+import numpy as np
+import pytest
+
+from holdfast.bench import suite, sweeps
 from holdfast.bench.timing import best, product_rate, read_rate
 
 
@@ -22,3 +25,13 @@ def test_report_writes_every_number(tmp_path, monkeypatch, capsys):
     assert suite.report(out=tmp_path / "bench.json") == 0
     assert '"a": 1.5' in (tmp_path / "bench.json").read_text()
     assert "Second" in capsys.readouterr().out
+    assert suite.report(["two"]) == 0
+    assert "First" not in capsys.readouterr().out
+    with pytest.raises(ValueError, match="names must be among one, two, got 'three'"):
+        suite.report(["three"])
+
+
+def test_a_long_cell_says_how_much_of_its_processor_it_used(monkeypatch):
+    monkeypatch.setattr(sweeps, "LONG", 0.01)
+    used = sweeps.long({"x": 1}, np.arange(8)).values["processor_seconds"]
+    assert used.sum() >= 0.01

@@ -259,8 +259,12 @@ def test_advise_on_incomplete_or_damaged_files(tmp_path, measurements, capsys):
 def test_phase_writes_and_reuses(tmp_path, capsys):
     command = ["phase", "time", "--cells", "4", "--seeds", "3", "--out", str(tmp_path)]
     assert main(command) == 0
-    assert "computed in" in capsys.readouterr().out
+    assert "computed 4 cells in" in capsys.readouterr().out
     name = "phase_time_4_cells_3_seeds"  # what is not by default, so that nothing is overwritten
     assert {path.name for path in tmp_path.glob("phase_*")} == {f"{name}.{end}" for end in ("png", "svg", "csv")}
     assert main(command) == 0
     assert "reused" in capsys.readouterr().out
+    checksums = tmp_path / ".computed" / f"{name}.zarr" / "checksum"
+    (checksums / "c.1.0").unlink()  # as if it had been stopped before this cell
+    assert main([*command, "--workers", "1"]) == 0
+    assert "computed 1 cell in" in capsys.readouterr().out

@@ -3,8 +3,9 @@ import pytest
 import xarray as xr
 
 from holdfast.environments import two_point, uniform
-from holdfast.experiments import phase
+from holdfast.experiments import phase, phase_planes
 from holdfast.plots import style
+from holdfast.sweeps import run_sweep
 from holdfast.theory.lyapunov import two_point_threshold
 from holdfast.theory.window import threshold_heterogeneity
 
@@ -17,14 +18,14 @@ def own_two_point(bias, heterogeneity, **options):
 @pytest.mark.parametrize("exponent", [0.0, 0.01])
 def test_the_threshold_of_any_law_is_found_by_its_exponent(exponent):
     step_size = np.array([0.05, 0.1, 0.2])
-    closed = two_point_threshold(step_size, phase.BIAS, exponent)
-    assert phase.least_heterogeneity(own_two_point, step_size, exponent) == pytest.approx(closed, abs=0.02)
+    closed = two_point_threshold(step_size, phase_planes.BIAS, exponent)
+    assert phase_planes.least_heterogeneity(own_two_point, step_size, exponent) == pytest.approx(closed, abs=0.02)
 
 
 def test_the_threshold_of_a_continuum_is_that_of_the_theory():
-    found = phase.least_heterogeneity(uniform, np.array([0.1]))
-    assert found == pytest.approx([threshold_heterogeneity(uniform, phase.BIAS, 0.1)], abs=0.05)
-    assert np.isnan(phase.least_heterogeneity(uniform, np.array([0.001]))).all()  # above the range that is drawn
+    found = phase_planes.least_heterogeneity(uniform, np.array([0.1]))
+    assert found == pytest.approx([threshold_heterogeneity(uniform, phase_planes.BIAS, 0.1)], abs=0.05)
+    assert np.isnan(phase_planes.least_heterogeneity(uniform, np.array([0.001]))).all()  # above the range that is drawn
 
 
 DIMENSIONS = {
@@ -35,7 +36,7 @@ DIMENSIONS = {
 }
 
 
-@pytest.mark.parametrize("plane", phase.PLANES)
+@pytest.mark.parametrize("plane", phase_planes.PLANES)
 def test_curves_are_drawn_for_any_law(plane):
     values = {name: (tuple(DIMENSIONS[plane]), np.ones((2, 2), int)) for name in ("spurious", "residual", "region")}
     data = xr.Dataset(values, DIMENSIONS[plane], {"plane": plane, "seeds": 2, "order": "cyclic"})
@@ -52,6 +53,24 @@ def test_a_law_of_ones_own_is_simulated():
 
 
 @pytest.mark.parametrize(
+    "plane", [pytest.param(name, marks=[pytest.mark.slow] * (name == "sampling")) for name in phase_planes.PLANES]
+)
+def test_a_sweep_is_the_diagram_in_memory(plane, tmp_path):
+    """Slabs have the same shape, so even the last bits are the same."""
+    options, path = {"order": "cyclic", "cells": 3, "seeds": 8}, tmp_path / "plane.zarr"
+    sweep = phase.phase_sweep(plane, **options)
+    assert run_sweep(sweep, path).failures == {}
+    next((path / "checksum").glob("c.*")).unlink()  # as if it had been stopped before this cell
+    with pytest.raises(ValueError, match=r"path must be a finished sweep, got .* of its runs"):
+        phase.open_phase_diagram(plane, path)
+    assert run_sweep(sweep, path).computed == 1
+    found, expected = phase.open_phase_diagram(plane, path), phase.phase_diagram(plane, **options)
+    xr.testing.assert_equal(found, expected)
+    assert {name: found.attrs[name] for name in ("plane", "seeds", "order")}.items() <= expected.attrs.items()
+    assert set(phase.numbers(found)) == set(phase.numbers(expected))
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"plane": "nowhere"}, "plane must be one of step_size, time, sampling, overlap, got 'nowhere'"),
@@ -60,5 +79,6 @@ def test_a_law_of_ones_own_is_simulated():
     ],
 )
 def test_odd_arguments_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        phase.phase_diagram(**options)
+    for function in (phase.phase_diagram, phase.phase_sweep):
+        with pytest.raises(ValueError, match=message):
+            function(**options)

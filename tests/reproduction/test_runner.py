@@ -1,9 +1,16 @@
+import contextlib
 import json
+import os
+import pickle
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,11 +20,14 @@ import xarray as xr
 from holdfast.cli.terminal.reproduction import REPORTER
 from holdfast.core.statistics import median
 from holdfast.execution import store
-from holdfast.experiments import figure_3
+from holdfast.execution.engines import Feed, ProcessEngine
+from holdfast.execution.engines.base import attempt
+from holdfast.experiments import TITLES, figure_3, load
 from holdfast.plots import new_figure
 from holdfast.reproduction.claims import AS_STATED, Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
-from holdfast.reproduction.runner import reproduce
+from holdfast.reproduction.runner import Reporter, reproduce
+from reproduction.experiments_of_a_user import EXPERIMENTS, fail, no_claims, saved, square
 
 
 class Counter:
@@ -73,6 +83,11 @@ def toys(counter):
 
 def run(experiments, out, **options):
     return reproduce(experiments, out, reporter=REPORTER, **options)
+
+
+def _environment():
+    """Of processes that import what lies next to the tests."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
 
 
 def written_claims(folder):
@@ -137,18 +152,30 @@ def test_a_damaged_result_is_computed_again(counter, toys, tmp_path, capsys):
     assert counter.computed == 2
 
 
-def test_a_run_that_is_killed_leaves_no_result(counter, toys, tmp_path, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt
+@pytest.mark.slow
+def test_a_run_that_is_killed_leaves_no_result_and_goes_on(tmp_path):
+    """The second experiment is killed at a moment when the first is saved."""
+    script = """
+import os, signal, sys, time
+from dataclasses import replace
+from pathlib import Path
+from reproduction.experiments_of_a_user import EXPERIMENTS, saved
+from holdfast.reproduction import reproduce
 
-    first = {"first": toys["first"]}
-    with monkeypatch.context() as patch:
-        patch.setattr(store.os, "rename", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run(first, tmp_path)
-    assert not [path for path in (tmp_path / ".computed").rglob("*") if path.is_file()]
-    assert run(first, tmp_path) == 0
-    assert counter.computed == 2
+def killed(effort, progress):
+    while not saved(Path(sys.argv[1]), "square"):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+reproduce(EXPERIMENTS | {"cube": replace(EXPERIMENTS["cube"], simulate=killed)}, Path(sys.argv[1]))
+"""
+    process = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=_environment(), timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    assert saved(tmp_path, "square")
+    assert not saved(tmp_path, "cube")
+    notes = []
+    assert reproduce(EXPERIMENTS, tmp_path, reporter=Reporter(note=notes.append)) == 0
+    assert [note.split()[0] for note in notes if not note.startswith("wrote")] == ["reused", "computed"]
 
 
 def test_an_interrupt_ends_what_is_computed_at_the_same_time(counter, tmp_path):
@@ -156,7 +183,10 @@ def test_an_interrupt_ends_what_is_computed_at_the_same_time(counter, tmp_path):
 
     def interrupted(effort, progress):
         assert began.wait(30)  # the second is computed at the same time
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            progress(1, 2)  # raises an error when the interrupt has arrived
+            time.sleep(0.01)
 
     def long(effort, progress):
         began.set()
@@ -165,18 +195,22 @@ def test_an_interrupt_ends_what_is_computed_at_the_same_time(counter, tmp_path):
             time.sleep(0.01)
         finished.append(effort)
 
-    both = {"first": toy("first", counter, simulate=interrupted), "second": toy("second", counter, simulate=long)}
+    simulations = {"first": interrupted, "second": long}
+    both = {name: toy(name, counter, simulate=simulate) for name, simulate in simulations.items()}
     with pytest.raises(KeyboardInterrupt):
         run(both, tmp_path)
     assert not finished
+    assert not list((tmp_path / ".computed").rglob("*.lease"))
 
 
-def test_what_cannot_be_saved_is_still_drawn(counter, toys, tmp_path, capsys):
+def test_data_that_has_no_form_on_disk_is_a_failure_with_the_reason(counter, toys, tmp_path):
     simulate = toys["first"].simulate
     odd = toy("first", counter, simulate=lambda *given: _with_pairs(simulate(*given)))
-    assert run({"first": odd}, tmp_path) == 0
-    assert "not saved for the next call" in capsys.readouterr().out
-    assert (tmp_path / "first.png").exists()
+    assert run(toys | {"first": odd}, tmp_path) == 1
+    (reason,) = written_claims(tmp_path)["failed"].values()
+    assert reason.startswith("ValueError: value must have a form on disk, which that of 'first' has not: ")
+    assert "MultiIndex" in reason
+    assert (tmp_path / "third.png").exists()
 
 
 def test_an_object_with_values_of_its_own_is_not_saved(counter, toys, tmp_path, capsys):
@@ -184,6 +218,45 @@ def test_an_object_with_values_of_its_own_is_not_saved(counter, toys, tmp_path, 
     assert run({"first": changed}, tmp_path) == run({"first": changed}, tmp_path) == 0
     assert counter.computed == 2
     assert capsys.readouterr().out.count("not saved for the next call") == 2
+
+
+def test_an_object_is_not_saved_but_the_others_are(counter, toys, tmp_path):
+    mixed = toys | {"second": toy("second", counter, simulate=partial(toys["second"].simulate))}
+    assert run(mixed, tmp_path) == run(mixed, tmp_path) == 0
+    assert counter.computed == 3 + 1
+    assert sorted(path.name for path in (tmp_path / ".computed").iterdir()) == ["first", "third"]
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_experiments(tmp_path):
+    """Two calls at the same time compute each experiment once, and both draw all of them."""
+    script = """
+import sys
+from pathlib import Path
+from reproduction.experiments_of_a_user import EXPERIMENTS
+from holdfast.execution.engines import ThreadEngine
+from holdfast.reproduction import Reporter, reproduce
+sys.exit(reproduce(EXPERIMENTS, Path(sys.argv[1]), engine=ThreadEngine(1), reporter=Reporter(note=print)))
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    both = [subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    notes = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    computed = sum(text.count("computed in") for text in notes)
+    assert computed == len(EXPERIMENTS)
+
+
+@pytest.mark.slow
+def test_experiments_are_computed_by_processes(tmp_path):
+    notes = []
+    reporter = Reporter(note=notes.append)
+    assert reproduce(EXPERIMENTS, tmp_path, engine=ProcessEngine(1), reporter=reporter) == 0
+    assert notes.count("computed by another process") == len(EXPERIMENTS)
+    failing = {"odd": replace(EXPERIMENTS["square"], simulate=fail)}
+    errors = {}
+    assert reproduce(failing, tmp_path, engine=ProcessEngine(1), reporter=Reporter(errors=errors.update)) == 1
+    assert written_claims(tmp_path)["failed"] == {"odd": "ArithmeticError: no number is odd and even"}
+    assert str(errors["odd"]) == "ArithmeticError: no number is odd and even"
 
 
 def _with_pairs(data):
@@ -268,6 +341,39 @@ def test_a_wrong_type_is_an_error_that_names_the_function(changed, message, coun
 def test_a_run_without_a_reporter_warns_of_what_is_not_saved(counter, toys, tmp_path, capsys):
     assert reproduce({"first": toy("first", counter, simulate=partial(toys["first"].simulate))}, tmp_path) == 0
     assert capsys.readouterr().err.startswith("first: not saved for the next call")
+
+
+class ElsewhereEngine:
+    """A worker that gets copies, and has another working directory."""
+
+    name = "elsewhere"
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def run(self, work, items):
+        copy = pickle.loads(pickle.dumps(work))
+        for item in items:
+            if item is not Feed.WAIT:
+                with contextlib.chdir(self._folder):
+                    finished = attempt(copy, item)
+                yield finished
+
+
+def test_workers_in_other_folders_write_to_the_same_store(tmp_path, monkeypatch):
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    monkeypatch.chdir(tmp_path / "ours")
+    chosen = EXPERIMENTS | {"partial": replace(EXPERIMENTS["square"], simulate=partial(square), claims=no_claims)}
+    assert reproduce(chosen, Path("results"), engine=ElsewhereEngine(tmp_path / "theirs")) == 0
+    assert saved(tmp_path / "ours" / "results", "square")
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
+def test_all_experiments_travel_to_workers():
+    for name in TITLES:
+        simulate = load(name).simulate
+        assert pickle.loads(pickle.dumps(simulate)) is simulate
 
 
 @pytest.mark.parametrize("name", ["seeds", "quick_seeds"])

@@ -2,13 +2,14 @@
 
 import json
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.bench import deep_linear, matrix_sensing, samplers, tables
+from holdfast.bench import deep_linear, matrix_sensing, samplers, sweeps, tables
 from holdfast.core.run import available_workers
 from holdfast.core.writing import check_output, write_text
 
@@ -26,11 +27,18 @@ BENCHMARKS = {
     "sampler": ("Batches of one environment against a training step, MLP 392-256-1", samplers.against_training),
     "sampler_of_many_rows": ("Sampler of many rows: 5 environments, batches of 16", samplers.many_rows),
     "tables": ("Processor seconds of a fit", tables.fits),
+    "small_cells": ("A sweep of small cells, beside their computation", sweeps.store_of_small_cells),
+    "long_cells": ("A sweep of cells of a second: share beside their computation", sweeps.store_of_long_cells),
+    "start": ("Processor seconds before the first cell of a sweep", sweeps.start),
+    "two_processes": ("Cells a second of processes that are held to a core", sweeps.two_processes),
 }
 
 
-def report(out: Path | None = None, quick: bool = False) -> int:
-    """Run all benchmarks one after the other; returns the exit code 0."""
+def report(names: Sequence[str] = (), out: Path | None = None, quick: bool = False) -> int:
+    """Run benchmarks one after the other, all of them if none is named; returns the exit code 0."""
+    for name in names:
+        if name not in BENCHMARKS:
+            raise ValueError(f"names must be among {', '.join(BENCHMARKS)}, got {name!r}")
     if out is not None:
         check_output(out, [".json"], overwrite=True)
     console = Console()
@@ -44,7 +52,8 @@ def report(out: Path | None = None, quick: bool = False) -> int:
     }
     console.print(f"{machine['backend']} ({machine['device']}), {machine['workers']} workers, jax {machine['jax']}")
     results: dict = {"machine": machine}
-    for name, (title, measure) in BENCHMARKS.items():
+    for name in names or BENCHMARKS:
+        title, measure = BENCHMARKS[name]
         with console.status(title):
             results[name] = measure(quick)
         console.print(_table(title, results[name]))

@@ -62,7 +62,7 @@ def compare(
             raise ValueError(f"{name} must be at least 1, got {count}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
-    store = Store(out / FOLDER / "cells", RECORDS)
+    store = Store((out / FOLDER / "cells").absolute(), RECORDS)  # workers have working directories of their own
     blocks = [
         Block(test, method, (seed,))
         for test in chosen_tests

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -145,7 +145,7 @@ def run(
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
     stop, asked_to_stop = threading.Event(), current_worker().stopped
-    chunk = _ChunkSize()
+    chunk = _chunk_size(build, slab)
     form = ON_CPU if jax.default_backend() == "cpu" else ON_ACCELERATOR
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -225,7 +225,7 @@ def _compiling(build: RunBuilder) -> threading.Lock:
 
 
 class _ChunkSize:
-    """The number of steps in a chunk, adapted to the time they take and shared by all slabs."""
+    """The number of steps in a chunk, adapted to the time they take."""
 
     def __init__(self) -> None:
         self.steps = 1
@@ -233,9 +233,15 @@ class _ChunkSize:
     def adapt(self, steps: int, seconds: float) -> None:
         """Lengthen chunks that were too short, halve those too long. Workers may race: results do not depend on it."""
         if seconds < CHUNK_SECONDS / 2 and steps == self.steps:
-            self.steps *= max(2, min(LARGEST_GROWTH, int(CHUNK_SECONDS / 2 / seconds)))
+            self.steps *= max(2, min(LARGEST_GROWTH, int(CHUNK_SECONDS / 2 / max(seconds, 1e-6))))
         elif seconds > 2 * CHUNK_SECONDS:
             self.steps = max(1, self.steps // 2)
+
+
+@lru_cache(maxsize=256)
+def _chunk_size(build: RunBuilder, slab: int) -> _ChunkSize:
+    """Shared by all slabs of a program, and by the next call: a cell of a sweep would begin with single steps again."""
+    return _ChunkSize()
 
 
 class _Slab:

@@ -145,14 +145,19 @@ class Store(Generic[Value]):
         """Write a result and return it as `load` will; results of the same name made by other code are deleted.
 
         Raises:
-            ValueError: if the value changes when it is written and read.
+            ValueError: if the value cannot be written, or changes when it is written and read.
         """
         code, settings = self._digests(key)
         home = self.folder / key.name
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="unfinished-", dir=self.folder) as unfinished:
             temporary = Path(unfinished) / f"result{self.codec.suffix}"
-            self.codec.write(temporary, value)
+            try:
+                self.codec.write(temporary, value)
+            except (NotImplementedError, TypeError, ValueError) as error:  # xarray and zarr raise any of these
+                raise ValueError(
+                    f"value must have a form on disk, which that of {key.name!r} has not: {error}"
+                ) from error
             read = self.codec.read(temporary)
             if not self.codec.equal(read, value):
                 raise ValueError(f"value must be the same after writing and reading, which that of {key.name!r} is not")

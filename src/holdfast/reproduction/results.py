@@ -1,50 +1,171 @@
-"""Results of experiments and phase diagrams: load or compute a data set, write a figure with its numbers."""
+"""Data sets of experiments, computed by any engine or found in the store, and figures written with their numbers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
+from holdfast.core.progress import Progress
+from holdfast.core.worker import StoppedError, current_worker, working
 from holdfast.core.writing import check_output_folder, replacing
-from holdfast.execution.store import DamagedError, Key, Store
+from holdfast.execution.cells import Index
+from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.threads import ThreadEngine
+from holdfast.execution.entries import EntryCells
+from holdfast.execution.fingerprint import fingerprint
+from holdfast.execution.store import DATASETS, FOLDER, Key, Store
+from holdfast.execution.work import compute
 from holdfast.plots import save, style
 
-# The packages that compute.
-PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
+# Experiments that are computed at the same time by default: while one compiles, on one core, the next has the others.
+AT_ONCE = 2
+Bars = Callable[[str], AbstractContextManager[Progress]]
+"""Name of an experiment -> its progress bar, while it is computed."""
 
 
-class Loaded(NamedTuple):
-    """A data set, lines that say where it comes from, and lines that say what went wrong."""
-
-    data: xr.Dataset
-    notes: list[str]
-    warnings: list[str]
+def _no_bar(name: str) -> AbstractContextManager[Progress]:
+    return nullcontext(lambda done, total: None)
 
 
-def load_or_compute(store: Store[xr.Dataset], key: Key, compute: Callable[[], xr.Dataset]) -> Loaded:
-    """A data set that was saved before, or that is computed now and saved for the next call."""
-    notes, found = [], None
+class RemoteError(Exception):
+    """An experiment failed in another process, from which only a sentence came back."""
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where the data set of an experiment comes from.
+
+    Attributes:
+        data: the data set, or why there is none.
+        notes: lines that say where it comes from.
+        warning: what went wrong although there is one.
+    """
+
+    data: xr.Dataset | Exception
+    notes: tuple[str, ...] = ()
+    warning: str | None = None
+
+
+@dataclass(frozen=True)
+class SimulationWork:
+    """What a worker computes for an experiment. Picklable: bars, times and errors stay in the process that made it.
+
+    Attributes:
+        simulations: name of an experiment -> a function of its progress.
+        all_cores: whether an experiment may use all cores, or as many threads as its worker has.
+        bars: of the experiments that are computed in this process.
+        seconds: that those took.
+        errors: with which those failed.
+    """
+
+    simulations: Mapping[str, Callable[[Progress], xr.Dataset]]
+    all_cores: bool
+    bars: Bars = _no_bar
+    seconds: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, Exception] = field(default_factory=dict)
+
+    def __call__(self, index: Index) -> xr.Dataset:
+        """The data set of an experiment."""
+        name, worker, begin = str(index), current_worker(), time.monotonic()
+
+        def progress(done: int, total: int) -> None:
+            if worker.stopped():
+                raise StoppedError
+            show(done, total)
+
+        try:
+            with working(None if self.all_cores else worker.threads, worker.stopped), self.bars(name) as show:
+                data = self.simulations[name](progress)
+        except Exception as error:
+            self.errors[name] = error
+            raise
+        self.seconds[name] = time.monotonic() - begin
+        return data
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SimulationWork, (self.simulations, self.all_cores)
+
+
+def data_sets(
+    simulations: Mapping[str, Callable[[Progress], xr.Dataset]],
+    keys: Mapping[str, Key],
+    out: Path,
+    engine: Engine | None = None,
+    bars: Callable[[], AbstractContextManager[Bars]] = lambda: nullcontext(_no_bar),
+) -> Generator[tuple[str, DataSource], None, None]:
+    """The data sets of experiments, one by one: first all that are not in the store are computed, by an engine.
+
+    Args:
+        simulations: by the name of the experiment; picklable, where workers are other processes.
+        keys: of their data sets in the store.
+        out: the folder that has the store; on a cluster, one that all workers see.
+        engine: where they are computed; by default two threads, each of which may use all cores.
+        bars: of the experiments that are computed in this process, and one for all of them.
+    """
+    store = Store((out / FOLDER).absolute(), DATASETS)  # workers have working directories of their own
+    warnings = {name: warning for name, key in keys.items() if (warning := _why_not_saved(key))}
+    lasting = {name: key for name, key in keys.items() if name not in warnings}
+    # Nobody says which code decides the others, so the next call must not find their data.
+    passing = {name: Key(name, {}, ()) for name in warnings}
+    before = {name: store.find(key) for name, key in lasting.items()}
+    missing = {str(name): lasting[str(name)] for name in EntryCells(store, lasting).missing()}
+    with _scratch(store.folder) if passing else nullcontext("") as scratch:
+        temporary = Store(Path(scratch), DATASETS)
+        with bars() as bar:
+            work = SimulationWork(simulations, engine is None, bar)
+            chosen = engine or ThreadEngine(AT_ONCE)
+            reasons = {
+                **_compute(EntryCells(store, missing), work, chosen),
+                **_compute(EntryCells(temporary, passing), work, chosen),
+            }
+        for name in keys:
+            if name in reasons:
+                yield name, DataSource(work.errors.get(name) or RemoteError(reasons[name]))
+                continue
+            data = temporary.load(passing[name]) if name in passing else store.load(lasting[name])
+            assert data is not None
+            notes = _notes(work.seconds.get(name), before.get(name), name in missing or name in passing)
+            yield name, DataSource(data, notes, warnings.get(name))
+
+
+def _compute(cells: EntryCells[xr.Dataset], work: SimulationWork, engine: Engine) -> dict[str, str]:
+    """Compute the cells that are missing; returns those that failed, with the reasons."""
+    if not cells.keys:
+        return {}
+    with work.bars("experiments") as show:
+        report = lambda done, total, *_: show(done, total)  # noqa: E731
+        failures = compute(cells, work, engine, report, total=len(cells.keys)).failures
+    return {str(name): reason for reason, names in failures.items() for name in names}
+
+
+def _why_not_saved(key: Key) -> str | None:
+    """Why the next call must not find a result: nobody can say which code decides it."""
     try:
-        found = store.load(key)
-    except DamagedError as error:
-        notes.append(f"computed again: {error}")
-    except ValueError:
-        pass  # code without a source file has no fingerprint; saving says so below
-    if found is not None:
-        return Loaded(found, [f"reused {store.find(key)}"], [])
-    begin = time.monotonic()
-    data = compute()
-    notes.append(f"computed in {time.monotonic() - begin:.1f} s")
-    try:
-        return Loaded(store.save(key, data), notes, [])
-    except (OSError, NotImplementedError, TypeError, ValueError) as error:
-        # A full disk, or data that xarray and zarr have no form for: they raise any of the others. What cannot be saved
-        # can still be drawn; only the next call has to compute it again.
-        return Loaded(data, notes, [f"not saved for the next call: {error}"])
+        # Here and not in threads: Python 3.11 may fail to parse source while another thread does.
+        fingerprint(key.modules)
+    except ValueError as error:
+        return f"not saved for the next call: {error}"
+    return None
+
+
+def _scratch(folder: Path) -> AbstractContextManager[str]:
+    """In the folder of the store, so that workers on other machines see it too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return TemporaryDirectory(prefix="scratch-", dir=folder)
+
+
+def _notes(seconds: float | None, before: Path | None, was_missing: bool) -> tuple[str, ...]:
+    if not was_missing:
+        return (f"reused {before}",)
+    again = () if before is None else (f"computed again: {before} is damaged",)
+    return (*again, "computed by another process" if seconds is None else f"computed in {seconds:.1f} s")
 
 
 def write_figure(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, name: str) -> list[Path]:

@@ -3,11 +3,9 @@
 import inspect
 import json
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,20 +17,19 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.writing import write_text
-from holdfast.execution.store import DATASETS, FOLDER, Key, Store
+from holdfast.execution.engines.base import Engine
+from holdfast.execution.store import Key
 from holdfast.reproduction.claims import Claim
 from holdfast.reproduction.coverage import Statement, coverage
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.reproduction.page import Section, page
-from holdfast.reproduction.results import PACKAGES, Loaded, checked_folder, load_or_compute, write_figure
+from holdfast.reproduction.results import Bars, RemoteError, checked_folder, data_sets, write_figure
 from holdfast.sensing.trajectory import versions
 
-# Experiments that are computed at the same time: while one compiles, on one core, the next has the others.
-AT_ONCE = 2
+# The packages that compute.
+PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 # What the functions of an experiment return.
 RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list, "answer": str}
-Bars = Callable[[str], AbstractContextManager[Progress]]
-"""Name of an experiment -> its progress bar, while it is computed."""
 
 
 def _say_nothing(*_: object) -> None:
@@ -88,6 +85,7 @@ def reproduce(
     quick: bool = False,
     seeds: int | None = None,
     statements: Mapping[str, Statement] | None = None,
+    engine: Engine | None = None,
     reporter: Reporter = ONLY_PROBLEMS,
 ) -> int:
     """Run experiments and write their figures, numbers and claims to a folder.
@@ -95,12 +93,17 @@ def reproduce(
     For each it writes NAME.png, NAME.svg and NAME.csv, and for all of them claims.json and report.html. An experiment
     that raises an error does not stop the others: the error is reported at the end, and is in claims.json["failed"].
 
+    First the data sets that are not in the folder are computed and saved there, one by one, so that the same call goes
+    on where it was stopped, and several of them share the work; then all are drawn, in order.
+
     Args:
         experiments: by name, see `holdfast.experiments.load`; your own as well.
         out: the folder; made if it does not exist.
         quick: a quick look; the verdicts then do not change the exit code.
         seeds: of each curve, instead of the number that each experiment asks for.
         statements: of the sources, by the names that claims give; the report then says which claims test each.
+        engine: where experiments are computed, see `holdfast.execution.engines`; by default two at once in threads, and
+            each may use all cores. Workers in other processes import the functions of an experiment.
         reporter: where to report; by default warnings and errors go to stderr.
 
     Returns:
@@ -119,16 +122,20 @@ def reproduce(
     efforts = {name: each.effort(quick=quick, seeds=seeds) for name, each in experiments.items()}
     sections: list[Section] = []
     errors: dict[str, Exception] = {}
-    with _computing(experiments, efforts, out, reporter) as under_way:
-        for number, (name, experiment) in enumerate(experiments.items(), 1):
-            reporter.begin(name, experiment.title, efforts[name].seeds, f"{number} of {len(experiments)}")
+    simulations = {name: partial(_simulate, each.simulate, efforts[name]) for name, each in experiments.items()}
+    keys = {name: _key(name, each, efforts[name]) for name, each in experiments.items()}
+    with closing(data_sets(simulations, keys, out, engine, reporter.bars)) as sources:
+        for number, (name, source) in enumerate(sources, 1):
+            experiment, count = experiments[name], efforts[name].seeds
+            reporter.begin(name, experiment.title, count, f"{number} of {len(experiments)}")
             try:
-                data, notes, warnings = under_way.pop(name).result()
-                for note in notes:
+                if isinstance(source.data, Exception):
+                    raise source.data
+                for note in source.notes:
                     reporter.note(note)
-                for warning in warnings:
-                    reporter.warn(f"{name}: {warning}")
-                section = _section(name, experiment, data, efforts[name].seeds, out, reporter)
+                if source.warning is not None:
+                    reporter.warn(f"{name}: {source.warning}")
+                section = _section(name, experiment, source.data, count, out, reporter)
                 _check_ids(section, sections)
                 sections.append(section)
             except Exception as error:  # whatever it is, the other experiments go on; it is reported at the end
@@ -138,7 +145,7 @@ def reproduce(
     broken = [claim.id for claim in claims if claim.broken]
     full = [section for section in sections if section.seeds >= experiments[section.name].seeds and not quick]
     undecided = [claim.id for section in full for claim in section.claims if claim.undecided]
-    failures = {name: f"{type(error).__name__}: {error}" for name, error in errors.items()}
+    failures = {name: _sentence(error) for name, error in errors.items()}
     written = {
         "quick": quick,
         "versions": versions(),
@@ -161,42 +168,6 @@ def reproduce(
         reporter.note("a quick look is not a test: this does not change the exit code")
     reporter.errors(errors)
     return 1 if errors or undecided or (broken and not quick) else 0
-
-
-class _CancelledError(Exception):
-    """The user interrupted."""
-
-
-@contextmanager
-def _computing(
-    experiments: Mapping[str, Experiment], efforts: Mapping[str, Effort], out: Path, reporter: Reporter
-) -> Iterator[dict[str, Future[Loaded]]]:
-    """The data sets of experiments while they are computed, in order, a few at a time."""
-    stop = threading.Event()
-    store = Store(out / FOLDER, DATASETS)
-    keys = {name: _key(name, each, efforts[name]) for name, each in experiments.items()}
-    store.prepare(keys.values())
-    with reporter.bars() as bars, ThreadPoolExecutor(AT_ONCE) as pool:
-
-        def simulate(name: str) -> xr.Dataset:
-            with bars(name) as show:
-
-                def progress(done: int, total: int) -> None:
-                    if stop.is_set():
-                        raise _CancelledError
-                    show(done, total)
-
-                return _call(experiments[name], "simulate", efforts[name], progress)
-
-        def compute(name: str) -> Loaded:
-            return load_or_compute(store, keys[name], partial(simulate, name))
-
-        try:
-            yield {name: pool.submit(compute, name) for name in experiments}
-        except BaseException:
-            stop.set()  # an interrupt ends what is under way at its next report
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _key(name: str, experiment: Experiment, effort: Effort) -> Key:
@@ -228,10 +199,22 @@ def _section(name: str, experiment: Experiment, data: xr.Dataset, seeds: int, ou
 
 def _call(experiment: Experiment, function: str, *arguments: Any) -> Any:
     """What a function of an experiment returns; raises an error that names the function if it is of another type."""
-    value = getattr(experiment, function)(*arguments)
+    return _checked(function, getattr(experiment, function)(*arguments))
+
+
+def _simulate(simulate: Callable[[Effort, Progress], xr.Dataset], effort: Effort, progress: Progress) -> xr.Dataset:
+    """The data of an experiment, without what is only needed to draw it: this travels to workers."""
+    return _checked("simulate", simulate(effort, progress))
+
+
+def _checked(function: str, value: Any) -> Any:
     if not isinstance(value, RETURNED[function]):
         raise ValueError(f"{function} must return a {RETURNED[function].__name__}, got {type(value).__name__}")
     return value
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, RemoteError) else f"{type(error).__name__}: {error}"
 
 
 def _check_ids(section: Section, others: Sequence[Section]) -> None:

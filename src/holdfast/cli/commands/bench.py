@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 
 @dataclass(frozen=True)
 class BenchArguments:
-    """Measure speed: the exact law against explicit measurements and against the limits of this machine."""
+    """Measure speed: simulations against the limits of this machine, fits of tables, and the overhead of sweeps."""
 
+    names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]] = ()
+    """Benchmarks to run; all of them if none is named."""
     out: Path | None = None
     """Write the numbers to this JSON file."""
     quick: bool = False
@@ -18,4 +23,4 @@ def execute(arguments: BenchArguments) -> int:
     """Run all benchmarks."""
     from holdfast.bench import report
 
-    return report(out=arguments.out, quick=arguments.quick)
+    return report(arguments.names, out=arguments.out, quick=arguments.quick)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from holdfast.execution.engines.options import EngineOptions
 from holdfast.sensing.names import OrderName
 
 CELLS, SEEDS = 40, 64
@@ -16,9 +17,11 @@ class PhaseArguments:
     """Map where HeteroSGD learns both signals, the invariant one only, nothing, or is unstable.
 
     Planes: step_size (and heterogeneity), time (init scale and steps), sampling (batch size and dimension),
-    overlap (and heterogeneity). What was already computed with the same cells, seeds and code is reused.
+    overlap (and heterogeneity). Each is a sweep in the folder .computed: the same command goes on where it was stopped,
+    several share the work, and what was already computed with the same cells, seeds and code is reused.
     """
 
+    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
     planes: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[PLANE ...]")]] = ()
     """Planes to map; all of them if none is named."""
     out: Path = Path("phase")
@@ -33,34 +36,39 @@ class PhaseArguments:
 
 def execute(arguments: PhaseArguments) -> int:
     """Map the planes."""
+    import time
     from functools import partial
 
     from holdfast.cli import terminal
+    from holdfast.cli.terminal.progress import duration, work_bar
     from holdfast.cli.terminal.reproduction import note, show_regions
-    from holdfast.execution.store import DATASETS, FOLDER, Key, Store
-    from holdfast.experiments.phase import PLANES, draw_phase_diagram, numbers, phase_diagram
-    from holdfast.reproduction.results import PACKAGES, checked_folder, load_or_compute, write_figure
-    from holdfast.sensing.trajectory import versions
+    from holdfast.execution.store import FOLDER
+    from holdfast.experiments.phase import PLANES, draw_phase_diagram, numbers, open_phase_diagram, phase_sweep
+    from holdfast.reproduction.results import checked_folder, write_figure
+    from holdfast.sweeps.running import default_engine, run_sweep
 
     names = tuple(dict.fromkeys(arguments.planes or PLANES))
     unknown = [name for name in names if name not in PLANES]
     if unknown:
         raise ValueError(f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}")
+    engine = default_engine() if arguments.engine == EngineOptions() else arguments.engine.engine()
     chosen: dict[str, Any] = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
-    settings = {**chosen, "platform": versions()["platform"]}
-    store = Store(checked_folder(arguments.out) / FOLDER, DATASETS)
-    diagrams = {}
-    for name in names:
+    sweeps = {name: phase_sweep(name, **chosen) for name in names}
+    folder, diagrams = checked_folder(arguments.out) / FOLDER, {}
+    for name, sweep in sweeps.items():
         terminal.say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
-        key = Key(f"phase_{name}_{arguments.order}", settings, ("holdfast.experiments.phase:phase_diagram",), PACKAGES)
-        with terminal.progress(name) as progress:
-            compute = partial(phase_diagram, name, progress=progress, **chosen)
-            data, notes, warnings = load_or_compute(store, key, compute)
-        file = f"phase_{name}{_suffix(arguments)}"
-        paths = write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file)
-        for line in (*notes, *warnings, *(f"wrote {path}" for path in paths)):
-            note(line)
-        diagrams[name] = data
+        file, begin = f"phase_{name}{_suffix(arguments)}", time.monotonic()
+        path = folder / f"{file}.zarr"
+        with work_bar(name) as report:
+            outcome = run_sweep(sweep, path, engine, report, overwrite=True)
+        for reason, cells in outcome.failures.items():
+            raise ValueError(f"{len(cells)} cells of {name} failed: {reason}; the same command tries them again")
+        count = f"{outcome.computed} cell{'' if outcome.computed == 1 else 's'}"
+        finished = f"computed {count} in {duration(time.monotonic() - begin)}, with {engine.name}"
+        note(finished if outcome.computed or outcome.elsewhere else f"reused {path}")
+        diagrams[name] = data = open_phase_diagram(name, path)
+        for written in write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file):
+            note(f"wrote {written}")
     show_regions(diagrams)
     return 0
 

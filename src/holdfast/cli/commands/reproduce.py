@@ -9,6 +9,8 @@ from typing import Annotated
 
 import tyro
 
+from holdfast.execution.engines.options import EngineOptions
+
 # A quick look compiles for longer than it computes. The older of XLA's two generators of loops compiles in a third less
 # time. Other versions of jaxlib may not know the flag, and end the process at one that they do not know. (Less
 # optimisation would save as much again, but matrices of 100 x 100 then take five times as long.)
@@ -19,10 +21,12 @@ FLAGS, FLAGS_KNOWN_TO = "--xla_cpu_use_fusion_emitters=false", "0.10."
 class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
-    What was already computed with the same seeds and code is reused. Exit code 1 if an experiment fails, or if a claim
-    is decided otherwise than expected or, with all seeds, is undecided.
+    What was already computed with the same seeds and code is reused, so the same command goes on where it was stopped,
+    and several with the same folder share the work. By default two experiments are computed at a time. Exit code 1 if
+    an experiment fails, or if a claim is decided otherwise than expected or, with all seeds, is undecided.
     """
 
+    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
     names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]] = ()
     """Experiments to run; all of them if none is named."""
     out: Path = Path("results")
@@ -43,6 +47,8 @@ def execute(arguments: ReproduceArguments) -> int:
         for name, title in TITLES.items():
             print(f"{name:12} {title}")
         return 0
+    # By default two experiments share all cores, which no option says: one compiles while the other computes.
+    engine = None if arguments.engine == EngineOptions() else arguments.engine.engine()
     # jax reads the flags when it is first imported; those that the user has set stay as they are.
     if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):
         os.environ.setdefault("XLA_FLAGS", FLAGS)
@@ -50,11 +56,16 @@ def execute(arguments: ReproduceArguments) -> int:
     from holdfast.experiments.statements import STATEMENTS
     from holdfast.reproduction.runner import reproduce
 
-    return reproduce(
-        {name: load(name) for name in arguments.names or TITLES},
-        arguments.out,
-        quick=arguments.quick,
-        seeds=arguments.seeds,
-        statements=STATEMENTS,
-        reporter=REPORTER,
-    )
+    try:
+        return reproduce(
+            {name: load(name) for name in arguments.names or TITLES},
+            arguments.out,
+            quick=arguments.quick,
+            seeds=arguments.seeds,
+            statements=STATEMENTS,
+            engine=engine,
+            reporter=REPORTER,
+        )
+    except KeyboardInterrupt:
+        words = "interrupted; what is computed is saved, and the same command goes on from there"
+        raise KeyboardInterrupt(words) from None

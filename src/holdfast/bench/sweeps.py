@@ -1,0 +1,117 @@
+"""What a sweep costs beside its computation: the store, the start, and a second worker."""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.processes import ProcessEngine
+from holdfast.execution.engines.threads import ThreadEngine
+from holdfast.execution.recorded import Recorded
+from holdfast.sweeps.running import open_sweep, run_sweep
+from holdfast.sweeps.specification import specify
+
+# As many variables as a run of matrix sensing has.
+VARIABLES = 12
+LONG = 1.0  # processor seconds of a long cell
+
+# A command up to its first cell: imports, checks of all settings, metadata, and the list of what is missing.
+START = """
+import sys
+from holdfast.sweeps.running import prepare
+from holdfast.sweeps.specification import read_sweep
+next(prepare(read_sweep(sys.argv[1]), sys.argv[2]).missing())
+"""
+
+
+def small(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+    """The program of a cell that takes no time."""
+    return Recorded({f"value_{number}": (seeds * settings["x"]).astype(np.float32) for number in range(VARIABLES)})
+
+
+def long(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+    """The program of a cell that takes `LONG` seconds of its processor, and says how many it took."""
+    begin, number = time.thread_time(), np.ones(100_000)
+    while time.thread_time() - begin < LONG:
+        number = np.sqrt(number + settings["x"])
+    recorded = small(settings, seeds)
+    used = np.full(len(seeds), (time.thread_time() - begin) / len(seeds))
+    return Recorded({**recorded.values, "processor_seconds": used})
+
+
+def store_of_small_cells(quick: bool) -> dict[str, float]:
+    """Processor milliseconds of a cell beside its computation: lease, engine, files, checksum; and to verify it."""
+    side = 20 if quick else 100
+    axes = {"x": list(range(side)), "y": list(range(side))}
+    cells = specify({}, axes, seeds=8, program=small)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.zarr"
+        begin = time.process_time()
+        outcome = run_sweep(cells, path, ThreadEngine(2))
+        whole = time.process_time() - begin
+        begin = time.process_time()
+        run_sweep(cells, path, ThreadEngine(2))
+        again = time.process_time() - begin
+    begin = time.process_time()
+    for number in range(outcome.computed):
+        small({"x": number % side}, np.arange(8))
+    computation = time.process_time() - begin
+    return {
+        "cells": outcome.computed,
+        "cpu_ms_per_cell": 1e3 * (whole - computation) / outcome.computed,
+        "cpu_ms_per_cell_to_verify": 1e3 * again / outcome.computed,
+    }
+
+
+def store_of_long_cells(quick: bool) -> dict[str, float]:
+    """Share of the processor time that goes to all but the computation, for cells of a second."""
+    chosen = specify({}, {"x": list(range(4 if quick else 30))}, seeds=64, program=long)
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.process_time()
+        outcome = run_sweep(chosen, Path(folder) / "results.zarr", ThreadEngine(2))
+        whole = time.process_time() - begin
+        used = float(open_sweep(Path(folder) / "results.zarr")["processor_seconds"].sum())
+    return {"cells": outcome.computed, "cpu_seconds_per_cell": used / outcome.computed, "share": 1 - used / whole}
+
+
+def start(quick: bool) -> dict[str, dict[str, float]]:
+    """Processor seconds of a command until its first cell can begin: in cells of 64 runs, and of one run each."""
+    found = {}
+    for side, seeds in ((25, 64), (200, 1)) if quick else ((125, 64), (1000, 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            spec = Path(folder) / "spec.toml"
+            spec.write_text(
+                f"[sweep]\nseeds = {seeds}\n"
+                f"step_size = {{ start = 0.01, stop = 0.5, count = {side} }}\n"
+                f"heterogeneity = {{ start = 0.0, stop = 12.0, count = {side} }}\n"
+            )
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", START, str(spec), f"{folder}/results.zarr"], check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        found[f"{seeds} runs a cell"] = {"runs": side**2 * seeds, "cells": side**2, "cpu_seconds": seconds}
+    return found
+
+
+def two_processes(quick: bool) -> dict[str, float]:
+    """Cells a second of two processes against one, each held to a core, once they have started."""
+    rates = {count: _rate(ProcessEngine(count), 8 if quick else 40, count) for count in (1, 2)}
+    return {"one": rates[1], "two": rates[2], "two_over_one": rates[2] / rates[1]}
+
+
+def _rate(engine: Engine, cells: int, workers: int) -> float:
+    """Cells a second, from the moment when every worker has finished one: it then has compiled."""
+    axes = {"heterogeneity": {"start": 1.0, "stop": 9.0, "count": cells}}
+    chosen = specify({"dimension": 60, "steps": 400}, axes, seeds=64)
+    with tempfile.TemporaryDirectory() as folder:
+        run_sweep(chosen, Path(folder) / "results.zarr", engine)
+        paths = (Path(folder) / "results.zarr" / "checksum").glob("c.*[0-9]")
+        finished = sorted(path.stat().st_mtime for path in paths)
+    return (cells - 2 * workers) / (finished[-1] - finished[2 * workers - 1])

@@ -29,6 +29,7 @@ from holdfast.cli.commands import (
     window,
 )
 from holdfast.cli.errors import sentence
+from holdfast.execution.engines.remote import VersionMismatchError
 
 DESCRIPTION = "What heterogeneity in the data makes SGD hold on to, and what it washes away."
 # Command -> the data class of its arguments, and what it does with them.
@@ -66,6 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(str(error), 2)
         except BrokenPipeError:
             raise
+        except (VersionMismatchError, ConnectionError) as error:  # of a cluster
+            return _fail(str(error), 1)
         except OSError as error:
             return _fail(f"cannot write or read: {error}", 1)
         except KeyboardInterrupt as error:

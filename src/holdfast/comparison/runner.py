@@ -80,7 +80,8 @@ def compare(
     if not only_cached:
         width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(blocks), 1))
         missing = _side_by_side([block for block in blocks if block.indices[0] not in found], width)
-        with tempfile.TemporaryDirectory() as scratch:
+        store.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="scratch-", dir=store.folder) as scratch:
             # Nobody says which code decides some objects of the user, so the next call must not find their results.
             for where, lasting in ((store, True), (Store(Path(scratch), RECORDS), False)):
                 work = BlockCells(where, {block.name: block for block in missing if block.lasting is lasting})

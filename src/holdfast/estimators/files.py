@@ -21,13 +21,14 @@ from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.row_sums import CountedRows, check_classes, check_sizes, sum_rows, true_of_all
 from holdfast.io.columns import encode, groups_of
+from holdfast.io.encoding import class_labels
 from holdfast.io.frames import TableFrames, is_dask_frame
 from holdfast.io.missing import about_dropped, plan_missing, refilled, with_bins
 from holdfast.io.models import EnvironmentEffects, TableModel
 from holdfast.io.options import ReadingOptions
 from holdfast.io.passes import Passes, passes_on
 from holdfast.io.reading import CHUNK_ROWS, TableData, TableFiles, open_table
-from holdfast.io.survey import Survey, class_labels, survey, survey_as
+from holdfast.io.survey import Survey, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
 # Of a progress bar: understanding the columns, reading their values, and the search for what is invariant.

@@ -10,9 +10,10 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
+from holdfast.io.encoding import RowEncoding, class_labels
 from holdfast.io.missing import about_dropped
 from holdfast.io.passes import Passes
-from holdfast.io.survey import RowEncoding, Survey, class_labels
+from holdfast.io.survey import Survey
 
 # More different values of a target are identifiers, not classes.
 MOST_CLASSES = 50

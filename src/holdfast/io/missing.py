@@ -12,10 +12,11 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.io.columns import Column, check_features, encode_column
+from holdfast.io.encoding import RowEncoding
 from holdfast.io.labels import EnvironmentColumn, EnvironmentRule, bin_edges, check_dates
 from holdfast.io.passes import Columns, Passes
 from holdfast.io.sampling import RowSample, sample_rows
-from holdfast.io.survey import RowEncoding, Survey
+from holdfast.io.survey import Survey
 from holdfast.io.values import as_days, as_numbers, as_text
 
 # Rows are dropped if no more than this share of them is lost.

@@ -2,20 +2,21 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress, stages
-from holdfast.io.columns import Column, check_features, encode, features_of, groups_of
+from holdfast.io.columns import Column, check_features, features_of, groups_of
+from holdfast.io.encoding import EncodedRows, RowEncoding
 from holdfast.io.labels import EnvironmentRule, parse_environment
 from holdfast.io.models import TableModel, lacking_columns
 from holdfast.io.options import ReadingOptions, listed, named_columns
 from holdfast.io.passes import ChunkedRows, Columns, Passes
 from holdfast.io.reading import CHUNK_ROWS
 from holdfast.io.scan import MOST_COUNTED, ColumnScan, scan
-from holdfast.io.values import as_numbers, as_text
+from holdfast.io.values import as_numbers
 
 # A column of text with more different values is an identifier, not a category, unless the user says that it is one.
 MOST_CATEGORIES = 50
@@ -79,74 +80,16 @@ class Survey:
         return Columns(self.used, self.text, self.chunk_rows)
 
     @property
-    def encoding(self) -> "RowEncoding":
+    def encoding(self) -> RowEncoding:
         """How its rows become features."""
         return RowEncoding(self.target, self.target_numeric, self.environment, self.columns, self.table.decimal)
 
-    def complete(self, progress: Progress | None = None, *, encoded: bool = True) -> Iterator["EncodedRows"]:
+    def complete(self, progress: Progress | None = None, *, encoded: bool = True) -> Iterator[EncodedRows]:
         """The rows without missing values, chunk by chunk, with their features or, not encoded, with their cells."""
         for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
             rows = self.encoding.complete(chunk, encoded=encoded)
             if len(rows.values):
                 yield rows
-
-
-class EncodedRows(NamedTuple):
-    """Rows that have a target and an environment; the index has their positions in the table.
-
-    Attributes:
-        cells: of the table, or features.
-        values: of the target.
-        labels: of the environments; None: there is one.
-    """
-
-    cells: pd.DataFrame
-    values: pd.Series
-    labels: pd.Series | None
-
-    def where(self, mask: np.ndarray) -> "EncodedRows":
-        """Some of the rows."""
-        return EncodedRows(self.cells[mask], self.values[mask], None if self.labels is None else self.labels[mask])
-
-
-class RowEncoding(NamedTuple):
-    """How the rows of a table become features, targets and environments; what a worker needs to know about a survey.
-
-    Attributes:
-        target, target_numeric, environment, columns: as in `Survey`.
-        decimal: the decimal sign of numbers that are written as text.
-
-    Example:
-        >>> encoding = RowEncoding("yield", True, None, (Column("light"),), ".")
-        >>> rows = encoding.complete(pd.DataFrame({"light": [1.0, None, 2.0], "yield": [3.0, 4.0, None]}))
-        >>> rows.cells["light"].tolist(), rows.values.tolist()
-        ([1.0], [3.0])
-    """
-
-    target: str
-    target_numeric: bool
-    environment: EnvironmentRule | None
-    columns: tuple[Column, ...]
-    decimal: str
-
-    def labelled(self, chunk: pd.DataFrame) -> EncodedRows:
-        """The rows of a chunk that have a target and an environment, with their cells."""
-        values = chunk[self.target]
-        if self.target_numeric:
-            values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target)
-        else:
-            values = as_text(values)
-        labels = None if self.environment is None else self.environment.labels(chunk, self.decimal)
-        known = values.notna() if labels is None else values.notna() & labels.notna()
-        return EncodedRows(chunk, values, labels).where(known.to_numpy())
-
-    def complete(self, chunk: pd.DataFrame, *, encoded: bool = True) -> EncodedRows:
-        """The rows of a chunk without missing values, with their features or, not encoded, with their cells."""
-        rows = self.labelled(chunk)
-        features = encode(rows.cells, self.columns, self.decimal)
-        whole = ~np.isnan(features.to_numpy()).any(axis=1)
-        cells = features if encoded else rows.cells[[column.name for column in self.columns]]
-        return EncodedRows(cells, rows.values, rows.labels).where(whole)
 
 
 def survey(
@@ -414,16 +357,3 @@ def _without_environment(columns: Collection[Column]) -> str:
         "effects hold elsewhere. --environment takes a column that says where or when a row was recorded"
         f"{ways}, bins of a number (age:bins=4) or periods of a date (date:year)."
     )
-
-
-def class_labels(values: pd.Series) -> Any:
-    """Classes as labels: whole numbers as integers, so that 0 and 1 are not called 0.0 and 1.0, others as text.
-
-    Example:
-        >>> class_labels(pd.Series([0.0, 1.0])).tolist(), class_labels(pd.Series(["no", "yes"])).tolist()
-        ([0, 1], ['no', 'yes'])
-    """
-    if not pd.api.types.is_float_dtype(values):
-        return values
-    whole = (values == values.round()).all() and (values.abs() < 2**53).all()
-    return values.astype(int) if whole else values.map(repr)

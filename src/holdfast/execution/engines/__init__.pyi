@@ -1,0 +1,11 @@
+from .base import Engine as Engine
+from .base import Feed as Feed
+from .base import Finished as Finished
+from .dask import DaskEngine as DaskEngine
+from .dask import LostClusterError as LostClusterError
+from .devices import DeviceEngine as DeviceEngine
+from .options import EngineOptions as EngineOptions
+from .processes import ProcessEngine as ProcessEngine
+from .remote import VersionMismatchError as VersionMismatchError
+from .remote import Versions as Versions
+from .threads import ThreadEngine as ThreadEngine

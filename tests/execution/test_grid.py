@@ -14,6 +14,7 @@ import xarray as xr
 
 from execution.grid_writer import IDENTITY, LAYOUT, computed
 from holdfast.execution import Axis, GridCells, Layout, Lease, Recorded, open_grid
+from holdfast.execution.files import LocalFiles
 
 
 def fill(cells, function=computed):
@@ -262,6 +263,36 @@ def test_a_folder_that_cannot_be_written_to_is_a_clear_error_and_the_rest_is_rea
         left = {path for path in set(folder.rglob("*")) - before if path.parent.name == "checksum"}
         assert left == set()  # no half of a file
         assert fill(GridCells.at(folder, cells.asked, identity=IDENTITY)) == 1
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_writer_that_is_killed_while_it_declares_variables_costs_the_others_nothing(tmp_path, monkeypatch, number):
+    """Killed before the file of this number; another writer, that began before, finishes the grid."""
+    first = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2], "b": ["x"]}, seeds=2, most_seeds=2), identity={})
+    second, write, left = pickle.loads(pickle.dumps(first)), LocalFiles.write, iter(range(number))
+
+    def write_until_killed(self, *arguments, **options):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        write(self, *arguments, **options)
+
+    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+        patch.setattr(LocalFiles, "write", write_until_killed)
+        first.save((0, 0, 0), product({"a": 1, "b": "x"}, np.arange(2)))
+    assert fill(second, product) + len(list(tmp_path.glob("r/checksum/c.*[0-9]"))) >= 2
+    assert {"product", "label"} <= set(xr.open_zarr(tmp_path / "r").data_vars)
+    again = GridCells.at(tmp_path / "r", first.asked, identity={})
+    assert list(again.missing()) == []
+    check_products(open_grid(tmp_path / "r"), [1, 2], ["x"], 2)
+
+
+def test_variables_that_a_group_lost_are_found_again(cells):
+    """As an earlier writer left it that took the array for the truth: the cells are finished, the group is old."""
+    group = Path(cells.files.root, "zarr.json")
+    old = GridCells.at(Path(cells.files.root).with_name("new.zarr"), cells.asked, identity=IDENTITY)
+    group.write_bytes(Path(old.files.root, "zarr.json").read_bytes())
+    assert list(GridCells.at(cells.files.root, cells.asked, identity=IDENTITY).missing()) == []
+    assert open_grid(cells.files.root)["finished"].values.all()
 
 
 def test_failures_are_noted_until_the_cell_is_saved(tmp_path):

@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast.execution.cells import Index, Lease
 from holdfast.execution.files import UNFINISHED, Files, LocalFiles, files_at
-from holdfast.execution.header import RECEIPTS, SECONDS, Header, Variables, read_variables
+from holdfast.execution.header import RECEIPTS, SECONDS, Header, Variables
 from holdfast.execution.layout import Layout
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.owner import is_gone
@@ -98,7 +98,7 @@ class GridCells:
             found.extended(layout, identity)  # refused before anything is written
         with Leases(files, expires).wait(_WHOLE):
             found = Header.read(files)
-            header = new if found is None else found.extended(layout, identity)
+            header = new if found is None else found.extended(layout, identity).adopting(files)
             header.write(files)
             cells = cls(files, header.layout, header.positions, header.seeds, expires)
             cells._remove_abandoned()
@@ -194,7 +194,8 @@ class GridCells:
     def variables(self) -> Variables | None:
         """What the cells have; None before the first one is saved."""
         if not self._variables:
-            found = read_variables(self.files)
+            header = Header.read(self.files)
+            found = None if header is None else header.variables
             self._variables.extend([] if found is None else [found])
         return self._variables[0] if self._variables else None
 
@@ -227,9 +228,10 @@ class GridCells:
                 header = Header.read(self.files)
                 if header is None:
                     raise FileNotFoundError(f"the grid in {str(self.files)!r} was deleted")
+                header = header.adopting(self.files)
                 if header.variables is None:
                     header = header.with_variables(now)
-                    header.write(self.files)
+                header.write(self.files)
             found = header.variables
             assert found is not None
             self._variables.append(found)

@@ -147,6 +147,11 @@ class Header:
             raise ValueError(f"names of variables and of dimensions must differ, got {overlap.pop()!r} for both")
         return replace(self, variables=variables)
 
+    def adopting(self, files: Files) -> "Header":
+        """With the variables that an array has but the group, written last, lacks: someone was killed in between."""
+        content = files.read(f"{RECEIPTS}/{METADATA}") if self.variables is None else None
+        return self if content is None else replace(self, variables=Variables.from_plain(_attributes(content)))
+
     def files(self) -> dict[str, bytes]:
         """Names and contents of everything but the values; the group, which makes them valid, comes last."""
         layout, variables = self.layout, self.variables or Variables({}, {})
@@ -211,10 +216,12 @@ class Header:
                 files.write(name, content, durable=name == METADATA)  # the others follow from it
 
 
-def read_variables(files: Files) -> Variables | None:
-    """The variables of a grid, without reading its layout; None before the first cell."""
-    content = files.read(f"{RECEIPTS}/{METADATA}")
-    return None if content is None else Variables.from_plain(json.loads(content)["attributes"])
+def _attributes(metadata: bytes) -> dict[str, Any]:
+    """Of an array; none if the file is damaged, for it is written again from that of the group."""
+    try:
+        return json.loads(metadata)["attributes"]
+    except (ValueError, KeyError, TypeError):
+        return {}
 
 
 def _check_name(name: str, taken: set[str]) -> None:

@@ -113,6 +113,21 @@ def test_another_setting_is_refused_by_name(tmp_path):
         sweep({**SMALL, "dimension": 7}, {"bias": [0.0]}, seeds=1, out=tmp_path)
 
 
+def test_overwriting_replaces_what_is_of_another_setting_and_nothing_for_a_request_that_is_wrong(tmp_path):
+    path = tmp_path / "results.zarr"
+    program = "programs_of_a_user:square"
+    run_sweep(specify({"other": "x"}, {"scale": [1.0]}, seeds=2, program=program), path)
+    before = _bytes(path)
+    for name in ("seconds", "checksum"):
+        with pytest.raises(ValueError, match=f"names of axes and variables must be new ones, got '{name}'"):
+            run_sweep(specify({}, {name: [1.0]}, seeds=2, program=program), path, overwrite=True)
+    assert _bytes(path) == before
+    for settings, axes in (({"other": "y"}, {"scale": [1.0]}), ({"other": "y"}, {"width": [1.0], "scale": [2.0]})):
+        with pytest.raises(ValueError, match="choose another folder"):
+            run_sweep(specify(settings, axes, seeds=2, program=program), path)
+        assert run_sweep(specify(settings, axes, seeds=2, program=program), path, overwrite=True).computed == 1
+
+
 def test_points_of_a_random_design(tmp_path):
     axes = {"design": "random", "count": 5, "bias": {"low": 0.0, "high": 1.0}, "init_scale": [1e-3, 1e-2]}
     data = sweep(SMALL, axes, seeds=4, out=tmp_path)

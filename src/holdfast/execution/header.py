@@ -40,6 +40,16 @@ _MEANINGS = {
 }
 
 
+class ConflictError(ValueError):
+    """A folder has something else than what is asked for, which would be right by itself.
+
+    Example:
+        >>> raise ConflictError("program must be 'square' as in the folder (choose another folder), got 'cube'")
+        Traceback (most recent call last):
+        holdfast.execution.header.ConflictError: program must be 'square' ...
+    """
+
+
 class Variable(NamedTuple):
     """What all cells have in common: type, dimensions after the seeds with their sizes, and a line for people."""
 
@@ -133,8 +143,11 @@ class Header:
         difference = _difference(self.identity, _plain(identity))
         if difference is not None:
             name, before, now = difference
-            raise ValueError(f"{name} must be {before!r} as in the folder (choose another folder), got {now!r}")
-        larger, positions = self.layout.extended(layout)
+            raise ConflictError(f"{name} must be {before!r} as in the folder (choose another folder), got {now!r}")
+        try:
+            larger, positions = self.layout.extended(layout)
+        except ValueError as error:
+            raise ConflictError(str(error)) from error
         return replace(self, layout=larger, positions=positions, seeds=layout.seeds)
 
     def with_variables(self, variables: Variables) -> "Header":
@@ -206,7 +219,7 @@ class Header:
             layout, positions = Layout.from_plain(grid["layout"]), tuple(map(tuple, grid["positions"]))
             variables = Variables.from_plain(arrays[RECEIPTS]["attributes"])
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"path must be a folder of a grid or a new one, got {str(files)!r}") from error
+            raise ConflictError(f"path must be a folder of a grid or a new one, got {str(files)!r}") from error
         return cls(layout, positions, grid["seeds"], identity, attributes, variables)
 
     def write(self, files: Files) -> None:

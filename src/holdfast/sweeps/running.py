@@ -21,7 +21,7 @@ from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.options import EngineOptions
 from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import RECEIPTS
+from holdfast.execution.header import RECEIPTS, ConflictError
 from holdfast.execution.recorded import Recorded
 from holdfast.execution.work import Report, WorkOutcome, compute
 from holdfast.sensing.settings import Settings
@@ -101,7 +101,7 @@ def run_sweep(
         path: of the zarr group, or its URL.
         engine: where cells are computed; by default in threads, one for each core.
         report: see `holdfast.execution.work.Report`.
-        overwrite: replace a group of something else; without it, that is an error.
+        overwrite: replace a zarr group of something else; without it, that is an error.
 
     Example:
         >>> import tempfile
@@ -156,7 +156,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     layout = layout_of(sweep, backend)
     try:
         return GridCells.at(path, layout, identity=identity, notes=notes)
-    except ValueError:
+    except ConflictError:  # any other error says that the request is wrong, and must not cost what is there
         if not overwrite or not (Path(path) / "zarr.json").is_file():
             raise
         shutil.rmtree(path)

@@ -305,17 +305,34 @@ def test_failures_are_noted_until_the_cell_is_saved(tmp_path):
 
 
 def test_what_killed_processes_left_is_removed_by_the_next_command(cells):
-    receipts = Path(cells.files.root, "checksum")
+    checksums = Path(cells.files.root, "checksum")
     gone = f"{cells_machine()}-{2**22 + 1}"
-    for name in (f"unfinished-{gone}-0", f"c.0.0.0.lease.unfinished-{gone}-1", "c.0.0.0.lease", "c.0.0.0.failure"):
-        (receipts / name).write_text(gone)
-    (receipts / "unfinished-elsewhere-7-0").write_text("in use")
+    for name in (f"unfinished-{gone}-0", f"unfinished-{gone}-1", "c.0.0.0.lease", "c.0.0.0.failure"):
+        (checksums / name).write_text(gone)
+    (checksums / "unfinished-elsewhere-7-0").write_text("in use")
     GridCells.at(cells.files.root, cells.asked, identity=IDENTITY)
-    assert {path.name for path in receipts.iterdir() if not path.name.startswith("c.")} == {
+    assert {path.name for path in checksums.iterdir() if not path.name.startswith("c.")} == {
         "zarr.json",
         "unfinished-elsewhere-7-0",
     }
-    assert len(list(receipts.glob("c.*"))) == 8
+    assert len(list(checksums.glob("c.*"))) == 8
+
+
+def test_a_lease_that_is_being_withdrawn_is_no_cell(tmp_path, monkeypatch):
+    """Another process lists the cells at the moment at which one renames an old lease."""
+    cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
+    Path(tmp_path / "r/checksum/c.0.0.lease").write_text(f"{cells_machine()}-{2**22 + 1}")
+    delete, seen = LocalFiles.delete, []
+
+    def delete_later(self, name):
+        seen.append((name, list(cells.missing()), cells.running()))
+        delete(self, name)
+
+    monkeypatch.setattr(LocalFiles, "delete", delete_later)
+    with cells.lease((0, 0)) as lease:
+        assert lease is Lease.TAKEN
+    assert "unfinished-" in seen[0][0]
+    assert seen[0][1:] == ([(0, 0), (1, 0)], [])
 
 
 def cells_machine():

@@ -15,17 +15,17 @@ import numpy as np
 
 from holdfast.execution.cells import Index, Lease
 from holdfast.execution.files import UNFINISHED, Files, LocalFiles, files_at
-from holdfast.execution.header import RECEIPTS, SECONDS, Header, Variables
+from holdfast.execution.header import CHECKSUMS, SECONDS, Header, Variables
 from holdfast.execution.layout import Layout
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.owner import is_gone
 from holdfast.execution.recorded import Recorded
-from holdfast.execution.zarr_format import chunk_name, encode_chunk
+from holdfast.execution.zarr_format import chunk_name, chunk_position, encode_chunk
 
 Result = TypeVar("Result")
 
 # For the metadata of the whole grid.
-_WHOLE = f"{RECEIPTS}/grid.lease"
+_WHOLE = f"{CHECKSUMS}/grid.lease"
 _LEASE, _FAILURE = ".lease", ".failure"
 # Requests at once to an object store, whose answers take milliseconds.
 _REQUESTS = 16
@@ -89,10 +89,10 @@ class GridCells:
             notes: what is good to know about the first run, such as versions and the platform.
             expires: seconds after which the lease of a process that is gone is free for others.
         """
-        files = files_at(path, temporary=RECEIPTS)
+        files = files_at(path, temporary=CHECKSUMS)
         new = Header.of(layout, identity, notes or {})
         found = Header.read(files)
-        if found is None and next(iter(files.names("")), RECEIPTS) != RECEIPTS:
+        if found is None and next(iter(files.names("")), CHECKSUMS) != CHECKSUMS:
             raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
         if found is not None:
             found.extended(layout, identity)  # refused before anything is written
@@ -107,10 +107,10 @@ class GridCells:
     @classmethod
     def open(cls, path: str | Path) -> "GridCells":
         """A grid that exists, as it was last asked for; nothing is written."""
-        header = Header.read(files_at(path, temporary=RECEIPTS))
+        header = Header.read(files_at(path, temporary=CHECKSUMS))
         if header is None:
             raise ValueError(f"path must be a folder of a grid, got {str(path)!r}")
-        return cls(files_at(path, temporary=RECEIPTS), header.layout, header.positions, header.seeds)
+        return cls(files_at(path, temporary=CHECKSUMS), header.layout, header.positions, header.seeds)
 
     @property
     def asked(self) -> Layout:
@@ -150,7 +150,7 @@ class GridCells:
 
     @contextlib.contextmanager
     def _lease(self, index: Index) -> Iterator[Lease]:
-        name = chunk_name(RECEIPTS, _position(index)) + _LEASE
+        name = chunk_name(CHECKSUMS, _position(index)) + _LEASE
         with Leases(self.files, self.expires).take(name, lambda: self.content(index) is not None) as lease:
             self._begun[index] = time.perf_counter()
             try:
@@ -169,27 +169,29 @@ class GridCells:
         count = self.layout.seeds_per_cell
         seconds = time.perf_counter() - self._begun.get(index, float("nan"))
         self.files.write(chunk_name(SECONDS, position), struct.pack("<f", seconds / count) * count)
-        receipt = chunk_name(RECEIPTS, position)
-        self.files.write(receipt, _receipt(checksum, count))
-        self.files.delete(receipt + _FAILURE)
+        last = chunk_name(CHECKSUMS, position)
+        self.files.write(last, _checksum_chunk(checksum, count))
+        self.files.delete(last + _FAILURE)
 
     def fail(self, index: Index, reason: str) -> None:
         """Note why a cell could not be computed; the next command tries it again."""
-        self.files.write(chunk_name(RECEIPTS, _position(index)) + _FAILURE, reason.encode())
+        self.files.write(chunk_name(CHECKSUMS, _position(index)) + _FAILURE, reason.encode())
 
     def failures(self) -> dict[Index, str]:
         """The cells that could not be computed, with the reasons."""
-        names = set(self.files.names(RECEIPTS))
+        names = set(self.files.names(CHECKSUMS))
         failed = [name for name in names if name.endswith(_FAILURE) and name.removesuffix(_FAILURE) not in names]
-        reasons = self._each(lambda name: self.files.read(f"{RECEIPTS}/{name}"), failed)
+        reasons = self._each(lambda name: self.files.read(f"{CHECKSUMS}/{name}"), failed)
         found = zip(failed, reasons, strict=True)
-        return {_parsed(name.removesuffix(_FAILURE)): reason.decode() for name, reason in found if reason is not None}
+        reasons_of = {chunk_position(name.removesuffix(_FAILURE)): reason for name, reason in found}
+        return {index: reason.decode() for index, reason in reasons_of.items() if index and reason is not None}
 
     def running(self) -> list[Index]:
         """The cells that processes compute now; unknown on object stores, which have no leases."""
         leases = Leases(self.files, self.expires)
-        names = [name for name in self.files.names(RECEIPTS) if name.startswith("c.") and name.endswith(_LEASE)]
-        return sorted(_parsed(name.removesuffix(_LEASE)) for name in names if not leases.is_free(f"{RECEIPTS}/{name}"))
+        names = [name for name in self.files.names(CHECKSUMS) if name.endswith(_LEASE)]
+        found = ((chunk_position(name.removesuffix(_LEASE)), name) for name in names)
+        return sorted(index for index, name in found if index and not leases.is_free(f"{CHECKSUMS}/{name}"))
 
     def variables(self) -> Variables | None:
         """What the cells have; None before the first one is saved."""
@@ -202,8 +204,8 @@ class GridCells:
     def content(self, index: Index) -> dict[str, bytes] | None:
         """The chunks of a cell by variable; None if it is not finished or damaged."""
         position = _position(index)
-        receipt = self.files.read(chunk_name(RECEIPTS, position))
-        variables = None if receipt is None else self.variables()
+        last = self.files.read(chunk_name(CHECKSUMS, position))
+        variables = None if last is None else self.variables()
         if variables is None:
             return None
         checksum, found = _checksum_begin(position), {}
@@ -212,7 +214,7 @@ class GridCells:
             if content is None:
                 return None
             checksum, found[name] = zlib.crc32(content, checksum), content
-        return found if receipt == _receipt(checksum, self.layout.seeds_per_cell) else None
+        return found if last == _checksum_chunk(checksum, self.layout.seeds_per_cell) else None
 
     def contents(self, indices: Iterable[Index]) -> Iterator[dict[str, bytes] | None]:
         """The chunks of several cells, in their order."""
@@ -241,8 +243,8 @@ class GridCells:
     def _finished(self) -> np.ndarray:
         """Which cells have a checksum, of the shape of the whole layout."""
         shape = self.layout.shape
-        names = (name for name in self.files.names(RECEIPTS) if name.startswith("c.") and name[-1].isdecimal())
-        found = np.array([name[2:].split(".") for name in names], dtype=int).reshape(-1, len(shape))
+        positions = map(chunk_position, self.files.names(CHECKSUMS))
+        found = np.array([position for position in positions if position], dtype=int).reshape(-1, len(shape))
         finished = np.zeros(shape, bool)
         # another process may have extended the grid in the meantime
         finished[tuple(found[(found < shape).all(axis=1)].T)] = True
@@ -259,9 +261,9 @@ class GridCells:
         """What killed processes left behind: half-written files, and leases of cells that they finished."""
         if not isinstance(self.files, LocalFiles):
             return
-        names, leases = set(self.files.names(RECEIPTS)), Leases(self.files, self.expires)
+        names, leases = set(self.files.names(CHECKSUMS)), Leases(self.files, self.expires)
         for name in names:
-            path = f"{RECEIPTS}/{name}"
+            path = f"{CHECKSUMS}/{name}"
             _, mark, owner = name.partition(UNFINISHED)
             if mark:
                 abandoned = is_gone(owner.rpartition("-")[0]) or (self.files.age(path) or 0) > self.expires
@@ -278,11 +280,6 @@ def _position(index: Index) -> tuple[int, ...]:
     return index
 
 
-def _parsed(name: str) -> tuple[int, ...]:
-    """The position of the cell whose chunk has this name."""
-    return tuple(map(int, name.removeprefix("c.").split(".")))
-
-
 def _chunk(name: str, position: tuple[int, ...], more: int) -> str:
     """The file of a variable that has more dimensions, which a chunk covers."""
     return chunk_name(name, (*position, *(0,) * more))
@@ -293,6 +290,6 @@ def _checksum_begin(position: tuple[int, ...]) -> int:
     return zlib.crc32(repr(position).encode())
 
 
-def _receipt(checksum: int, count: int) -> bytes:
+def _checksum_chunk(checksum: int, count: int) -> bytes:
     """The chunk of the array of checksums; 0 stands for cells that are not finished."""
     return struct.pack("<I", checksum or 1) * count

@@ -23,7 +23,7 @@ from holdfast.execution.zarr_format import (
     group_metadata,
 )
 
-RECEIPTS = "checksum"
+CHECKSUMS = "checksum"
 """The array of checksums; a cell is finished when its chunk of this array is written."""
 
 SECONDS = "seconds"
@@ -33,9 +33,9 @@ SECONDS = "seconds"
 _GRID = "grid"
 # Values of a coordinate in one file. Fixed, so that a coordinate that grows stays readable by its old description.
 _COORDINATE_CHUNK = 1024
-_RESERVED = {RECEIPTS, SECONDS, "finished", "seed", _GRID}
+_RESERVED = {CHECKSUMS, SECONDS, "finished", "seed", _GRID}
 _MEANINGS = {
-    RECEIPTS: "checksum of the cell, or 0 where it is not finished",
+    CHECKSUMS: "checksum of the cell, or 0 where it is not finished",
     SECONDS: "computing time of the cell, shared between its seeds (s)",
 }
 
@@ -162,7 +162,7 @@ class Header:
 
     def adopting(self, files: Files) -> "Header":
         """With the variables that an array has but the group, written last, lacks: someone was killed in between."""
-        content = files.read(f"{RECEIPTS}/{METADATA}") if self.variables is None else None
+        content = files.read(f"{CHECKSUMS}/{METADATA}") if self.variables is None else None
         return self if content is None else replace(self, variables=Variables.from_plain(_attributes(content)))
 
     def files(self) -> dict[str, bytes]:
@@ -172,7 +172,7 @@ class Header:
         described = {} if self.variables is None else self.variables.plain()
         arrays = {
             name: array_metadata(kind, layout.points, chunk, layout.dimensions, {"long_name": _MEANINGS[name], **more})
-            for name, kind, more in ((RECEIPTS, "uint32", described), (SECONDS, "float32", {}))
+            for name, kind, more in ((CHECKSUMS, "uint32", described), (SECONDS, "float32", {}))
         }
         for name, (kind, dimensions, shape, meaning) in variables.by_name.items():
             about = {"long_name": meaning} if meaning else {}
@@ -217,7 +217,7 @@ class Header:
             identity = {name: attributes.pop(name) for name in grid["identity"]}
             attributes.pop("coordinates", None)
             layout, positions = Layout.from_plain(grid["layout"]), tuple(map(tuple, grid["positions"]))
-            variables = Variables.from_plain(arrays[RECEIPTS]["attributes"])
+            variables = Variables.from_plain(arrays[CHECKSUMS]["attributes"])
         except (ValueError, KeyError, TypeError) as error:
             raise ConflictError(f"path must be a folder of a grid or a new one, got {str(files)!r}") from error
         return cls(layout, positions, grid["seeds"], identity, attributes, variables)

@@ -95,7 +95,8 @@ class Leases:
         """Remove a lease that is free; says whether someone may take it now."""
         if not self._is_free(files, name):
             return False
-        old = f"{name}.{UNFINISHED}{owner()}-{threading.get_ident()}"
+        folder = name.rpartition("/")[0]
+        old = f"{folder}/{UNFINISHED}{owner()}-{threading.get_ident()}"
         if not files.rename(name, old):
             return True  # another process was faster in removing it
         if self._is_free(files, old):

@@ -9,6 +9,7 @@ Reference: https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html
 
 import json
 import math
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -22,6 +23,7 @@ METADATA = "zarr.json"
 TEXT = "string"
 """The type of text, next to the names that numpy has for types."""
 
+_CHUNK = re.compile(r"c(\.[0-9]+)+")
 _TYPES = {TEXT, "bool", "float16", "float32", "float64"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -112,6 +114,16 @@ def chunk_name(array: str, index: Sequence[int]) -> str:
         'loss/c.0.3.1'
     """
     return f"{array}/c.{'.'.join(map(str, index))}"
+
+
+def chunk_position(name: str) -> tuple[int, ...] | None:
+    """The position of the chunk whose file has this name in the folder of its array; None for all other files.
+
+    Example:
+        >>> chunk_position("c.0.3.1"), chunk_position("c.0.3.1.lease"), chunk_position("zarr.json")
+        ((0, 3, 1), None, None)
+    """
+    return tuple(map(int, name[2:].split("."))) if _CHUNK.fullmatch(name) else None
 
 
 def encode_chunk(values: np.ndarray, kind: str) -> bytes:

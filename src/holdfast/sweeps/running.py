@@ -21,9 +21,10 @@ from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.options import EngineOptions
 from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import RECEIPTS, ConflictError
+from holdfast.execution.header import CHECKSUMS, ConflictError
 from holdfast.execution.recorded import Recorded
 from holdfast.execution.work import Report, WorkOutcome, compute
+from holdfast.execution.zarr_format import chunk_position
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.planning import layout_of, plan
 from holdfast.sweeps.programs import program_of
@@ -112,7 +113,7 @@ def run_sweep(
     """
     cells = prepare(sweep, path, overwrite=overwrite)
     # Counting a million cells takes a second, which a new sweep can do without.
-    begun = any(name.startswith("c.") for name in cells.files.names(RECEIPTS))
+    begun = any(map(chunk_position, cells.files.names(CHECKSUMS)))
     total = sum(1 for _ in cells.missing(verify=False)) if begun else cells.asked.cells
     function = CellProgram(cells, sweep.program, sweep.settings, sweep.seed, _in_one(sweep), sweep.record, os.getcwd())
     return compute(cells, function, engine or default_engine(), report, total=total)

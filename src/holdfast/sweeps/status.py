@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from holdfast.execution.files import LocalFiles
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import RECEIPTS
+from holdfast.execution.header import CHECKSUMS
 from holdfast.execution.owner import owner
-from holdfast.execution.zarr_format import chunk_name
+from holdfast.execution.zarr_format import chunk_name, chunk_position
 from holdfast.sweeps.running import results_path
 
 # Seconds over which the rate is measured.
@@ -78,7 +78,7 @@ def sweep_status(out: str | Path) -> SweepStatus:
 
 def _process(cells: GridCells, index: Any) -> str:
     """Who computes a cell, as people know it."""
-    content = cells.files.read(f"{chunk_name(RECEIPTS, index)}.lease")
+    content = cells.files.read(f"{chunk_name(CHECKSUMS, index)}.lease")
     machine, _, process = (content or b"-").decode(errors="replace").partition("-")
     here = machine == owner().partition("-")[0]
     return f"process {process} on {'this machine' if here else f'machine {machine}'}" if process else "unknown"
@@ -88,9 +88,9 @@ def _rate(cells: GridCells) -> float:
     if not isinstance(cells.files, LocalFiles):
         return 0.0
     now, times = time.time(), []
-    with os.scandir(f"{cells.files.root}/{RECEIPTS}") as entries:
+    with os.scandir(f"{cells.files.root}/{CHECKSUMS}") as entries:
         for entry in entries:
-            if entry.name.startswith("c.") and entry.name[-1].isdecimal():
+            if chunk_position(entry.name):
                 times.append(entry.stat().st_mtime)
     recent = [at for at in times if at > now - RECENT]
     return len(recent) / max(now - max(min(times), now - RECENT), 1e-3) if recent else 0.0

@@ -15,6 +15,7 @@ import xarray as xr
 from execution.grid_writer import IDENTITY, LAYOUT, computed
 from holdfast.execution import Axis, GridCells, Layout, Lease, Recorded, open_grid
 from holdfast.execution.files import LocalFiles
+from holdfast.execution.header import Header
 
 
 def fill(cells, function=computed):
@@ -398,6 +399,53 @@ def test_object_stores_hold_the_same_bytes(path, cells, request):
     assert fill(again) == 2
     assert again.running() == []
     assert again.failures() == {}
+
+
+def multiple(settings, seeds):
+    return Recorded({"product": settings["a"] * seeds * 1.0})
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_two_commands_that_extend_a_grid_at_once_never_take_a_value_for_another(tmp_path, monkeypatch, moment):
+    """Without leases, both take position 1: one writes before or after the other, which has already read."""
+    path = f"memory://{tmp_path}/{moment}.zarr"
+
+    def grid(*values):
+        return GridCells.at(path, Layout.of({"a": values}, seeds=3, most_seeds=3), identity={})
+
+    grid(1.0)
+    write, others = Header.write, []
+
+    def write_at_once(self, files):
+        if moment == "after":
+            write(self, files)
+        if not others:
+            others.append(None)
+            monkeypatch.setattr(Header, "write", write)
+            if moment == "before":
+                others.append(grid(1.0, 4.0))
+            else:  # the other one had read the grid before
+                larger, positions = Layout.of({"a": [1.0]}, seeds=3, most_seeds=3).extended(
+                    Layout.of({"a": [1.0, 4.0]}, seeds=3, most_seeds=3)
+                )
+                stale = Header.of(larger, {}, {})
+                write(stale, files)
+                others.append(GridCells(files, larger, positions, 3))
+        if moment == "before":
+            write(self, files)
+
+    monkeypatch.setattr(Header, "write", write_at_once)
+    ours, theirs = grid(1.0, 2.0), others[1]
+    for _ in range(2):
+        for cells in (theirs, ours):
+            fill(cells, multiple)
+            for index in cells.indices().reshape(-1, 2).tolist():
+                content = cells.content(tuple(index))
+                expected = cells.settings(tuple(index))["a"] * np.arange(3.0)
+                np.testing.assert_array_equal(np.frombuffer(content["product"]), expected)
+    again = grid(1.0, 2.0, 4.0)
+    fill(again, multiple)
+    assert open_grid(path)["product"].sel(seed=1).values.tolist() == [1.0, 2.0, 4.0]
 
 
 @pytest.fixture

@@ -97,9 +97,7 @@ class GridCells:
         if found is not None:
             found.extended(layout, identity)  # refused before anything is written
         with Leases(files, expires).wait(_WHOLE):
-            found = Header.read(files)
-            header = new if found is None else found.extended(layout, identity).adopting(files)
-            header.write(files)
+            header = _settled(files, new, layout, identity)
             cells = cls(files, header.layout, header.positions, header.seeds, expires)
             cells._remove_abandoned()
         return cells
@@ -161,7 +159,7 @@ class GridCells:
     def save(self, index: Index, value: Recorded) -> None:
         """Write the chunks of a cell, and its checksum last."""
         position, variables = _position(index), self._declared(value)
-        checksum = _checksum_begin(position)
+        checksum = self._checksum_begin(position)
         for name, variable in variables.by_name.items():
             content = encode_chunk(value.values[name], variable.kind)
             checksum = zlib.crc32(content, checksum)
@@ -208,13 +206,21 @@ class GridCells:
         variables = None if last is None else self.variables()
         if variables is None:
             return None
-        checksum, found = _checksum_begin(position), {}
+        checksum, found = self._checksum_begin(position), {}
         for name, variable in variables.by_name.items():
             content = self.files.read(_chunk(name, position, len(variable.shape)))
             if content is None:
                 return None
             checksum, found[name] = zlib.crc32(content, checksum), content
         return found if last == _checksum_chunk(checksum, self.layout.seeds_per_cell) else None
+
+    def _checksum_begin(self, position: tuple[int, ...]) -> int:
+        """A checksum covers position and settings, so that a chunk in the wrong place is damage.
+
+        Settings too, because two commands that extend a grid on an object store at once may take the same position.
+        """
+        settings = [(name, _canonical(value)) for name, value in sorted(self.layout.settings(position).items())]
+        return zlib.crc32(repr((position, settings)).encode())
 
     def contents(self, indices: Iterable[Index]) -> Iterator[dict[str, bytes] | None]:
         """The chunks of several cells, in their order."""
@@ -274,6 +280,22 @@ class GridCells:
                 self.files.delete(path)
 
 
+def _settled(files: Files, new: Header, layout: Layout, identity: Mapping[str, Any]) -> Header:
+    """Write the metadata of a grid, until it has all that is asked for where we think that it is.
+
+    A process on an object store, or one that lost the lease, may have written its own in the meantime.
+    """
+    while True:
+        found = Header.read(files)
+        header = new if found is None else found.extended(layout, identity).adopting(files)
+        header.write(files)
+        written = Header.read(files)
+        if written is not None:
+            again = written.extended(layout, identity)
+            if again.layout == written.layout and again.positions == header.positions:
+                return header
+
+
 def _position(index: Index) -> tuple[int, ...]:
     if isinstance(index, str):
         raise TypeError(f"the index of a cell of a grid must be its position, got {index!r}")
@@ -285,9 +307,9 @@ def _chunk(name: str, position: tuple[int, ...], more: int) -> str:
     return chunk_name(name, (*position, *(0,) * more))
 
 
-def _checksum_begin(position: tuple[int, ...]) -> int:
-    """A checksum covers the position too, so that a chunk in the wrong place is damage."""
-    return zlib.crc32(repr(position).encode())
+def _canonical(value: Any) -> Any:
+    """A setting with one text for numbers that are equal: whole ones become others when an axis gets such."""
+    return float(value) if type(value) is int and float(value) == value else value
 
 
 def _checksum_chunk(checksum: int, count: int) -> bytes:

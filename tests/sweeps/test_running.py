@@ -1,5 +1,6 @@
 """Sweeps that run: the values are those of the simulation, whatever was computed before, together or elsewhere."""
 
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -111,6 +112,16 @@ def test_another_setting_is_refused_by_name(tmp_path):
         ValueError, match=r"settings.dimension must be 6 as in the folder \(choose another folder\), got 7"
     ):
         sweep({**SMALL, "dimension": 7}, {"bias": [0.0]}, seeds=1, out=tmp_path)
+
+
+@pytest.mark.parametrize("package", ["jax", "jaxlib", "numpy"])
+def test_another_version_of_what_computes_is_refused_by_name(package, tmp_path, monkeypatch):
+    chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
+    run_sweep(chosen, tmp_path / "r.zarr")
+    version = importlib.metadata.version
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.1" if name == package else version(name))
+    with pytest.raises(ValueError, match=rf"packages\.{package} must be '{version(package)}' as in .* got '0\.0\.1'"):
+        run_sweep(chosen, tmp_path / "r.zarr")
 
 
 def test_overwriting_replaces_what_is_of_another_setting_and_nothing_for_a_request_that_is_wrong(tmp_path):

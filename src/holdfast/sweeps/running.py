@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 RESULTS = "results.zarr"
 """The result inside of the folder of a sweep."""
-# Packages whose versions are noted in a result.
+# Packages whose versions decide the last bits of a result.
 PACKAGES = ("jax", "jaxlib", "numpy")
 
 
@@ -140,19 +140,24 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     program = program_of(sweep.program)
     function = program.load()
     require(callable(function), "program must name a function", f"{program.target!r}, {function!r}")
-    identity = {
+    identity: dict[str, Any] = {
         "program": program.target,
         "settings": dict(sweep.settings),
         "seed": sweep.seed,
         "record": sweep.record,
         "platform": backend,
         "code": fingerprint((program.target, "holdfast.sweeps.recording"))[:16],
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
     if sweep.record == "quantiles":  # they would be others with more seeds
         identity["seeds"] = sweep.seeds
-    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
     notes = {
-        "versions": {"holdfast": __version__, **packages, "python": platform.python_version(), "platform": backend}
+        "versions": {
+            "holdfast": __version__,
+            **identity["packages"],
+            "python": platform.python_version(),
+            "platform": backend,
+        }
     }
     layout = layout_of(sweep, backend)
     try:

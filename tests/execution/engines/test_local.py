@@ -11,7 +11,15 @@ import time
 import pytest
 
 from holdfast.core.worker import current_worker
-from holdfast.execution.engines import DeviceEngine, EngineOptions, Feed, ProcessEngine, ThreadEngine
+from holdfast.execution.engines import (
+    DeviceEngine,
+    EngineOptions,
+    Feed,
+    ProcessEngine,
+    ThreadEngine,
+    VersionMismatchError,
+)
+from holdfast.execution.engines.remote import Payload
 
 HERE = [ThreadEngine(), ThreadEngine(3), DeviceEngine()]
 
@@ -191,3 +199,11 @@ def test_wrong_options_are_refused_with_their_names():
         EngineOptions(processes=0)
     with pytest.raises(ValueError, match="count must be at least 1, got -1"):
         ThreadEngine(-1)
+
+
+def test_work_of_another_platform_or_version_is_refused_by_name():
+    payload = Payload.of(abs)
+    with pytest.raises(VersionMismatchError, match="worker 3 computes on a cpu, we on a gpu; start the command where"):
+        payload._replace(platform="gpu").open("worker 3")
+    with pytest.raises(VersionMismatchError, match=r"worker 3 has jax .*, we have 0\.0\.1; install the same"):
+        payload._replace(versions=payload.versions._replace(jax="0.0.1")).open("worker 3")

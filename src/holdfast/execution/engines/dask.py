@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.worker import working
 from holdfast.execution.engines.base import DEPTH, Finished, attempt, describe, drive
-from holdfast.execution.engines.remote import Parcel, VersionMismatchError
+from holdfast.execution.engines.remote import Payload, VersionMismatchError
 from holdfast.execution.engines.threads import drained
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class DaskEngine:
 
 class _Cluster:
     def __init__(self, engine: DaskEngine, work: Callable[[Any], Any]):
-        self._engine, self._parcel = engine, Parcel.of(work)
+        self._engine, self._payload = engine, Payload.of(work)
         self._items: dict[Future, Any] = {}
         self._results: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._client = self._connected(CONNECTING)
@@ -92,7 +92,7 @@ class _Cluster:
         return len(self._items) < self._most
 
     def submit(self, item: Any) -> None:
-        future = self._client.submit(_perform, self._parcel, item, pure=False)
+        future = self._client.submit(_perform, self._payload, item, pure=False)
         self._items[future] = item
         future.add_done_callback(self._results.put)
 
@@ -190,11 +190,11 @@ def _quietly() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _perform(parcel: Parcel, item: Any) -> Finished:
+def _perform(payload: Payload, item: Any) -> Finished:
     """What runs on a worker."""
     from distributed import get_worker
 
     worker = get_worker()
-    work = parcel.open(f"Dask worker {worker.name if worker.name is not None else worker.address}")
+    work = payload.open(f"Dask worker {worker.name if worker.name is not None else worker.address}")
     with working(1):
         return attempt(work, item)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.worker import available_cores, working
 from holdfast.execution.engines.base import ATTEMPTS, DEPTH, POLL, Finished, attempt, describe, drive
-from holdfast.execution.engines.remote import Parcel, VersionMismatchError
+from holdfast.execution.engines.remote import Payload, VersionMismatchError
 from holdfast.execution.engines.threads import drained
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class _Job:
 class _Process:
     """One process at a time: the next one takes over the items of the one that is lost."""
 
-    def __init__(self, core: int, parcel: Parcel, results: "queue.SimpleQueue[tuple[_Process, Future]]"):
-        self._core, self._parcel, self._results = core, parcel, results
+    def __init__(self, core: int, payload: Payload, results: "queue.SimpleQueue[tuple[_Process, Future]]"):
+        self._core, self._payload, self._results = core, payload, results
         self.jobs: dict[Future, _Job] = {}
         self._start()
 
     def submit(self, job: _Job) -> None:
         with _no_interrupt():
-            future = self._executor.submit(_perform, self._parcel, job.item)
+            future = self._executor.submit(_perform, self._payload, job.item)
         self.jobs[future] = job
         # Called at once if the future is already finished.
         future.add_done_callback(lambda future: self._results.put((self, future)))
@@ -96,12 +96,12 @@ class _Process:
 
     def stop(self) -> None:
         """Ask what is running to stop."""
-        self._alarm.close()
+        self._stop_writer.close()
 
     def close(self) -> None:
         self.stop()
         self._executor.shutdown()
-        self._ear.close()
+        self._stop_reader.close()
 
     def _start(self) -> None:
         from joblib.externals.loky.backend import get_context
@@ -109,17 +109,17 @@ class _Process:
 
         context = get_context("loky")  # never fork: a forked process hangs once jax has run
         # The process sees the end of this pipe when we close it, and also when we are killed.
-        self._ear, self._alarm = context.Pipe(duplex=False)
+        self._stop_reader, self._stop_writer = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(
-            1, context=context, initializer=_begin, initargs=(self._core, self._ear), env=_ENVIRONMENT
+            1, context=context, initializer=_begin, initargs=(self._core, self._stop_reader), env=_ENVIRONMENT
         )
 
 
 class _Processes:
     def __init__(self, work: Callable[[Any], Any], count: int):
-        cores, parcel = available_cores(), Parcel.of(work)
+        cores, payload = available_cores(), Payload.of(work)
         self._results: queue.SimpleQueue[tuple[_Process, Future]] = queue.SimpleQueue()
-        self._processes = [_Process(cores[slot % len(cores)], parcel, self._results) for slot in range(count)]
+        self._processes = [_Process(cores[slot % len(cores)], payload, self._results) for slot in range(count)]
 
     def has_room(self) -> bool:
         return any(len(process.jobs) < DEPTH for process in self._processes)
@@ -185,17 +185,17 @@ _stop = threading.Event()
 _idle = threading.Lock()
 
 
-def _begin(core: int, ear: "Connection") -> None:
+def _begin(core: int, stop_reader: "Connection") -> None:
     """Make this process a worker: held to its core, and stopped by the one that started it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be blocked
-    threading.Thread(target=_listen, args=(ear, os.getppid()), daemon=True).start()
+    threading.Thread(target=_listen, args=(stop_reader, os.getppid()), daemon=True).start()
 
 
-def _listen(ear: "Connection", parent: int) -> None:
+def _listen(stop_reader: "Connection", parent: int) -> None:
     with contextlib.suppress(EOFError, OSError):
-        ear.recv_bytes()
+        stop_reader.recv_bytes()
     _stop.set()
     # A parent that lives will end this process. One that was killed closes its pipes a moment before it is gone.
     while os.getppid() == parent:
@@ -204,7 +204,7 @@ def _listen(ear: "Connection", parent: int) -> None:
         os._exit(1)
 
 
-def _perform(parcel: Parcel, item: Any) -> Finished:
-    work = parcel.open(f"process {os.getpid()}")
+def _perform(payload: Payload, item: Any) -> Finished:
+    work = payload.open(f"process {os.getpid()}")
     with _idle, working(1, _stop.is_set):
         return attempt(work, item)

@@ -60,27 +60,30 @@ class Versions(NamedTuple):
             )
 
 
-class Parcel(NamedTuple):
+class Payload(NamedTuple):
     """Work on its way to another process.
 
     Attributes:
         versions: those of the sender.
+        platform: of the sender: "cpu", "gpu" or "tpu". Their results are not equal to the bit, and the sender notes in
+            its folder which one computed them.
         content: the pickled work, which a receiver with other versions does not even load.
 
     Example:
-        >>> Parcel.of(abs).open("worker 3")(-2)
+        >>> Payload.of(abs).open("worker 3")(-2)
         2
     """
 
     versions: Versions
+    platform: str
     content: bytes
 
     @classmethod
-    def of(cls, work: Callable[[Any], Any]) -> "Parcel":
+    def of(cls, work: Callable[[Any], Any]) -> "Payload":
         """Pack a function, also one that only exists in a session or a script."""
         import cloudpickle
 
-        return cls(Versions.installed(), cloudpickle.dumps(work))
+        return cls(Versions.installed(), _platform(), cloudpickle.dumps(work))
 
     def open(self, worker: str) -> Callable[[Any], Any]:
         """The function, once for all items of a process.
@@ -89,13 +92,24 @@ class Parcel(NamedTuple):
             worker: the name of this process, for errors.
 
         Raises:
-            VersionMismatchError: if this process has other versions, or lacks a module of the user.
+            VersionMismatchError: if this process has other versions or another platform, or lacks a module of the user.
         """
         self.versions.demand(Versions.installed(), worker)
+        if self.platform != _platform():
+            raise VersionMismatchError(
+                f"{worker} computes on a {_platform()}, we on a {self.platform}; start the command where jax finds the "
+                "same, or set JAX_PLATFORMS"
+            )
         try:
             return _loaded(self.content)
         except (ImportError, AttributeError) as error:
             raise VersionMismatchError(f"{worker} cannot load the work: {error}") from error
+
+
+def _platform() -> str:
+    import jax
+
+    return jax.default_backend()
 
 
 @lru_cache(maxsize=4)

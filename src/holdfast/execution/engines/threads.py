@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.core.worker import available_cores, working
 from holdfast.execution.engines.base import DEPTH, Finished, attempt, drive
 
-Surroundings = Callable[[], AbstractContextManager[Any]]
-"""Makes the block in which a thread works, such as one that sets a device."""
+Context = Callable[[], AbstractContextManager[Any]]
+"""Makes the context in which a thread works, such as one that sets a device."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,23 @@ class ThreadEngine:
 
 
 def run_in_threads(
-    work: Callable[[Any], Any], items: Iterable[Any], surroundings: Sequence[Surroundings]
+    work: Callable[[Any], Any], items: Iterable[Any], contexts: Sequence[Context]
 ) -> Generator[Finished, None, None]:
-    """What an engine does whose workers are threads, one in each of the surroundings."""
-    return drive(_threads_of(work, surroundings), items)
+    """What an engine does whose workers are threads, one in each of the contexts."""
+    return drive(_threads_of(work, contexts), items)
 
 
 class _Threads:
-    def __init__(self, work: Callable[[Any], Any], surroundings: Sequence[Surroundings]):
-        self._work, self._in_flight, self._most = work, 0, DEPTH * len(surroundings)
+    def __init__(self, work: Callable[[Any], Any], contexts: Sequence[Context]):
+        self._work, self._in_flight, self._most = work, 0, DEPTH * len(contexts)
         self._stop = threading.Event()
         self._results: queue.SimpleQueue[Finished] = queue.SimpleQueue()
-        free: queue.SimpleQueue[Surroundings] = queue.SimpleQueue()
-        for each in surroundings:
+        free: queue.SimpleQueue[Context] = queue.SimpleQueue()
+        for each in contexts:
             free.put(each)
         self._own = threading.local()
         self._executor = ThreadPoolExecutor(
-            len(surroundings), "holdfast", initializer=lambda: setattr(self._own, "surroundings", free.get())
+            len(contexts), "holdfast", initializer=lambda: setattr(self._own, "context", free.get())
         )
 
     def has_room(self) -> bool:
@@ -89,13 +89,13 @@ class _Threads:
 
     def _perform(self, item: Any) -> None:
         if not self._stop.is_set():
-            with working(1, self._stop.is_set), self._own.surroundings():
+            with working(1, self._stop.is_set), self._own.context():
                 self._results.put(attempt(self._work, item))
 
 
 @contextmanager
-def _threads_of(work: Callable[[Any], Any], surroundings: Sequence[Surroundings]) -> Iterator[_Threads]:
-    threads = _Threads(work, surroundings)
+def _threads_of(work: Callable[[Any], Any], contexts: Sequence[Context]) -> Iterator[_Threads]:
+    threads = _Threads(work, contexts)
     with _single_threaded_products():
         try:
             yield threads

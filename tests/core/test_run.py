@@ -104,6 +104,14 @@ def test_the_loop_of_accelerators_gives_what_that_of_cpus_gives(step_sizes, monk
     np.testing.assert_allclose(found.values["distance"], expected.values["distance"], rtol=1e-5)
 
 
+def test_the_form_of_the_loop_follows_the_device_that_computes(monkeypatch):
+    """A CPU that is chosen on a machine with a GPU gets the loop of CPUs."""
+    expected = execute(SMALL)
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    monkeypatch.setattr(import_module("holdfast.core.run"), "ON_ACCELERATOR", None)
+    np.testing.assert_array_equal(execute(SMALL).values["distance"], expected.values["distance"])
+
+
 @pytest.mark.slow
 def test_devices_change_nothing():
     """One device or three: the slabs are the same, so the numbers are."""

@@ -146,7 +146,7 @@ def run(
     tally = _Tally(progress, count * steps)
     stop, asked_to_stop = threading.Event(), current_worker().stopped
     chunk = _chunk_size(build, slab)
-    form = ON_CPU if jax.default_backend() == "cpu" else ON_ACCELERATOR
+    form = ON_CPU if devices[0].platform == "cpu" else ON_ACCELERATOR
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.

@@ -225,3 +225,12 @@ def test_reports_have_what_a_progress_bar_needs(monkeypatch):
     assert [rate * seconds for rate, seconds in zip(rates, left, strict=True)] == pytest.approx([8 - n for n in dones])
     assert failures[2] == {}
     assert failures[-1] == {"ValueError: no": 1}
+
+
+def test_cells_that_nobody_counted_are_added_to_the_total():
+    """Damaged cells are found while others are computed: no report has more done than there are, or negative time."""
+    reports = []
+    cells = MemoryCells((index,) for index in range(6))
+    compute(cells, sum, ThreadEngine(1), lambda *report: reports.append(report), total=2)
+    assert reports[-1][:2] == (6, 6)
+    assert all(done <= total and (left is None or left >= 0) for done, total, _, left, _ in reports)

@@ -122,16 +122,16 @@ def compute(
         >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
         0
     """
-    standing = _Standing(cells, report, total)
+    state = _WorkState(cells, report, total)
     try:
-        with closing(engine.run(CellWork(cells, function), standing.feed())) as results:
+        with closing(engine.run(CellWork(cells, function), state.feed())) as results:
             for finished in results:
-                standing.add(finished)
+                state.add(finished)
     except (SaveError, VersionMismatchError, LostClusterError) as error:
-        saved = f"{standing.computed} cell{'' if standing.computed == 1 else 's'} saved"
+        saved = f"{state.computed} cell{'' if state.computed == 1 else 's'} saved"
         raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
-    standing.tell(last=True)
-    return WorkOutcome(standing.computed, standing.elsewhere, standing.failures, standing.seconds)
+    state.report(last=True)
+    return WorkOutcome(state.computed, state.elsewhere, state.failures, state.seconds)
 
 
 class Receipt(NamedTuple):
@@ -188,7 +188,7 @@ class CellWork(Generic[Value]):
         return Receipt("failed", reason)
 
 
-class _Standing:
+class _WorkState:
     """How far the work is, and which cells are still to be handed out."""
 
     def __init__(self, cells: Cells[Any], report: Report | None, total: int | None):
@@ -202,7 +202,9 @@ class _Standing:
 
     def feed(self) -> Iterator[Index | Feed]:
         """The missing cells, then those that others had, again and again until they are finished."""
-        for index in self._cells.missing():
+        for handed_out, index in enumerate(self._cells.missing(), 1):
+            if self._total is not None:  # damaged cells are found late, and nobody has counted them
+                self._total = max(self._total, handed_out)
             self._in_flight += 1
             yield index
         while self._busy or self._in_flight:
@@ -221,7 +223,7 @@ class _Standing:
             self._cells.fail(index, finished.error)
         else:
             self._count(index, finished.value)
-        self.tell()
+        self.report()
 
     def _count(self, index: Index, receipt: Receipt) -> None:
         match receipt.state:
@@ -243,7 +245,7 @@ class _Standing:
         self._failed += 1
         self.failures.setdefault(reason, []).append(index)
 
-    def tell(self, last: bool = False) -> None:
+    def report(self, last: bool = False) -> None:
         """Report, unless the last report is very recent."""
         now = time.monotonic()
         if self._report is None or (not last and now < self._history[-1][0] + REPORTING):

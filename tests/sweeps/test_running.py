@@ -106,6 +106,21 @@ def test_more_values_and_seeds_compute_only_what_is_new(tmp_path):
     )
 
 
+def test_a_sweep_returns_what_it_was_asked_for_whatever_another_one_asks_for_meanwhile(tmp_path):
+    other = []
+
+    def interfere(done, total):
+        if not other:
+            other.append(sweep({}, {"scale": [3.0]}, seeds=5, program="programs_of_a_user:square", out=tmp_path))
+
+    options = {"seeds": 2, "program": "programs_of_a_user:square", "out": tmp_path}
+    data = sweep({}, {"scale": [2.0, 1.0]}, progress=interfere, **options)
+    assert data["scale"].values.tolist() == [2.0, 1.0]
+    assert data["square"].sel(seed=1).values.tolist() == [2.0, 1.0]
+    assert other[0]["square"].values.tolist() == [[0.0, 3.0, 12.0, 27.0, 48.0]]
+    assert open_sweep(tmp_path)["scale"].values.tolist() == [3.0]
+
+
 def test_another_setting_is_refused_by_name(tmp_path):
     sweep(SMALL, {"bias": [0.0]}, seeds=4, out=tmp_path)
     with pytest.raises(

@@ -36,11 +36,21 @@ def open_grid(path: str | Path, variables: Sequence[str] | None = None) -> "xr.D
         >>> data["square"].sel(step_size=0.2).values, data["finished"].any("seed").values
         (array([0, 1, 4]), array([False,  True]))
     """
+    return read_cells(GridCells.open(path), variables)
+
+
+def read_cells(cells: GridCells, variables: Sequence[str] | None = None) -> "xr.Dataset":
+    """The results of cells, as they were asked for, whatever another command asked for in the folder since.
+
+    Args:
+        cells: of a grid that exists.
+        variables: as of `open_grid`.
+    """
     import xarray as xr
 
-    cells = GridCells.open(path)
     header = Header.read(cells.files)
-    assert header is not None
+    if header is None:
+        raise FileNotFoundError(f"the grid in {str(cells.files)!r} was deleted")
     known, asked = cells.variables() or Variables({}, {}), cells.asked
     chosen = list(known.by_name) if variables is None else list(variables)
     for name in chosen:

@@ -81,10 +81,11 @@ def sweep(
     """
     specified = specify(settings, axes, seeds=seeds, record=record, program=program)
     report = None if progress is None else lambda done, total, *_: progress(done, total or done)
-    outcome = run_sweep(specified, results_path(out), engine, report)
-    for reason, cells in outcome.failures.items():
-        warnings.warn(f"{len(cells)} cells failed: {reason}; the same call tries them again", stacklevel=2)
-    return open_sweep(out)
+    cells = prepare(specified, results_path(out))
+    outcome = _compute(specified, cells, engine, report)
+    for reason, failed in outcome.failures.items():
+        warnings.warn(f"{len(failed)} cells failed: {reason}; the same call tries them again", stacklevel=2)
+    return _read_sweep(cells)
 
 
 def run_sweep(
@@ -111,7 +112,11 @@ def run_sweep(
         >>> run_sweep(chosen, path).computed, run_sweep(chosen, path).computed
         (2, 0)
     """
-    cells = prepare(sweep, path, overwrite=overwrite)
+    return _compute(sweep, prepare(sweep, path, overwrite=overwrite), engine, report)
+
+
+def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, report: Report | None = None) -> WorkOutcome:
+    """Compute what is missing of the cells that `prepare` made for a sweep."""
     # Counting a million cells takes a second, which a new sweep can do without.
     begun = any(map(chunk_position, cells.files.names(CHECKSUMS)))
     total = sum(1 for _ in cells.missing(verify=False)) if begun else cells.asked.cells
@@ -232,9 +237,13 @@ def open_sweep(out: str | Path) -> "xr.Dataset":
         >>> open_sweep(folder)["spurious"].seed.values.tolist()
         [7, 8]
     """
-    from holdfast.execution.grid_dataset import open_grid
+    return _read_sweep(GridCells.open(results_path(out)))
 
-    data = open_grid(results_path(out))
+
+def _read_sweep(cells: GridCells) -> "xr.Dataset":
+    from holdfast.execution.grid_dataset import read_cells
+
+    data = read_cells(cells)
     if data.attrs.get("record") == "quantiles":  # one cell has all seeds of its point
         return data.isel({SEED_DIMENSION: 0}, drop=True)
     return data.assign_coords({SEED_DIMENSION: data[SEED_DIMENSION] + data.attrs.get("seed", 0)})

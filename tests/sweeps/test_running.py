@@ -302,6 +302,25 @@ def test_figures_have_labels_bands_and_the_medians(tmp_path):
             plot_sweep(data, **arguments)
 
 
+def test_bands_are_two_standard_errors_and_axes_are_sorted():
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=(3, 4, 6))
+    coordinates = {"step_size": [0.3, 0.1, 0.2], "bias": [0.0, 3.0, 1.0, 2.0]}
+    data = xr.Dataset({"spurious": (("step_size", "bias", "seed"), values)}, coordinates)
+    (band,) = plot_sweep(data, "step_size", over="mean", at={"bias": 1.0}).axes[0].collections
+    points, heights = band.get_paths()[0].vertices.T
+    for point, row in ((0.1, values[1, 2]), (0.3, values[0, 2])):
+        error = np.sqrt(((row - row.mean()) ** 2).sum() / 5 / 6)
+        ends = heights[points == point]
+        np.testing.assert_allclose([ends.min(), ends.max()], [row.mean() - 2 * error, row.mean() + 2 * error])
+    shuffled, ordered = (plot_sweep(each, "step_size", "bias") for each in (data, data.sortby(["step_size", "bias"])))
+    one, other = (figure.axes[0].collections[0] for figure in (shuffled, ordered))
+    np.testing.assert_array_equal(one.get_array(), other.get_array())
+    np.testing.assert_array_equal(one.get_coordinates(), other.get_coordinates())
+    assert (np.diff(one.get_coordinates()[:, :, 0], axis=1) > 0).all()
+    assert len(plot_sweep(data.isel(seed=[0]), "step_size", over="mean").axes[0].lines) == 4  # one run has no band
+
+
 @pytest.mark.slow
 def test_a_sweep_runs_where_nothing_but_jax_is_installed(tmp_path):
     script = (

@@ -79,6 +79,7 @@ def plot_sweep(
         require(axis in known, contract, f"{axis!r}{suggestion(axis, known)}")
     require(x != y, "x and y must be different axes", repr(x))
     require(over in OVER, f"over must be one of {', '.join(OVER)}", repr(over))
+    values = values.sortby([axis for axis in values.dims if axis in (x, y) and values[axis].dtype.kind in "iuf"])
     summary = _summary(values, over, threshold)
     label = _words(name) if over != "share" else f"share of seeds with {_words(name)} > {threshold:g}"
     meaning = f"{name}: {values.attrs['long_name']}\n" if "long_name" in values.attrs else ""
@@ -133,7 +134,9 @@ def _summary(values: xr.DataArray, over: OverName, threshold: float) -> _Summary
         return _Summary(middle, low, high)
     counts = values.count(SEED_DIMENSION)
     if over == "mean":
-        mean, error = values.mean(SEED_DIMENSION), values.std(SEED_DIMENSION, ddof=0) / np.sqrt(counts)
+        with warnings.catch_warnings():  # one run has no standard error: NaN, and no band
+            warnings.filterwarnings("ignore", "Degrees of freedom", RuntimeWarning)
+            mean, error = values.mean(SEED_DIMENSION), values.std(SEED_DIMENSION, ddof=1) / np.sqrt(counts)
         return _Summary(mean, mean - 2 * error, mean + 2 * error)
     above = (values > threshold).sum(SEED_DIMENSION)
     bands = [np.full(counts.shape, np.nan) for _ in range(3)]

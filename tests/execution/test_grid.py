@@ -336,6 +336,16 @@ def test_a_lease_that_is_being_withdrawn_is_no_cell(tmp_path, monkeypatch):
     assert seen[0][1:] == ([(0, 0), (1, 0)], [])
 
 
+def test_who_looks_at_what_is_running_writes_nothing(tmp_path, monkeypatch):
+    cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
+    Path(tmp_path / "r/checksum/c.1.0.lease").write_text("elsewhere-7")
+    monkeypatch.setattr(LocalFiles, "_write_new", lambda *_: pytest.fail("a file is written"))
+    looking = GridCells.open(tmp_path / "r")
+    assert looking.running() == [(1, 0)]
+    assert list(looking.missing()) == list(cells.missing())
+    assert looking.failures() == {}
+
+
 def cells_machine():
     from holdfast.execution.owner import owner
 

@@ -141,20 +141,23 @@ class LocalFiles:
         """Set the time of a file to now, by the clock of the file system."""
         os.utime(f"{self.root}/{name}")
 
-    def age(self, name: str) -> float | None:
+    def age(self, name: str, *, look_only: bool = False) -> float | None:
         """Seconds since a file was written or touched, by the clock of the file system; None without the file.
 
-        Machines that share a folder need not agree about the time, but the folder has one clock.
+        Machines that share a folder need not agree about the time, but the folder has one clock. To read it, a file is
+        written for a moment; who may only look has the clock of this machine.
         """
         try:
             changed = os.stat(f"{self.root}/{name}").st_mtime
         except FileNotFoundError:
             return None
+        if look_only:
+            return time.time() - changed
         now = f"{self.root}/{self.temporary}/{self._temporary_name()}"
         try:
             self._write_new(now, b"", durable=False)
             return os.stat(now).st_mtime - changed
-        except OSError:  # who cannot write to the folder only looks, and the clock of this machine will do
+        except OSError:  # the folder is read-only for us, and the clock of this machine will do
             return time.time() - changed
         finally:
             with contextlib.suppress(OSError):

@@ -81,14 +81,14 @@ class Leases:
             threading.Event().wait(_PATIENCE)
 
     def is_free(self, name: str) -> bool:
-        """Whether a lease expired or its process is gone, or nobody ever took it."""
-        return not isinstance(self.files, LocalFiles) or self._is_free(self.files, name)
+        """Whether a lease expired or its process is gone, or nobody ever took it; nothing is written."""
+        return not isinstance(self.files, LocalFiles) or self._is_free(self.files, name, look_only=True)
 
-    def _is_free(self, files: LocalFiles, name: str) -> bool:
+    def _is_free(self, files: LocalFiles, name: str, *, look_only: bool = False) -> bool:
         content = files.read(name)
         if content is None or is_gone(content.decode(errors="replace")):
             return True
-        age = files.age(name)
+        age = files.age(name, look_only=look_only)
         return age is None or age > self.expires
 
     def _withdraw(self, files: LocalFiles, name: str) -> bool:

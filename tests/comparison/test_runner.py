@@ -11,6 +11,7 @@ from holdfast.comparison.public_tests import GROUPS
 from holdfast.comparison.recorded import PUBLISHED, recorded_file
 from holdfast.datasets import toy_dataset
 from holdfast.execution.engines.processes import ProcessEngine
+from holdfast.execution.store import LOST, Store
 
 SMALL = {"tests": ("toy_1_1", "Example2"), "methods": ("oracle", "least_squares", "irm")}
 FEW_ROWS = PublicTest("few_rows", "toy model", "regression", 2, partial(toy_dataset, 1.0, 1.0, samples=200))
@@ -84,6 +85,13 @@ def test_a_users_own_method(tmp_path):
     values = compare([FEW_ROWS], [method, "oracle"], out=tmp_path).values("few_rows", "mean", "error")
     targets = [FEW_ROWS.draw(seed).test.targets for seed in (0, 1)]
     assert np.allclose(list(values.values()), [np.var(each) for each in targets], rtol=0.02)
+
+
+def test_a_result_that_is_deleted_meanwhile_is_a_failure_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(Store, "load", lambda self, key: None)
+    comparison = compare([FEW_ROWS], ["least_squares"], out=tmp_path)
+    assert list(comparison.failures.values()) == [LOST, LOST]
+    assert comparison.cells == {}
 
 
 def test_two_objects_of_one_name_are_refused(tmp_path):

@@ -282,6 +282,12 @@ def test_an_experiment_that_fails_does_not_lose_the_others(counter, toys, tmp_pa
     assert "Traceback" in output.err
 
 
+def test_a_result_that_is_deleted_meanwhile_is_a_failure_with_the_reason(toys, tmp_path, monkeypatch):
+    monkeypatch.setattr(store.Store, "load", lambda self, key: None)
+    assert run({"first": toys["first"]}, tmp_path) == 1
+    assert store.LOST in written_claims(tmp_path)["failed"]["first"]
+
+
 def test_an_id_that_is_taken_counts_as_a_failure(counter, toys, tmp_path):
     assert run(toys | {"second": toy("first", counter)}, tmp_path) == 1
     assert "second" in written_claims(tmp_path)["failed"]

@@ -1,6 +1,5 @@
 """Runs methods over tests, and reuses what was computed before."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +14,7 @@ from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.results import CellIndex, Comparison
 from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.threads import ThreadEngine
-from holdfast.execution.store import FOLDER, RECORDS, DamagedError, Store
+from holdfast.execution.store import FOLDER, LOST, RECORDS, DamagedError, Store
 from holdfast.execution.work import Report, compute
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
@@ -80,10 +79,8 @@ def compare(
     if not only_cached:
         width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(blocks), 1))
         missing = _side_by_side([block for block in blocks if block.indices[0] not in found], width)
-        store.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="scratch-", dir=store.folder) as scratch:
-            # Nobody says which code decides some objects of the user, so the next call must not find their results.
-            for where, lasting in ((store, True), (Store(Path(scratch), RECORDS), False)):
+        with store.scratch() as scratch:
+            for where, lasting in ((store, True), (scratch, False)):
                 work = BlockCells(where, {block.name: block for block in missing if block.lasting is lasting})
                 if work.blocks:
                     _compute(work, engine or ThreadEngine(), report, found, failures)
@@ -149,7 +146,7 @@ def _compute(
         for index, key in zip(block.indices, block.keys, strict=True):
             values = None if name in reasons else work.store.load(key)
             if values is None:
-                failures[index] = reasons[name]
+                failures[index] = reasons.get(name, LOST)
             else:
                 found[index] = values
 

@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +24,8 @@ Value = TypeVar("Value")
 
 # The folder of results that can be loaded again, inside the folder of what people read. It can be deleted at any time.
 FOLDER = ".computed"
+LOST = "its result was deleted in the meantime, perhaps by a run of other code; the same command computes it again"
+"""Why a result is not there although it was computed."""
 # Code, settings and content: names of this form are results, all others are not.
 _ENTRY = re.compile(r"([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{16}\.\w+")
 
@@ -177,6 +179,16 @@ class Store(Generic[Value]):
         for key in keys:
             with contextlib.suppress(ValueError):
                 fingerprint(key.modules)
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator["Store[Value]"]:
+        """A store for results that the next call must not find, since nobody can say which code decides them.
+
+        It lies in the folder of this one, so that workers on other machines see it too, and is deleted at the end.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="scratch-", dir=self.folder) as folder:
+            yield Store(Path(folder), self.codec)
 
     def _digests(self, key: Key) -> tuple[str, str]:
         """Of the code with the versions of packages, and of the settings."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -20,7 +19,7 @@ from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.entries import EntryCells
 from holdfast.execution.fingerprint import fingerprint
-from holdfast.execution.store import DATASETS, FOLDER, Key, Store
+from holdfast.execution.store import DATASETS, FOLDER, LOST, Key, Store
 from holdfast.execution.work import compute
 from holdfast.plots import save, style
 
@@ -112,12 +111,10 @@ def data_sets(
     store = Store((out / FOLDER).absolute(), DATASETS)  # workers have working directories of their own
     warnings = {name: warning for name, key in keys.items() if (warning := _why_not_saved(key))}
     lasting = {name: key for name, key in keys.items() if name not in warnings}
-    # Nobody says which code decides the others, so the next call must not find their data.
     passing = {name: Key(name, {}, ()) for name in warnings}
     before = {name: store.find(key) for name, key in lasting.items()}
     missing = {str(name): lasting[str(name)] for name in EntryCells(store, lasting).missing()}
-    with _scratch(store.folder) if passing else nullcontext("") as scratch:
-        temporary = Store(Path(scratch), DATASETS)
+    with store.scratch() as temporary:
         with bars() as bar:
             work = SimulationWork(simulations, engine is None, bar)
             chosen = engine or ThreadEngine(AT_ONCE)
@@ -130,7 +127,9 @@ def data_sets(
                 yield name, DataSource(work.errors.get(name) or RemoteError(reasons[name]))
                 continue
             data = temporary.load(passing[name]) if name in passing else store.load(lasting[name])
-            assert data is not None
+            if data is None:
+                yield name, DataSource(RemoteError(LOST))
+                continue
             notes = _notes(work.seconds.get(name), before.get(name), name in missing or name in passing)
             yield name, DataSource(data, notes, warnings.get(name))
 
@@ -153,12 +152,6 @@ def _why_not_saved(key: Key) -> str | None:
     except ValueError as error:
         return f"not saved for the next call: {error}"
     return None
-
-
-def _scratch(folder: Path) -> AbstractContextManager[str]:
-    """In the folder of the store, so that workers on other machines see it too."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return TemporaryDirectory(prefix="scratch-", dir=folder)
 
 
 def _notes(seconds: float | None, before: Path | None, was_missing: bool) -> tuple[str, ...]:

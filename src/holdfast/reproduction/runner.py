@@ -32,12 +32,12 @@ PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list, "answer": str}
 
 
-def _say_nothing(*_: object) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 
 def _no_bars() -> AbstractContextManager[Bars]:
-    return nullcontext(lambda name: nullcontext(_say_nothing))
+    return nullcontext(lambda name: nullcontext(_ignore))
 
 
 def _print_warning(line: str) -> None:
@@ -66,11 +66,11 @@ class Reporter:
         computed in 1.0 s
     """
 
-    begin: Callable[[str, str, int, str], None] = _say_nothing
-    note: Callable[[str], None] = _say_nothing
+    begin: Callable[[str, str, int, str], None] = _ignore
+    note: Callable[[str], None] = _ignore
     warn: Callable[[str], None] = _print_warning
     bars: Callable[[], AbstractContextManager[Bars]] = _no_bars
-    claims: Callable[[Sequence[Claim], bool], None] = _say_nothing
+    claims: Callable[[Sequence[Claim], bool], None] = _ignore
     errors: Callable[[Mapping[str, Exception]], None] = _print_errors
 
 

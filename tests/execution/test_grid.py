@@ -12,35 +12,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from execution.grid_products import check_products, fill, product
 from execution.grid_writer import IDENTITY, LAYOUT, computed
-from holdfast.execution import Axis, GridCells, Layout, Lease, Recorded, open_grid
-from holdfast.execution.files import LocalFiles
-from holdfast.execution.header import Header
-
-
-def fill(cells, function=computed):
-    """Compute what is missing; returns how many cells that was."""
-    count = 0
-    for index in cells.missing():
-        with cells.lease(index) as lease:
-            assert lease is Lease.TAKEN
-            cells.save(index, function(cells.settings(index), cells.block(index)))
-        count += 1
-    return count
-
-
-def product(settings, seeds):
-    return Recorded({"product": settings["a"] * seeds, "label": np.array([f"{settings['b']}{seed}" for seed in seeds])})
-
-
-def check_products(data, a, b, seeds):
-    """What `product` computes, at the labels and in the order that was asked for."""
-    assert data["a"].values.tolist() == a
-    assert data["b"].values.tolist() == b
-    np.testing.assert_array_equal(data["product"], np.multiply.outer(np.outer(a, np.ones(len(b))), np.arange(seeds)))
-    expected = [[[f"{each}{seed}" for seed in range(seeds)] for each in b] for _ in a]
-    assert data["label"].values.tolist() == expected
-    assert data["finished"].values.all()
+from holdfast.execution import Axis, GridCells, Layout, Recorded, open_grid
+from holdfast.execution.owner import owner
 
 
 @pytest.fixture
@@ -266,36 +241,6 @@ def test_a_folder_that_cannot_be_written_to_is_a_clear_error_and_the_rest_is_rea
         assert fill(GridCells.at(folder, cells.asked, identity=IDENTITY)) == 1
 
 
-@pytest.mark.parametrize("number", range(8))
-def test_a_writer_that_is_killed_while_it_declares_variables_costs_the_others_nothing(tmp_path, monkeypatch, number):
-    """Killed before the file of this number; another writer, that began before, finishes the grid."""
-    first = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2], "b": ["x"]}, seeds=2, most_seeds=2), identity={})
-    second, write, left = pickle.loads(pickle.dumps(first)), LocalFiles.write, iter(range(number))
-
-    def write_until_killed(self, *arguments, **options):
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        write(self, *arguments, **options)
-
-    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
-        patch.setattr(LocalFiles, "write", write_until_killed)
-        first.save((0, 0, 0), product({"a": 1, "b": "x"}, np.arange(2)))
-    assert fill(second, product) + len(list(tmp_path.glob("r/checksum/c.*[0-9]"))) >= 2
-    assert {"product", "label"} <= set(xr.open_zarr(tmp_path / "r").data_vars)
-    again = GridCells.at(tmp_path / "r", first.asked, identity={})
-    assert list(again.missing()) == []
-    check_products(open_grid(tmp_path / "r"), [1, 2], ["x"], 2)
-
-
-def test_variables_that_a_group_lost_are_found_again(cells):
-    """As an earlier writer left it that took the array for the truth: the cells are finished, the group is old."""
-    group = Path(cells.files.root, "zarr.json")
-    old = GridCells.at(Path(cells.files.root).with_name("new.zarr"), cells.asked, identity=IDENTITY)
-    group.write_bytes(Path(old.files.root, "zarr.json").read_bytes())
-    assert list(GridCells.at(cells.files.root, cells.asked, identity=IDENTITY).missing()) == []
-    assert open_grid(cells.files.root)["finished"].values.all()
-
-
 def test_failures_are_noted_until_the_cell_is_saved(tmp_path):
     cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2], "b": ["x"]}, seeds=2, most_seeds=2), identity={})
     cells.fail((1, 0, 0), "ValueError: too large")
@@ -307,7 +252,7 @@ def test_failures_are_noted_until_the_cell_is_saved(tmp_path):
 
 def test_what_killed_processes_left_is_removed_by_the_next_command(cells):
     checksums = Path(cells.files.root, "checksum")
-    gone = f"{cells_machine()}-{2**22 + 1}"
+    gone = f"{owner().partition('-')[0]}-{2**22 + 1}"
     for name in (f"unfinished-{gone}-0", f"unfinished-{gone}-1", "c.0.0.0.lease", "c.0.0.0.failure"):
         (checksums / name).write_text(gone)
     (checksums / "unfinished-elsewhere-7-0").write_text("in use")
@@ -317,39 +262,6 @@ def test_what_killed_processes_left_is_removed_by_the_next_command(cells):
         "unfinished-elsewhere-7-0",
     }
     assert len(list(checksums.glob("c.*"))) == 8
-
-
-def test_a_lease_that_is_being_withdrawn_is_no_cell(tmp_path, monkeypatch):
-    """Another process lists the cells at the moment at which one renames an old lease."""
-    cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
-    Path(tmp_path / "r/checksum/c.0.0.lease").write_text(f"{cells_machine()}-{2**22 + 1}")
-    delete, seen = LocalFiles.delete, []
-
-    def delete_later(self, name):
-        seen.append((name, list(cells.missing()), cells.running()))
-        delete(self, name)
-
-    monkeypatch.setattr(LocalFiles, "delete", delete_later)
-    with cells.lease((0, 0)) as lease:
-        assert lease is Lease.TAKEN
-    assert "unfinished-" in seen[0][0]
-    assert seen[0][1:] == ([(0, 0), (1, 0)], [])
-
-
-def test_who_looks_at_what_is_running_writes_nothing(tmp_path, monkeypatch):
-    cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
-    Path(tmp_path / "r/checksum/c.1.0.lease").write_text("elsewhere-7")
-    monkeypatch.setattr(LocalFiles, "_write_new", lambda *_: pytest.fail("a file is written"))
-    looking = GridCells.open(tmp_path / "r")
-    assert looking.running() == [(1, 0)]
-    assert list(looking.missing()) == list(cells.missing())
-    assert looking.failures() == {}
-
-
-def cells_machine():
-    from holdfast.execution.owner import owner
-
-    return owner().partition("-")[0]
 
 
 def test_a_copy_on_a_worker_saves_the_same_bytes(cells, tmp_path):
@@ -409,53 +321,6 @@ def test_object_stores_hold_the_same_bytes(path, cells, request):
     assert fill(again) == 2
     assert again.running() == []
     assert again.failures() == {}
-
-
-def multiple(settings, seeds):
-    return Recorded({"product": settings["a"] * seeds * 1.0})
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_two_commands_that_extend_a_grid_at_once_never_take_a_value_for_another(tmp_path, monkeypatch, moment):
-    """Without leases, both take position 1: one writes before or after the other, which has already read."""
-    path = f"memory://{tmp_path}/{moment}.zarr"
-
-    def grid(*values):
-        return GridCells.at(path, Layout.of({"a": values}, seeds=3, most_seeds=3), identity={})
-
-    grid(1.0)
-    write, others = Header.write, []
-
-    def write_at_once(self, files):
-        if moment == "after":
-            write(self, files)
-        if not others:
-            others.append(None)
-            monkeypatch.setattr(Header, "write", write)
-            if moment == "before":
-                others.append(grid(1.0, 4.0))
-            else:  # the other one had read the grid before
-                larger, positions = Layout.of({"a": [1.0]}, seeds=3, most_seeds=3).extended(
-                    Layout.of({"a": [1.0, 4.0]}, seeds=3, most_seeds=3)
-                )
-                stale = Header.of(larger, {}, {})
-                write(stale, files)
-                others.append(GridCells(files, larger, positions, 3))
-        if moment == "before":
-            write(self, files)
-
-    monkeypatch.setattr(Header, "write", write_at_once)
-    ours, theirs = grid(1.0, 2.0), others[1]
-    for _ in range(2):
-        for cells in (theirs, ours):
-            fill(cells, multiple)
-            for index in cells.indices().reshape(-1, 2).tolist():
-                content = cells.content(tuple(index))
-                expected = cells.settings(tuple(index))["a"] * np.arange(3.0)
-                np.testing.assert_array_equal(np.frombuffer(content["product"]), expected)
-    again = grid(1.0, 2.0, 4.0)
-    fill(again, multiple)
-    assert open_grid(path)["product"].sel(seed=1).values.tolist() == [1.0, 2.0, 4.0]
 
 
 @pytest.fixture

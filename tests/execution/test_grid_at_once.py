@@ -1,0 +1,121 @@
+"""Commands that work on one grid at once: killed, looking, or extending it."""
+
+import contextlib
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from execution.grid_products import check_products, fill, product
+from holdfast.execution import GridCells, Layout, Lease, Recorded, open_grid
+from holdfast.execution.files import LocalFiles
+from holdfast.execution.header import Header
+from holdfast.execution.owner import owner
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_writer_that_is_killed_while_it_declares_variables_costs_the_others_nothing(tmp_path, monkeypatch, number):
+    """Killed before the file of this number; another writer, that began before, finishes the grid."""
+    first = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2], "b": ["x"]}, seeds=2, most_seeds=2), identity={})
+    second, write, left = pickle.loads(pickle.dumps(first)), LocalFiles.write, iter(range(number))
+
+    def write_until_killed(self, *arguments, **options):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        write(self, *arguments, **options)
+
+    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+        patch.setattr(LocalFiles, "write", write_until_killed)
+        first.save((0, 0, 0), product({"a": 1, "b": "x"}, np.arange(2)))
+    assert fill(second, product) + len(list(tmp_path.glob("r/checksum/c.*[0-9]"))) >= 2
+    assert {"product", "label"} <= set(xr.open_zarr(tmp_path / "r").data_vars)
+    again = GridCells.at(tmp_path / "r", first.asked, identity={})
+    assert list(again.missing()) == []
+    check_products(open_grid(tmp_path / "r"), [1, 2], ["x"], 2)
+
+
+def test_variables_that_a_group_lost_are_found_again(tmp_path):
+    """As an earlier writer left it that took the array for the truth: the cells are finished, the group is old."""
+    layout = Layout.of({"a": [1, 2], "b": ["x"]}, seeds=2, most_seeds=2)
+    old, cells = (GridCells.at(tmp_path / name, layout, identity={}) for name in ("old", "r"))
+    fill(cells, product)
+    (tmp_path / "r/zarr.json").write_bytes((tmp_path / "old/zarr.json").read_bytes())
+    assert old.variables() is None
+    assert list(GridCells.at(tmp_path / "r", layout, identity={}).missing()) == []
+    check_products(open_grid(tmp_path / "r"), [1, 2], ["x"], 2)
+
+
+def test_a_lease_that_is_being_withdrawn_is_no_cell(tmp_path, monkeypatch):
+    """Another process lists the cells at the moment at which one renames an old lease."""
+    cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
+    Path(tmp_path / "r/checksum/c.0.0.lease").write_text(f"{owner().partition('-')[0]}-{2**22 + 1}")
+    delete, seen = LocalFiles.delete, []
+
+    def delete_later(self, name):
+        seen.append((name, list(cells.missing()), cells.running()))
+        delete(self, name)
+
+    monkeypatch.setattr(LocalFiles, "delete", delete_later)
+    with cells.lease((0, 0)) as lease:
+        assert lease is Lease.TAKEN
+    assert "unfinished-" in seen[0][0]
+    assert seen[0][1:] == ([(0, 0), (1, 0)], [])
+
+
+def test_who_looks_at_what_is_running_writes_nothing(tmp_path, monkeypatch):
+    cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
+    Path(tmp_path / "r/checksum/c.1.0.lease").write_text("elsewhere-7")
+    monkeypatch.setattr(LocalFiles, "_write_new", lambda *_: pytest.fail("a file is written"))
+    looking = GridCells.open(tmp_path / "r")
+    assert looking.running() == [(1, 0)]
+    assert list(looking.missing()) == list(cells.missing())
+    assert looking.failures() == {}
+
+
+def multiple(settings, seeds):
+    return Recorded({"product": settings["a"] * seeds * 1.0})
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_two_commands_that_extend_a_grid_at_once_never_take_a_value_for_another(tmp_path, monkeypatch, moment):
+    """Without leases, both take position 1: one writes before or after the other, which has already read."""
+    path = f"memory://{tmp_path}/{moment}.zarr"
+
+    def grid(*values):
+        return GridCells.at(path, Layout.of({"a": values}, seeds=3, most_seeds=3), identity={})
+
+    grid(1.0)
+    write, others = Header.write, []
+
+    def write_at_once(self, files):
+        if moment == "after":
+            write(self, files)
+        if not others:
+            others.append(None)
+            monkeypatch.setattr(Header, "write", write)
+            if moment == "before":
+                others.append(grid(1.0, 4.0))
+            else:  # the other one had read the grid before
+                larger, positions = Layout.of({"a": [1.0]}, seeds=3, most_seeds=3).extended(
+                    Layout.of({"a": [1.0, 4.0]}, seeds=3, most_seeds=3)
+                )
+                stale = Header.of(larger, {}, {})
+                write(stale, files)
+                others.append(GridCells(files, larger, positions, 3))
+        if moment == "before":
+            write(self, files)
+
+    monkeypatch.setattr(Header, "write", write_at_once)
+    ours, theirs = grid(1.0, 2.0), others[1]
+    for _ in range(2):
+        for cells in (theirs, ours):
+            fill(cells, multiple)
+            for index in cells.indices().reshape(-1, 2).tolist():
+                content = cells.content(tuple(index))
+                expected = cells.settings(tuple(index))["a"] * np.arange(3.0)
+                np.testing.assert_array_equal(np.frombuffer(content["product"]), expected)
+    again = grid(1.0, 2.0, 4.0)
+    fill(again, multiple)
+    assert open_grid(path)["product"].sel(seed=1).values.tolist() == [1.0, 2.0, 4.0]

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.core.validation import COUNT, POSITIVE, require
+from holdfast.torch.training import evaluation_mode
 
 # Pairs of environments that are listed one by one; of more, the least and the mean cosine.
 LISTED_PAIRS = 15
@@ -148,9 +149,7 @@ def measure_environments(
     chosen = dict(directions or {})
     require(not chosen or learning_rate is not None, "learning_rate must be given with directions", learning_rate)
     share = _shares(list(batches), weights)
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
+    with evaluation_mode(model):
         names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
         parameters = [model.get_parameter(name) for name in names]
         losses, gradients = {}, []
@@ -158,9 +157,6 @@ def measure_environments(
             value = loss(model, batch)
             losses[label] = value.item()
             gradients.append(torch.autograd.grad(value, parameters, materialize_grads=True))
-    finally:
-        for module, training in was_training.items():
-            module.training = training
     gram = np.zeros((len(batches), len(batches)))
     for parts in zip(*gradients, strict=True):  # one parameter after the other, in double precision
         flat = torch.stack([part.flatten() for part in parts]).double()

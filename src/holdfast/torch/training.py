@@ -1,6 +1,7 @@
 """Training with weights of the rows, stopped by held-out rows with weights of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -93,6 +94,29 @@ def row_scores(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return (found == targets).float()
 
 
+@contextmanager
+def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
+    """Dropout off and batch normalisation by its averages; afterwards every layer is in the mode it was in.
+
+    Layers may differ in their modes: a frozen batch normalisation is in evaluation mode inside a network in training.
+
+    Example:
+        >>> network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2).eval())
+        >>> with evaluation_mode(network):
+        ...     [layer.training for layer in network]
+        [False, False]
+        >>> [layer.training for layer in network]
+        [True, False]
+    """
+    modes = {layer: layer.training for layer in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for layer, training in modes.items():
+            layer.training = training
+
+
 def weighted_score(
     module: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None = None
 ) -> float:
@@ -103,12 +127,9 @@ def weighted_score(
         >>> weighted_score(torch.nn.Identity(), torch.tensor([1.0, 1.0]), targets, weights)
         0.75
     """
-    training = module.training
-    module.eval()
-    with torch.no_grad():
+    with evaluation_mode(module), torch.no_grad():
         parts = zip(inputs.split(SCORED_AT_ONCE), targets.split(SCORED_AT_ONCE), strict=True)
         found = torch.cat([row_scores(module(rows), own) for rows, own in parts]).double()
-    module.train(training)
     known = torch.ones_like(found) if weights is None else weights.to(found)
     return float(known @ found / known.sum())
 

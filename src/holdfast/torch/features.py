@@ -77,8 +77,8 @@ class LayerReader:
 
         Args:
             data: (inputs, targets) as arrays or tensors; a map-style data set; or a DataLoader, or a list of batches,
-                that does not shuffle and drops no rows. Batches are (inputs, targets) or (inputs, targets, environments); inputs may be a
-                tensor, a tuple or list of arguments, or a dictionary of named ones.
+                that does not shuffle and drops no rows. Batches are (inputs, targets) or (inputs, targets,
+                environments); inputs may be a tensor, a tuple or list of arguments, or a dictionary of named ones.
         """
         seen: list[torch.Tensor] = []
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
+from scipy.stats import f as f_distribution
 
 from holdfast.estimators.class_moments import PRIOR_ROWS, ClassStatistics
 
@@ -167,8 +168,9 @@ def varying_directions(
     for E environments, K classes and p features; if they vary less, the sum is smaller. With unequal covariances S_ec
     the sum is a quadratic form of normal variables whose covariance is Omega = sum_ec (a_ec a_ec^T) x (B^T S_ec B),
     with the left and right singular vectors of the values left out. It has the mean tr Omega and the variance
-    2 tr Omega^2, and is compared with the multiple of a chi-square variable that has the same. The tests for
-    r = 0, 1, ... stop at the first that passes.
+    2 tr Omega^2, and is compared with the multiple of a chi-square variable that has the same, divided by another one
+    for the sampling error of W: an F variable. With r = 0, D = 1 and equal covariances this is Hotelling's test. The
+    tests for r = 0, 1, ... stop at the first that passes.
 
     Args:
         statistics: n_ec, m_ec, S_ec and W.
@@ -176,7 +178,7 @@ def varying_directions(
         tolerance: as in `difference_tests`.
 
     Reference: T. W. Anderson, Ann. Math. Statist. 22 (1951), for the rank; G. E. P. Box, Ann. Math. Statist. 25 (1954),
-        for quadratic forms.
+        for quadratic forms; J. J. McKeon, Biometrika 61 (1974), for the F variable.
 
     Example, the difference varies along (1, 1):
         >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
@@ -195,32 +197,64 @@ def varying_directions(
     left, values, right = np.linalg.svd(residuals, full_matrices=True)
     most = min(degrees, len(right))
     whitening = root @ right.T
-    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening * _excess(counts, len(right))
+    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening
     projection = _interactions(counts, present)
     found: list[float] = []
     for rank in range(most):
-        found.append(_beyond(rank, left, values, spreads, projection))
+        found.append(_beyond(rank, left, values, spreads, projection, statistics.freedom))
         if found[-1] >= significance:
             break
     varying = int(np.sum(np.array(found) < significance))
     return VaryingDirections(whitening, varying, most, np.array(found), values[:most])
 
 
-def _excess(counts: np.ndarray, features: int) -> float:
-    """By how much whitening with an estimated covariance makes squares too large, on average."""
-    freedom = max(float(np.maximum(counts - 1, 0).sum()), 1.0)
-    return freedom / max(freedom - features - 1, 1.0)
-
-
-def _beyond(rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray) -> float:
-    """The probability of larger singular values beyond the first `rank`, if there are only so many directions."""
+def _beyond(
+    rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray, freedom: float
+) -> float:
+    """The p-value of the singular values beyond the first `rank`, if there are only so many directions."""
     # over the left singular vectors of the values that are left out
     overlap = projection - left[:, :rank] @ left[:, :rank].T
-    inner = spreads[:, rank:, rank:].reshape(len(spreads), -1)
-    mean = float(np.diag(overlap) @ np.trace(spreads[:, rank:, rank:], axis1=1, axis2=2))
-    variance = float(np.sum(overlap**2 * (inner @ inner.T)))
-    remaining = float(np.sum(values[rank:] ** 2))
-    return float(chi2.sf(remaining * mean / variance, mean**2 / variance)) if variance > 0 else 1.0
+    return quadratic_form_p_value(float(np.sum(values[rank:] ** 2)), overlap, spreads[:, rank:, rank:], freedom)
+
+
+def quadratic_form_p_value(statistic: float, projection: np.ndarray, spreads: np.ndarray, freedom: float) -> float:
+    """The p-value of sum_ij A_ij z_i^T z_j for independent normal z_i with mean 0 and the covariances S_i.
+
+    The sum has the mean sum_i A_ii tr S_i and the variance 2 sum_ij A_ij^2 tr(S_i S_j), like a multiple of a chi-square
+    variable; the coordinates were whitened by a covariance with its own sampling error, which makes squares larger and
+    is another one in the denominator.
+
+    Args:
+        statistic: the sum.
+        projection: (observations, observations), A.
+        spreads: (observations, coordinates, coordinates), S.
+        freedom: degrees of freedom of the covariance that the coordinates were whitened by.
+
+    Reference: G. E. P. Box, Ann. Math. Statist. 25 (1954); J. J. McKeon, Biometrika 61 (1974).
+
+    Example, the square of one normal variable:
+        >>> round(quadratic_form_p_value(1.96**2, np.eye(1), np.ones((1, 1, 1)), 1e9), 3)
+        0.05
+    """
+    inner = spreads.reshape(len(spreads), -1)
+    mean = float(np.diag(projection) @ np.trace(spreads, axis1=1, axis2=2))
+    variance = float(np.sum(projection**2 * (inner @ inner.T)))
+    if variance <= 0:
+        return 1.0
+    coordinates = spreads.shape[1]
+    # whitening by an estimated covariance makes squares too large, on average by the inverse of this
+    shrinkage = max(freedom - coordinates - 1, 1.0) / max(freedom, 1.0)
+    below = _denominator(float(np.trace(projection)), coordinates, freedom)
+    return float(f_distribution.sf(statistic * shrinkage / mean * below / (below - 2), mean**2 / variance, below))
+
+
+def _denominator(contrasts: float, coordinates: int, freedom: float) -> float:
+    """McKeon's degrees of freedom of the denominator of Hotelling's trace; with one contrast exact."""
+    if freedom <= coordinates + 3:
+        return 4.0  # the limit: so few rows have a variance of the trace that is not finite
+    ratio = (freedom + contrasts - coordinates - 1) * (freedom - 1)
+    ratio /= (freedom - coordinates - 3) * (freedom - coordinates)
+    return 4 + (coordinates * contrasts + 2) / (ratio - 1)
 
 
 def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
@@ -253,8 +287,9 @@ def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
     if rank >= min(int(np.maximum(present.sum(1) - 1, 0).sum()), len(right)):
         return 1.0
     whitening = root @ right.T
-    spreads = whitening.T @ statistics.covariances[present] @ whitening * _excess(counts, len(right))
-    return _beyond(rank, left, values, spreads, np.eye(int(present.sum())) - _levels(counts, present))
+    spreads = whitening.T @ statistics.covariances[present] @ whitening
+    projection = np.eye(int(present.sum())) - _levels(counts, present)
+    return _beyond(rank, left, values, spreads, projection, statistics.freedom)
 
 
 def _interactions(counts: np.ndarray, present: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ def test_two_attributes_seen_at_an_angle_are_told_apart(angle):
 )
 def test_rare_values_are_told_apart_as_well(shares, noise):
     """Scores that are the attributes stay as they are, and turned by 30 degrees they are turned back. The sampling
-    error of an angle is about sqrt(1 / 4000) = 0.9 degrees, more if values are rare and noisy: 4 degrees are allowed."""
+    error of an angle is about sqrt(1 / 4000) = 0.9 degrees, more if values are rare and noisy: 4 are allowed."""
     random = np.random.default_rng(2)
     scores = (random.random((4000, 2)) < shares) + noise * random.standard_normal((4000, 2))
     scores = np.linalg.solve(np.linalg.cholesky(np.cov(scores.T)), scores.T).T
@@ -77,11 +77,11 @@ def test_rare_values_are_told_apart_as_well(shares, noise):
 
 
 def test_rows_in_a_periodic_order_are_no_matter():
-    """60,000 rows, every third with a noise of its own: every third row alone would show other attributes."""
+    """Of 60,000 rows every third shows the attributes at an angle of 45 degrees: these alone would be turned."""
     random = np.random.default_rng(3)
     coins = random.choice([-1.0, 1.0], (60_000, 2))
     turn = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2)
-    coins[::3] = coins[::3] @ turn  # a third of the rows at an angle of 45 degrees
+    coins[::3] = coins[::3] @ turn
     assert np.allclose(np.abs(bimodal_rotation(coins)), np.eye(2), atol=0.05)
 
 

@@ -52,6 +52,18 @@ def test_several_attributes_together_and_each():
         assert np.allclose(counts, seen.sum() / (2 * size), rtol=1e-6)
 
 
+@pytest.mark.parametrize("law", ["equal", "product"])
+def test_margins_that_contradict_each_other_are_refused(law):
+    """Where the target is 0, a is 0 exactly if b is, so both have that value equally often under any weights. Over all
+    rows they do not: the shares of b are others (product), or it has three values (equal)."""
+    random = np.random.default_rng(0)
+    y = random.integers(2, size=3000)
+    b = random.integers(3, size=3000)
+    a = np.where(y == 0, b > 0, random.random(3000) < 0.1)
+    with pytest.raises(ValueError, match="there are no weights of these rows .* attribute number [01]"):
+        balance_rows(y, np.column_stack([a, b]), law=law, independence="each")
+
+
 def test_a_continuous_target_is_cut_into_bins():
     random = np.random.default_rng(0)
     y = random.standard_normal(4000)

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 BINS = 5
 # Sweeps and accuracy of iterative proportional fitting.
 SWEEPS, ACCURACY = 1000, 1e-10
+# Factors beyond this are on their way to infinity.
+HUGE = 1e100
 
 Law = Literal["equal", "product"]
 """What weighted groups look like: all of equal weight, or with the shares that classes and attributes have alone."""
@@ -77,7 +79,7 @@ def balance_rows(
         attributes: (rows,) or (rows, attributes), values of any kind.
         law: of the weighted groups.
         independence: joint: the target is independent of all attributes together, which needs rows of every
-            combination; each: of every single attribute, by iterative proportional fitting.
+            combination; each: of every single attribute, by iterative proportional fitting, if there are such weights.
         bins: the number of bins of equally many rows that a continuous target is cut into; None: targets are classes.
 
     Reference: W. E. Deming, F. F. Stephan, Ann. Math. Statist. 11 (1940), iterative proportional fitting.
@@ -130,14 +132,21 @@ def _each(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.nda
     wanted = [_wanted(margin, law) for margin in margins]
     factors = np.ones(counts.shape)
     for _ in range(SWEEPS):
-        change = 0.0
+        changes = np.zeros(len(axes))
         for number, axis in enumerate(axes):
-            ratio = wanted[number] / np.maximum((factors * counts).sum(axis), 1e-300)
-            change = max(change, float(np.abs(ratio - 1).max()))
+            ratio = wanted[number] / (factors * counts).sum(axis)
+            changes[number] = np.abs(ratio - 1).max()
             factors = factors * np.expand_dims(ratio, axis)
-        if change < ACCURACY:
+        if changes.max() < ACCURACY:
+            return factors
+        if not HUGE > factors.max():  # factors of groups without rows grow without bound if the margins contradict
             break
-    return factors
+    worst = int(np.argmax(changes))
+    raise ValueError(
+        "independence must be joint, or attributes other ones: there are no weights of these rows under which each "
+        f"attribute is independent of the target, got a weight that is wrong by {changes[worst]:.2g} of itself for "
+        f"attribute number {worst}"
+    )
 
 
 def _wanted(counts: np.ndarray, law: str) -> np.ndarray:

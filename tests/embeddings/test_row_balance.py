@@ -60,7 +60,7 @@ def test_margins_that_contradict_each_other_are_refused(law):
     y = random.integers(2, size=3000)
     b = random.integers(3, size=3000)
     a = np.where(y == 0, b > 0, random.random(3000) < 0.1)
-    with pytest.raises(ValueError, match="there are no weights of these rows .* attribute number [01]"):
+    with pytest.raises(ValueError, match=r"there are no weights of these rows .* attribute number [01]"):
         balance_rows(y, np.column_stack([a, b]), law=law, independence="each")
 
 

@@ -139,7 +139,7 @@ def _each(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.nda
             factors = factors * np.expand_dims(ratio, axis)
         if changes.max() < ACCURACY:
             return factors
-        if not HUGE > factors.max():  # factors of groups without rows grow without bound if the margins contradict
+        if not factors.max() < HUGE:  # factors of groups without rows grow without bound if the margins contradict
             break
     worst = int(np.argmax(changes))
     raise ValueError(

@@ -134,6 +134,7 @@ def train_balanced(
     weight_decays: Sequence[float] = (0.0, 3e-4, 1e-3, 3e-3, 1e-2),
     held_out: float = 0.2,
     law: Law = "equal",
+    independence: Literal["joint", "each"] = "joint",
     level: float = LEVEL,
 ) -> BalancedNetwork:
     """Train on all rows, discover what varies, and train a fresh network on rows in which it says nothing.
@@ -152,7 +153,7 @@ def train_balanced(
         options: optimiser steps, batches, patience, seed.
         weight_decays: to choose from.
         held_out: share of the rows that decide when to stop and what to choose.
-        law: of the weighted groups; see `balance`.
+        law, independence: of the weighted groups; see `balance`.
         level: of the tests.
 
     Example:
@@ -187,7 +188,7 @@ def train_balanced(
     if found.count == 0:
         sentences.append("The network trained on all rows is returned.")
         return BalancedNetwork(pooled, pooled, found, None, validation, history, 0.0, {0.0: history.best}, sentences)
-    weights = balance(found, law=law)
+    weights = balance(found, law=law, independence=independence)
     candidates = {decay: fit(weights.weights, decay) for decay in weight_decays}
     chosen = max(candidates, key=lambda decay: candidates[decay][1].best)
     scores = {decay: each.best for decay, (_, each) in candidates.items()}

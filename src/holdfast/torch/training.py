@@ -83,6 +83,8 @@ def row_losses(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 def row_scores(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """(rows,): 1 where the class is right and 0 where not; minus the squared error if targets are numbers.
 
+    NaN where an output is.
+
     Example:
         >>> row_scores(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])).tolist()
         [1.0, 0.0]
@@ -91,7 +93,8 @@ def row_scores(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return -((outputs.reshape(len(targets)) - targets) ** 2)
     single = outputs.ndim == 1 or outputs.shape[1] == 1
     found = (outputs.reshape(len(targets)) > 0).long() if single else outputs.argmax(1)
-    return (found == targets).float()
+    unknown = outputs.reshape(len(targets), -1).isnan().any(1)
+    return (found == targets).float().masked_fill(unknown, torch.nan)
 
 
 @contextmanager
@@ -176,8 +179,8 @@ def train_weighted(
     optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
     generator = torch.Generator().manual_seed(options.seed)
     scores: list[float] = []
-    best, state = -np.inf, deepcopy(module.state_dict())
-    for _ in range(options.epochs):
+    best, best_epoch, state = -np.inf, 0, deepcopy(module.state_dict())
+    for epoch in range(options.epochs):
         module.train()
         order = torch.randperm(len(rows), generator=generator).to(device)
         for own in rows[order].split(options.batch_size):
@@ -186,8 +189,14 @@ def train_weighted(
             optimizer.step()
         scores.append(weighted_score(module, inputs[aside], targets[aside], weights[aside]))
         if scores[-1] > best:
-            best, state = scores[-1], deepcopy(module.state_dict())
-        elif len(scores) - int(np.argmax(scores)) > options.patience:
+            best, best_epoch, state = scores[-1], epoch, deepcopy(module.state_dict())
+        elif epoch - best_epoch >= options.patience:
             break
+    if not np.isfinite(best):
+        raise ValueError(
+            "module must have a finite score on held-out rows after some epoch, got none in "
+            f"{len(scores)}: use a learning rate below {options.learning_rate:g}, or look for inputs and weights that "
+            "are not finite"
+        )
     module.load_state_dict(state)
     return module.eval(), History(scores, best)

@@ -159,6 +159,19 @@ def test_what_is_not_a_shortcut_is_said():
     assert any("It may be no shortcut" in sentence for sentence in covariate.sentences)
 
 
+def test_a_curved_relation_is_not_called_a_shortcut_for_certain():
+    """The target is sin(x) everywhere, and the environments show different parts of the curve: slopes differ."""
+    random = np.random.default_rng(0)
+    environment = np.arange(4000) % 2
+    x = random.standard_normal((4000, 2)) * 0.7 + 1.5 * environment[:, None]
+    number = np.sin(x[:, 0]) + 0.3 * random.standard_normal(4000)
+    label = (random.random(4000) < 1 / (1 + np.exp(-3 * np.sin(x[:, 0])))).astype(int)
+    for target, continuous, model in ((label, False, "class is not logistic"), (number, True, "target is not linear")):
+        found = discover(x, target, environment, continuous=continuous)
+        assert found.count == 1
+        assert any(f"It is a shortcut, or the {model} in the features" in sentence for sentence in found.sentences)
+
+
 @pytest.mark.slow
 def test_forms_keep_their_level():
     """The class given the features is logistic, in environments whose features differ: 400 draws."""

@@ -15,7 +15,7 @@ from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.grouping import Grouping, group_rows
 
 # Labels with more different values than this are numbers, or identifiers.
-MOST_CLASSES = 1000
+MOST_LABELS = 1000
 
 
 @dataclass(frozen=True)
@@ -168,10 +168,10 @@ def encode_targets(targets: ArrayLike, rows: int, continuous: bool) -> tuple[np.
     if continuous:
         return labels.astype(float), ()
     classes, codes = np.unique(labels, return_inverse=True)
-    if not 1 < len(classes) <= MOST_CLASSES:
+    if not 1 < len(classes) <= MOST_LABELS:
         raise ValueError(
-            f"targets must be labels of 2 to {MOST_CLASSES} classes, got {len(classes)} different values"
-            + ("; pass continuous=True if they are numbers" if len(classes) > MOST_CLASSES else "")
+            f"targets must be labels of 2 to {MOST_LABELS} classes, got {len(classes)} different values"
+            + ("; pass continuous=True if they are numbers" if len(classes) > MOST_LABELS else "")
         )
     return codes, tuple(classes.tolist())
 

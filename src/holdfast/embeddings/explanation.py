@@ -68,7 +68,7 @@ def _sentences(variation: Variation, forms: InvarianceForms, grouping: Grouping,
             "else yet. Removing or balancing it would leave nothing to predict with."
         )
     if count and not np.isnan(forms.classes):
-        yield from _form_sentences(variation, forms, "class" if classes else "target")
+        yield from _form_sentences(variation, forms, bool(classes))
     if variation.unseen:
         yield (
             f"So few environments cannot show more than {count} {'direction' if count == 1 else 'directions'}: others "
@@ -76,7 +76,8 @@ def _sentences(variation: Variation, forms: InvarianceForms, grouping: Grouping,
         )
 
 
-def _form_sentences(variation: Variation, forms: InvarianceForms, target: str) -> Iterator[str]:
+def _form_sentences(variation: Variation, forms: InvarianceForms, classes: bool) -> Iterator[str]:
+    target, model = ("class", "logistic") if classes else ("target", "linear")
     given_all, given_rest = _chance(forms.classes), _chance(forms.classes_of_rest)
     if forms.classes >= variation.level:
         yield (
@@ -86,8 +87,9 @@ def _form_sentences(variation: Variation, forms: InvarianceForms, target: str) -
         return
     stays = forms.classes_of_rest >= variation.level
     yield (
-        f"It is a shortcut: the {target} given all features is not the same in all environments ({given_all}); given "
-        + (f"the rest of them it is ({given_rest})." if stays else f"the rest it is not either ({given_rest}).")
+        f"It is a shortcut, or the {target} is not {model} in the features: the {model} regression on all of them is "
+        f"not the same in all environments ({given_all}); on the rest of them it is "
+        + (f"the same ({given_rest})." if stays else f"not either ({given_rest}).")
     )
     if forms.levels < variation.level:
         yield (

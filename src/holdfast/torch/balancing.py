@@ -153,7 +153,8 @@ def train_balanced(
         options: optimiser steps, batches, patience, seed.
         weight_decays: to choose from.
         held_out: share of the rows that decide when to stop and what to choose.
-        law, independence: of the weighted groups; see `balance`.
+        law: of the weighted groups; see `balance`.
+        independence: of all attributes together, or of each.
         level: of the tests.
 
     Example:

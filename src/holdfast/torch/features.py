@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, TensorDataset
 
-from holdfast.embeddings.discovery import MOST_CLASSES
+from holdfast.embeddings.discovery import MOST_LABELS
 from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.torch.training import evaluation_mode
@@ -224,8 +224,8 @@ def _add(
     else:
         chunk = collect_class_moments(features, targets, grouping)
     total = chunk if total is None else add_class_moments(total, chunk)
-    if len(total.classes) > MOST_CLASSES:
+    if len(total.classes) > MOST_LABELS:
         raise ValueError(
-            f"targets must be labels of at most {MOST_CLASSES} classes, got more; pass continuous=True for numbers"
+            f"targets must be labels of at most {MOST_LABELS} classes, got more; pass continuous=True for numbers"
         )
     return total

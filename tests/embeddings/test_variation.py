@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import f as f_distribution
 
-from holdfast.embeddings import compare_forms, discover, find_variation
+from holdfast.embeddings import compare_invariance, discover, find_variation
 from holdfast.embeddings.components import component_statistics, principal_components
-from holdfast.embeddings.forms import equal_environment_effects
+from holdfast.embeddings.invariance import equal_environment_effects
 from holdfast.estimators.class_moments import add_class_moments, class_statistics, collect_class_moments
 from holdfast.estimators.grouping import Grouping
 
@@ -112,9 +112,9 @@ def test_the_shortcut_is_found_without_having_been_seen():
     assert found.count == 1
     # noise of 0.2 and a gap of 1 put a share of Phi(-1 / 0.4) = 0.006 on the wrong side of the cut, at best
     assert max(agreement, 1 - agreement) > 0.98
-    assert found.variation.remaining < 0.01
-    assert found.forms.classes < 0.01
-    assert found.forms.classes_of_rest > 0.01
+    assert found.variation.rest_p_value < 0.01
+    assert found.tests.classes < 0.01
+    assert found.tests.classes_of_rest > 0.01
     shares = found.shares()
     assert abs(abs(shares[1, 1] - shares[1, 0]) - abs(shares[0, 1] - shares[0, 0])) > 0.1
     assert found.sentences[0].startswith("One direction varies between the 2 environments")
@@ -155,7 +155,7 @@ def test_what_is_not_a_shortcut_is_said():
     caused = (random.random(8000) < 1 / (1 + np.exp(-2 * moved))).astype(int)
     covariate = discover(np.column_stack([moved, random.standard_normal(8000)]), caused, environment)
     assert covariate.count == 1
-    assert covariate.forms.classes > 0.01
+    assert covariate.tests.classes > 0.01
     assert any("It may be no shortcut" in sentence for sentence in covariate.sentences)
 
 
@@ -182,7 +182,7 @@ def test_forms_keep_their_level():
         x = random.standard_normal((600, 3)) * (1 + e[:, None])
         y = (random.random(600) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)
         found = find_variation(collect_class_moments(x, y, Grouping(e, [0, 1])), level=LEVEL)
-        alarms += compare_forms(found, found.components.coordinates(x), y, e).classes < LEVEL
+        alarms += compare_invariance(found, found.components.coordinates(x), y, e).classes < LEVEL
     assert 0 < alarms <= MOST_ALARMS
 
 
@@ -212,7 +212,7 @@ def test_slopes_are_compared_like_differences_between_classes():
     numbers = find_variation(collect_class_moments(columns, np.zeros(6000, int), grouping), continuous=True)
     overlap = abs(np.corrcoef(x @ classes.found.directions[:, 0], x @ numbers.found.directions[:, 0])[0, 1])
     assert overlap > 0.999
-    ratio = np.log(classes.significance[0]) / np.log(numbers.significance[0])
+    ratio = np.log(classes.p_values[0]) / np.log(numbers.p_values[0])
     assert ratio == pytest.approx(1, abs=0.05)
 
 

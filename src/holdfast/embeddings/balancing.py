@@ -12,8 +12,8 @@ SWEEPS, ACCURACY = 1000, 1e-10
 # Factors beyond this are on their way to infinity.
 HUGE = 1e100
 
-Law = Literal["equal", "product"]
-"""What weighted groups look like: all of equal weight, or with the shares that classes and attributes have alone."""
+TargetDistribution = Literal["equal", "product"]
+"""Of the weighted groups: all of equal weight, or with the shares that classes and attributes have alone."""
 
 
 class RowBalance(NamedTuple):
@@ -26,7 +26,7 @@ class RowBalance(NamedTuple):
         counts: (groups,), rows.
 
     Example:
-        >>> found = balance_rows([0, 0, 0, 1], [0, 0, 1, 0], independence="each", law="product")
+        >>> found = balance_rows([0, 0, 0, 1], [0, 0, 1, 0], independence="each", distribution="product")
         Traceback (most recent call last):
         ValueError: attributes and targets must occur in all combinations, got no row with the target 1 and attribute 1
         >>> balance_rows([0, 0, 0, 1, 1], [0, 0, 1, 0, 1]).counts.tolist()
@@ -48,7 +48,7 @@ def balanced_weights(
     targets: ArrayLike,
     attributes: ArrayLike,
     *,
-    law: Law = "equal",
+    distribution: TargetDistribution = "equal",
     independence: Literal["joint", "each"] = "joint",
     bins: int | None = None,
 ) -> np.ndarray:
@@ -58,14 +58,14 @@ def balanced_weights(
         >>> balanced_weights([0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1]).tolist()
         [0.75, 0.75, 1.5, 1.5, 0.75, 0.75]
     """
-    return balance_rows(targets, attributes, law=law, independence=independence, bins=bins).weights
+    return balance_rows(targets, attributes, distribution=distribution, independence=independence, bins=bins).weights
 
 
 def balance_rows(
     targets: ArrayLike,
     attributes: ArrayLike,
     *,
-    law: Law = "equal",
+    distribution: TargetDistribution = "equal",
     independence: Literal["joint", "each"] = "joint",
     bins: int | None = None,
 ) -> RowBalance:
@@ -77,7 +77,7 @@ def balance_rows(
     Args:
         targets: (rows,), labels of classes; with `bins`, numbers.
         attributes: (rows,) or (rows, attributes), values of any kind.
-        law: of the weighted groups.
+        distribution: of the weighted groups.
         independence: joint: the target is independent of all attributes together, which needs rows of every
             combination; each: of every single attribute, by iterative proportional fitting, if there are such weights.
         bins: the number of bins of equally many rows that a continuous target is cut into; None: targets are classes.
@@ -104,9 +104,9 @@ def balance_rows(
     groups = np.ravel_multi_index((codes, *marks), shape)
     counts = np.bincount(groups, minlength=int(np.prod(shape))).reshape(shape)
     if independence == "joint":
-        factors = _joint(counts, law, classes, kinds)
+        factors = _joint(counts, distribution, classes, kinds)
     elif independence == "each":
-        factors = _each(counts, law, classes, kinds)
+        factors = _each(counts, distribution, classes, kinds)
     else:
         raise ValueError(f"independence must be joint or each, got {independence!r}")
     weights = factors.ravel()[groups]
@@ -117,19 +117,19 @@ def balance_rows(
     return RowBalance(weights / weights.mean(), groups, names, counts.ravel())
 
 
-def _joint(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
+def _joint(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
     if (counts == 0).any():
         _refuse(np.argwhere(counts == 0)[0], classes, kinds)
-    return _wanted(counts.reshape(len(classes), -1), law).reshape(counts.shape) / counts
+    return _wanted(counts.reshape(len(classes), -1), distribution).reshape(counts.shape) / counts
 
 
-def _each(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
+def _each(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
     axes = [tuple(a for a in range(1, counts.ndim) if a != own) for own in range(1, counts.ndim)]
     margins = [counts.sum(axis) for axis in axes]
     for number, margin in enumerate(margins):
         if (margin == 0).any():
             _refuse(np.argwhere(margin == 0)[0], classes, (kinds[number],))
-    wanted = [_wanted(margin, law) for margin in margins]
+    wanted = [_wanted(margin, distribution) for margin in margins]
     factors = np.ones(counts.shape)
     for _ in range(SWEEPS):
         changes = np.zeros(len(axes))
@@ -149,13 +149,13 @@ def _each(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.nda
     )
 
 
-def _wanted(counts: np.ndarray, law: str) -> np.ndarray:
+def _wanted(counts: np.ndarray, distribution: str) -> np.ndarray:
     """(classes, values): the weight of each cell, of the same sum as the counts."""
-    if law == "equal":
+    if distribution == "equal":
         return np.full(counts.shape, counts.sum() / counts.size)
-    if law == "product":
+    if distribution == "product":
         return np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
-    raise ValueError(f"law must be equal or product, got {law!r}")
+    raise ValueError(f"distribution must be equal or product, got {distribution!r}")
 
 
 def _refuse(index: np.ndarray, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> None:

@@ -110,7 +110,7 @@ def fit_class_means(
     else:
         system, turned, unseen = Coordinates("features", np.eye(features)), statistics, False
         tests = difference_tests(statistics, tolerance)
-        varies = tests.significance < significance / max(1, features)
+        varies = tests.p_values < significance / max(1, features)
         selected = needed_features(statistics, ~varies)
     strict = linear_discriminant(statistics, system.directions[:, selected])
     everything = linear_discriminant(statistics)

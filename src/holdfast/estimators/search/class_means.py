@@ -40,7 +40,7 @@ class ClassDifferences(NamedTuple):
 def class_differences(statistics: ClassStatistics) -> ClassDifferences:
     """Weighted least squares of the additive layout; each mean counts by its rows.
 
-    Example, class 1 lies two standard deviations above class 0, at whatever level:
+    Example, class 1 lies two standard deviations above class 0, whatever the environment:
         >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
         >>> from holdfast.estimators.grouping import group_rows
         >>> x, y = np.array([[0.0], [2.0], [5.0], [7.0]]), np.array([0, 1, 0, 1])
@@ -57,7 +57,7 @@ def _additive(weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.nd
     """The additive fit with weights of any kind, (environments, classes, features)."""
     totals = np.maximum(weights.sum(1, keepdims=True), 1e-300)
     shares = weights / totals
-    # the normal equations of delta, once the levels a_e are eliminated
+    # the normal equations of delta, once the effects a_e of the environments are eliminated
     joint = -np.einsum("ecf,edf->fcd", weights, shares)
     classes = np.arange(weights.shape[1])
     joint[:, classes, classes] += weights.sum(0).T
@@ -78,12 +78,12 @@ class DifferenceTests(NamedTuple):
     Attributes:
         statistic: (features,), chi-square variables with `degrees` degrees of freedom where differences are equal.
         degrees: degrees of freedom, (environments - 1) (classes - 1) if every class is in every environment.
-        significance: (features,), the probabilities of larger statistics.
+        p_values: (features,).
     """
 
     statistic: np.ndarray
     degrees: int
-    significance: np.ndarray
+    p_values: np.ndarray
 
 
 def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> DifferenceTests:
@@ -106,7 +106,7 @@ def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> Dif
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
         >>> found = difference_tests(class_statistics(collect_class_moments(x, y, environments)))
-        >>> (found.significance < 0.001).tolist()
+        >>> (found.p_values < 0.001).tolist()
         [False, True]
     """
     variances = _tolerant(statistics, tolerance)
@@ -121,8 +121,8 @@ def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> Dif
     present = (statistics.counts > 0).sum(1)
     degrees = int(np.maximum(present - 1, 0).sum()) - rank
     statistic = (weights * residuals**2).sum((0, 1))
-    significance = chi2.sf(statistic, degrees) if degrees > 0 else np.ones(len(statistic))
-    return DifferenceTests(statistic, degrees, np.where(statistics.constant, 1.0, significance))
+    p_values = chi2.sf(statistic, degrees) if degrees > 0 else np.ones(len(statistic))
+    return DifferenceTests(statistic, degrees, np.where(statistics.constant, 1.0, p_values))
 
 
 def _tolerant(statistics: ClassStatistics, tolerance: float) -> np.ndarray:
@@ -143,7 +143,7 @@ class VaryingDirections(NamedTuple):
             of variance 1 within classes; first those in which differences vary most.
         varying: the number of directions whose differences vary beyond sampling error.
         most: the number that these environments can show at all, min((environments - 1) (classes - 1), features).
-        significance: (varying + 1,) or (most,), the probability of what is left if 0, 1, ... directions vary.
+        p_values: (varying + 1,) or (most,), of the tests that at most 0, 1, ... directions vary.
         strengths: (most,), s_1, s_2, ... of `varying_directions`: how far the differences vary along each direction,
             in units in which their sampling error is 1.
     """
@@ -151,7 +151,7 @@ class VaryingDirections(NamedTuple):
     directions: np.ndarray
     varying: int
     most: int
-    significance: np.ndarray
+    p_values: np.ndarray
     strengths: np.ndarray
 
 
@@ -258,7 +258,7 @@ def _denominator(contrasts: float, coordinates: int, freedom: float) -> float:
 
 
 def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
-    """The probability of the class means if classes differ in `rank` directions only, however strongly in each.
+    """The p-value of the test that classes differ in `rank` directions only, however strongly in each.
 
     With as many directions as vary, this asks whether anything else separates the classes: if not, the direction that
     varies is the signal itself, which is stronger in one environment than in another. The test is the one of
@@ -288,21 +288,21 @@ def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
         return 1.0
     whitening = root @ right.T
     spreads = whitening.T @ statistics.covariances[present] @ whitening
-    projection = np.eye(int(present.sum())) - _levels(counts, present)
+    projection = np.eye(int(present.sum())) - _environment_effects(counts, present)
     return _beyond(rank, left, values, spreads, projection, statistics.freedom)
 
 
 def _interactions(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
     """(cells, cells): the projection on what an additive layout leaves, for means times the roots of their counts."""
-    levels, roots = _levels(counts, present), np.sqrt(counts[present])
+    effects, roots = _environment_effects(counts, present), np.sqrt(counts[present])
     design = roots[:, None] * (np.nonzero(present)[1][:, None] == np.arange(counts.shape[1]))
-    vectors, values, _ = np.linalg.svd(design - levels @ design, full_matrices=False)
+    vectors, values, _ = np.linalg.svd(design - effects @ design, full_matrices=False)
     base = vectors[:, values > NEGLIGIBLE * max(np.sqrt(counts.max()), 1e-300)]
-    return np.eye(len(roots)) - levels - base @ base.T
+    return np.eye(len(roots)) - effects - base @ base.T
 
 
-def _levels(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """(cells, cells): the projection on the levels of the environments, for means times the roots of their counts."""
+def _environment_effects(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """(cells, cells): the projection on effects of environments, for means times the roots of their counts."""
     environments, roots = np.nonzero(present)[0], np.sqrt(counts[present])
     same = environments[:, None] == environments
     return np.where(same, roots[:, None] * roots, 0.0) / counts.sum(1)[environments]

@@ -20,32 +20,32 @@ from holdfast.estimators.search.logistic_fit import softmax_regression
 ROWS_PER_COEFFICIENT = 5
 
 
-class InvarianceForms(NamedTuple):
-    """Probabilities of the data under both assumptions; small ones speak against them.
+class InvarianceTests(NamedTuple):
+    """P-values of both assumptions; small ones speak against them.
 
     Attributes:
         differences: the classes differ equally in all environments, in every direction.
-        levels: outside of the directions that vary, features are at the same level in all environments, given the
-            class.
-        classes: the class given all features is the same in all environments.
+        environment_effects: outside of the directions that vary, the environments have equal effects on the features,
+            given the class.
+        classes: the class given all features is the same in all environments, by logistic (or linear) regression.
         classes_of_rest: the class given the features outside of the directions that vary is.
 
     NaN where the rows are too few to tell.
 
     Example:
-        >>> InvarianceForms(0.001, 0.5, 0.001, 0.5).differences
+        >>> InvarianceTests(0.001, 0.5, 0.001, 0.5).differences
         0.001
     """
 
     differences: float
-    levels: float
+    environment_effects: float
     classes: float
     classes_of_rest: float
 
 
-def compare_forms(
+def compare_invariance(
     variation: Variation, coordinates: np.ndarray, targets: np.ndarray, environments: np.ndarray
-) -> InvarianceForms:
+) -> InvarianceTests:
     """Test both assumptions on the same rows.
 
     The class given the features is compared by multinomial logistic regression (a continuous target by least squares):
@@ -69,13 +69,13 @@ def compare_forms(
         >>> x = random.standard_normal((6000, 2)) + np.outer(environments, [1.5, 0.0])
         >>> y = (random.random(6000) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
         >>> found = find_variation(collect_class_moments(x, y, Grouping(environments, [0, 1])))
-        >>> forms = compare_forms(found, found.components.coordinates(x), y, environments)
-        >>> forms.differences < 0.01 < forms.classes
+        >>> tests = compare_invariance(found, found.components.coordinates(x), y, environments)
+        >>> tests.differences < 0.01 < tests.classes
         True
     """
     rest = coordinates @ variation.rest
-    return InvarianceForms(
-        float(variation.significance[0]) if len(variation.significance) else np.nan,
+    return InvarianceTests(
+        float(variation.p_values[0]) if len(variation.p_values) else np.nan,
         equal_environment_effects(variation),
         equal_given_features(coordinates, targets, environments, variation.components.continuous),
         equal_given_features(rest, targets, environments, variation.components.continuous),
@@ -148,13 +148,14 @@ def _projection(columns: np.ndarray) -> np.ndarray:
 def equal_given_features(
     coordinates: np.ndarray, targets: np.ndarray, environments: np.ndarray, continuous: bool = False
 ) -> float:
-    """The probability of coefficients that differ so much between environments, if they are equal in all.
+    """The p-value of equal coefficients in all environments, of the regression of the target on the features.
 
         Q = sum_e (b_e - b)^T A_e (b_e - b),    A_e = H_e V_e^(-1) H_e,
 
     with H_e the curvature of the loss in environment e, V_e the sum of the squared gradients of its rows, b_e one
     Newton step from the fit of all rows, and b the mean with the weights A_e. Q is a chi-square variable with
-    (environments - 1) * coefficients degrees of freedom.
+    (environments - 1) * coefficients degrees of freedom if the regression is the true relation: a curved one has other
+    coefficients where features are distributed differently.
 
     Args:
         coordinates: (rows, features).

@@ -14,17 +14,17 @@ def _weighted(weights, codes, shape):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 4), st.integers(2, 3), st.integers(0, 2**31), st.sampled_from(["equal", "product"]))
-def test_target_and_attribute_are_independent(classes, values, seed, law):
+def test_target_and_attribute_are_independent(classes, values, seed, distribution):
     random = np.random.default_rng(seed)
     y, a = random.integers(classes, size=400), random.integers(values, size=400)
     y, a = (
         np.concatenate([each, cells.ravel()]) for each, cells in zip((y, a), np.indices((classes, values)), strict=True)
     )
-    weights = balanced_weights(y, a, law=law)
+    weights = balanced_weights(y, a, distribution=distribution)
     joint = _weighted(weights, (y, a), (classes, values)) / weights.sum()
     assert np.allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
     assert weights.mean() == pytest.approx(1)
-    if law == "product":
+    if distribution == "product":
         assert np.allclose(joint.sum(1), np.bincount(y) / len(y))
         assert np.allclose(joint.sum(0), np.bincount(a) / len(a))
     else:
@@ -52,6 +52,18 @@ def test_several_attributes_together_and_each():
         assert np.allclose(counts, seen.sum() / (2 * size), rtol=1e-6)
 
 
+@pytest.mark.parametrize("distribution", ["equal", "product"])
+def test_margins_that_contradict_each_other_are_refused(distribution):
+    """Where the target is 0, a is 0 exactly if b is, so both have that value equally often under any weights. Over all
+    rows they do not: the shares of b are others (product), or it has three values (equal)."""
+    random = np.random.default_rng(0)
+    y = random.integers(2, size=3000)
+    b = random.integers(3, size=3000)
+    a = np.where(y == 0, b > 0, random.random(3000) < 0.1)
+    with pytest.raises(ValueError, match=r"there are no weights of these rows .* attribute number [01]"):
+        balance_rows(y, np.column_stack([a, b]), distribution=distribution, independence="each")
+
+
 def test_a_continuous_target_is_cut_into_bins():
     random = np.random.default_rng(0)
     y = random.standard_normal(4000)
@@ -63,7 +75,7 @@ def test_a_continuous_target_is_cut_into_bins():
 
 def test_errors_name_the_argument():
     for arguments, words in (
-        ({"law": "fair"}, "law must be equal or product, got 'fair'"),
+        ({"distribution": "fair"}, "distribution must be equal or product, got 'fair'"),
         ({"independence": "some"}, "independence must be joint or each, got 'some'"),
         ({"bins": 1}, "bins must be a whole number of at least 2, got 1"),
     ):

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
+from scipy.stats import f as f_distribution
 
-from holdfast.embeddings import compare_forms, discover, find_variation
+from holdfast.embeddings import compare_invariance, discover, find_variation
 from holdfast.embeddings.components import component_statistics, principal_components
+from holdfast.embeddings.invariance import equal_environment_effects
 from holdfast.estimators.class_moments import add_class_moments, class_statistics, collect_class_moments
 from holdfast.estimators.grouping import Grouping
 
@@ -50,6 +52,58 @@ def test_false_alarms_are_as_rare_as_the_level(rows, environments, classes):
     assert alarms > 0  # a test that never rejects would pass as well
 
 
+@pytest.mark.parametrize(("rows", "size"), [(100, 20), (60, 12)])
+def test_slopes_are_compared_at_the_level_of_the_test(rows, size):
+    """A continuous target that all features follow, equally in two environments of a few rows for each component."""
+    alarms = 0
+    for number in range(DRAWS):
+        random = np.random.default_rng(50_000 + number)
+        y, grouping = random.standard_normal(2 * rows), Grouping(np.arange(2 * rows) // rows, ["a", "b"])
+        x = random.standard_normal((2 * rows, size)) + 0.3 * y[:, None]
+        moments = collect_class_moments(np.column_stack([y, x]), np.zeros(2 * rows, int), grouping)
+        found = find_variation(moments, level=LEVEL, continuous=True)
+        assert len(found.directions) == size
+        alarms += found.count > 0
+    assert 0 < alarms <= MOST_ALARMS
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_shifted_targets_are_no_effect_of_the_environment(continuous):
+    """Class 1 is rare in one environment and frequent in the other, or the mean of the target shifts by 2; given the
+    target, features are the same in both. One environment has twice the variance."""
+    alarms = 0
+    for number in range(DRAWS):
+        random = np.random.default_rng(60_000 + number)
+        e = np.arange(400) // 200
+        y = random.standard_normal(400) + 2 * e if continuous else (random.random(400) < np.array([0.1, 0.9])[e]) * 1.0
+        x = random.standard_normal((400, 4)) * (1 + 0.4 * e[:, None]) + 0.5 * y[:, None]
+        columns, labels = (np.column_stack([y, x]), np.zeros(400, int)) if continuous else (x, y.astype(int))
+        found = find_variation(collect_class_moments(columns, labels, Grouping(e, [0, 1])), continuous=continuous)
+        alarms += equal_environment_effects(found) < LEVEL
+    assert 0 < alarms <= MOST_ALARMS
+
+
+def test_environment_effects_are_those_of_least_squares():
+    """Against the F test of nested regressions on the rows themselves, for one feature of equal variance."""
+    random = np.random.default_rng(0)
+    e, y = np.arange(600) % 3, random.standard_normal(600) + np.arange(600) % 3
+    x = 0.5 * y + random.standard_normal(600) + 0.15 * (e == 2)
+    moments = collect_class_moments(np.column_stack([y, x]), np.zeros(600, int), Grouping(e, [0, 1, 2]))
+    small, large, own = (
+        np.sum((x - columns @ np.linalg.lstsq(columns, x, rcond=None)[0]) ** 2)
+        for columns in (
+            np.column_stack([y, np.ones(600)]),
+            np.column_stack([y, np.eye(3)[e]]),
+            np.column_stack([y[:, None] * np.eye(3)[e], np.eye(3)[e]]),  # the noise: with slopes of their own
+        )
+    )
+    expected = f_distribution.sf((small - large) / 2 / (own / 594), 2, 594)
+    found = equal_environment_effects(find_variation(moments, continuous=True))
+    # covariances of the environments are their own, with an error of sqrt(2 / 198) = 0.1 each
+    assert np.log(found) == pytest.approx(np.log(expected), rel=0.1)
+    assert expected < LEVEL
+
+
 def test_the_shortcut_is_found_without_having_been_seen():
     random = np.random.default_rng(0)
     signal, label, colour, environment = _shortcut(random, 20_000, (0.8, 0.9))
@@ -58,9 +112,9 @@ def test_the_shortcut_is_found_without_having_been_seen():
     assert found.count == 1
     # noise of 0.2 and a gap of 1 put a share of Phi(-1 / 0.4) = 0.006 on the wrong side of the cut, at best
     assert max(agreement, 1 - agreement) > 0.98
-    assert found.variation.remaining < 0.01
-    assert found.forms.classes < 0.01
-    assert found.forms.classes_of_rest > 0.01
+    assert found.variation.rest_p_value < 0.01
+    assert found.tests.classes < 0.01
+    assert found.tests.classes_of_rest > 0.01
     shares = found.shares()
     assert abs(abs(shares[1, 1] - shares[1, 0]) - abs(shares[0, 1] - shares[0, 0])) > 0.1
     assert found.sentences[0].startswith("One direction varies between the 2 environments")
@@ -101,8 +155,21 @@ def test_what_is_not_a_shortcut_is_said():
     caused = (random.random(8000) < 1 / (1 + np.exp(-2 * moved))).astype(int)
     covariate = discover(np.column_stack([moved, random.standard_normal(8000)]), caused, environment)
     assert covariate.count == 1
-    assert covariate.forms.classes > 0.01
+    assert covariate.tests.classes > 0.01
     assert any("It may be no shortcut" in sentence for sentence in covariate.sentences)
+
+
+def test_a_curved_relation_is_not_called_a_shortcut_for_certain():
+    """The target is sin(x) everywhere, and the environments show different parts of the curve: slopes differ."""
+    random = np.random.default_rng(0)
+    environment = np.arange(4000) % 2
+    x = random.standard_normal((4000, 2)) * 0.7 + 1.5 * environment[:, None]
+    number = np.sin(x[:, 0]) + 0.3 * random.standard_normal(4000)
+    label = (random.random(4000) < 1 / (1 + np.exp(-3 * np.sin(x[:, 0])))).astype(int)
+    for target, continuous, model in ((label, False, "class is not logistic"), (number, True, "target is not linear")):
+        found = discover(x, target, environment, continuous=continuous)
+        assert found.count == 1
+        assert any(f"It is a shortcut, or the {model} in the features" in sentence for sentence in found.sentences)
 
 
 @pytest.mark.slow
@@ -115,7 +182,7 @@ def test_forms_keep_their_level():
         x = random.standard_normal((600, 3)) * (1 + e[:, None])
         y = (random.random(600) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)
         found = find_variation(collect_class_moments(x, y, Grouping(e, [0, 1])), level=LEVEL)
-        alarms += compare_forms(found, found.components.coordinates(x), y, e).classes < LEVEL
+        alarms += compare_invariance(found, found.components.coordinates(x), y, e).classes < LEVEL
     assert 0 < alarms <= MOST_ALARMS
 
 
@@ -145,7 +212,7 @@ def test_slopes_are_compared_like_differences_between_classes():
     numbers = find_variation(collect_class_moments(columns, np.zeros(6000, int), grouping), continuous=True)
     overlap = abs(np.corrcoef(x @ classes.found.directions[:, 0], x @ numbers.found.directions[:, 0])[0, 1])
     assert overlap > 0.999
-    ratio = np.log(classes.significance[0]) / np.log(numbers.significance[0])
+    ratio = np.log(classes.p_values[0]) / np.log(numbers.p_values[0])
     assert ratio == pytest.approx(1, abs=0.05)
 
 

@@ -127,6 +127,33 @@ def test_balanced_training_does_not_follow_the_colour():
     assert any(sentence.startswith("Balanced: 4 groups") for sentence in found.sentences)
 
 
+@pytest.mark.parametrize("continuous", [False, True])
+def test_training_that_never_has_a_finite_score_is_an_error(continuous):
+    """Instead of the parameters from before the training."""
+    inputs, targets = torch.full((20, 2), torch.nan), torch.zeros(20)
+    options = TrainingOptions(epochs=3)
+    module = torch.nn.Linear(2, 1 if continuous else 2)
+    with pytest.raises(ValueError, match="finite score on held-out rows after some epoch, got none in 3"):
+        train_weighted(module, inputs, targets, torch.ones(20), np.arange(20) < 5, row_losses, continuous, 0.0, options)
+
+
+def test_independence_is_handed_to_the_balance(monkeypatch):
+    """With several attributes some combination may have no rows, and only each of them can be balanced."""
+    asked = []
+
+    def record(discovery, **settings):
+        asked.append(settings["independence"])
+        return balance(discovery, **settings)
+
+    monkeypatch.setattr("holdfast.torch.balancing.balance", record)
+    rows = coloured_digits([0.7, 0.95], seed=0)
+    data = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
+    options = TrainingOptions(epochs=2)
+    settings = {"environments": rows.environments, "layer": LAYER, "options": options, "weight_decays": (0.0,)}
+    train_balanced(_network(2), data, independence="each", **settings)
+    assert asked == ["each"]
+
+
 def test_nothing_to_balance_is_said():
     rows = coloured_digits([0.5, 0.5], seed=3)
     data = torch.tensor(rows.images).float(), torch.tensor(rows.labels)

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
 from holdfast.embeddings import invariant_head_of
 from holdfast.estimators.class_moments import class_statistics, collect_class_moments
 from holdfast.estimators.grouping import group_rows
-from holdfast.torch import LayerReader, invariant_head, with_layer
+from holdfast.torch import EnvironmentBatchSampler, LayerReader, invariant_head, with_layer
 from holdfast.torch.features import layer_moments
+from holdfast.torch.training import weighted_score
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def test_moments_in_chunks_are_those_of_all_rows(network, rows):
         ((inputs, labels), environments),
         (data, environments),
         (DataLoader(data, batch_size=32), environments),
+        (DataLoader(data, batch_sampler=BatchSampler(SequentialSampler(data), 32, drop_last=False)), environments),
         (batches, None),
     ):
         reader = LayerReader(network, "2", batch_size=64)
@@ -90,14 +92,38 @@ def test_the_head_takes_the_place_of_the_last_layer(network, rows):
     assert np.allclose(difference, scores[:, 1] - scores[:, 0], rtol=1e-3, atol=1e-3 * abs(scores).max())
 
 
+@pytest.mark.parametrize("kind", ["shuffle", "batch sampler", "drop_last", "other batches"])
+def test_a_loader_that_does_not_give_all_rows_in_order_is_refused(network, rows, kind):
+    """Its rows would get the environments of other rows."""
+    inputs, labels, environments = rows
+    data = TensorDataset(inputs, labels)
+    settings = {
+        "shuffle": {"batch_size": 32, "shuffle": True},
+        "batch sampler": {"batch_sampler": EnvironmentBatchSampler(environments, 32)},
+        "drop_last": {"batch_size": 32, "drop_last": True},
+        "other batches": {"batch_sampler": BatchSampler(range(299, -1, -1), 32, drop_last=False)},
+    }
+    with pytest.raises(ValueError, match="data must come in the order of its rows, all of them"):
+        layer_moments(LayerReader(network, "2"), DataLoader(data, **settings[kind]), environments)
+
+
+def test_reading_leaves_every_layer_in_its_mode():
+    """A frozen batch normalisation in a network in training, also if the reading stops early."""
+    network = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3).eval(), torch.nn.Linear(3, 2))
+    data = torch.ones(10, 4), torch.zeros(10, dtype=torch.int64)
+    list(LayerReader(network, "1").read(data))
+    weighted_score(network, *data)
+    reading = LayerReader(network, "1", batch_size=5).read(data)
+    next(reading)
+    reading.close()
+    assert [network.training, *(layer.training for layer in network)] == [True, True, False, True]
+
+
 def test_errors_name_the_argument(network, rows):
     inputs, labels, environments = rows
     with pytest.raises(ValueError, match="layer must be one of the layers 0, 1, 2, 3, got 'fc'"):
         LayerReader(network, "fc")
-    shuffled = DataLoader(TensorDataset(inputs, labels), shuffle=True)
     reader = LayerReader(network, "2")
-    with pytest.raises(ValueError, match="got a DataLoader that shuffles"):
-        next(reader.read(shuffled))
     with pytest.raises(ValueError, match="environments must be given"):
         layer_moments(reader, (inputs, labels))
     with pytest.raises(ValueError, match="environments must hold one label for each"):

@@ -140,6 +140,11 @@ def test_the_warning_says_why():
     assert "only dies out above" in washout_warning({"a": -0.1, "b": 4.1}, 0.1)
     assert washout_warning(STRENGTHS, 0.1) is None
     assert "No step size" in washout_warning(STRENGTHS, 0.02, largest_learning_rate=0.05)
+    for eta in (0.16, 0.2, 0.25):  # the exponent is still negative, but the iteration is no longer bounded
+        assert growth_rate(STRENGTHS, eta) < 0
+        assert "above the window from 0.05714 to 0.1485" in washout_warning(STRENGTHS, eta)
+    assert washout_warning({"a": -1.0, "b": -2.0}, 0.1) is None
+    assert "invariant signal is not held" in washout_warning(STRENGTHS, 0.1, largest_learning_rate=0.09)
     assert "between 0.05714 and 0.06" in washout_warning(STRENGTHS, 0.02, largest_learning_rate=0.06)
 
 

@@ -61,6 +61,22 @@ def test_resuming_gives_exactly_the_rest(taken):
     assert found == (whole[taken:] if taken < 7 else [batch.tolist() for batch in following])
 
 
+def test_batches_are_counted_from_where_the_iteration_began():
+    """Resumed after 2 of 7 batches and stopped after 3 more: 2 are left."""
+    whole = [batch.tolist() for batch in _streams()]
+    resumed, again = _streams(), _streams()
+    resumed.load_state_dict(_streams().state_dict(batches=2))
+    list(islice(iter(resumed), 3))
+    again.load_state_dict(resumed.state_dict(batches=3))
+    assert [batch.tolist() for batch in again] == whole[5:]
+
+
+@pytest.mark.parametrize("other", [{"order": "cyclic"}, {"seed": 5}, {"weights": {"up": 2, "down": 1, "loop": 1}}])
+def test_a_state_of_another_sequence_is_refused(other):
+    with pytest.raises(ValueError, match="state must come from the same labels, settings and seed"):
+        _streams(**other).load_state_dict(_streams().state_dict())
+
+
 def test_a_function_of_the_epoch_is_a_stream():
     streams = EnvironmentStreams({"a": lambda epoch: [epoch], "b": [-1]}, 1, batches_per_epoch=2, order="cyclic")
     assert [[batch.item() for batch in streams] for _ in range(3)] == [[0, -1], [1, -1], [2, -1]]

@@ -7,8 +7,8 @@ from .balancing import balance_rows as balance_rows
 from .balancing import balanced_weights as balanced_weights
 from .discovery import Discovery as Discovery
 from .discovery import discover as discover
-from .forms import InvarianceForms as InvarianceForms
-from .forms import compare_forms as compare_forms
+from .invariance import InvarianceTests as InvarianceTests
+from .invariance import compare_invariance as compare_invariance
 from .linear_head import LinearHead as LinearHead
 from .linear_head import invariant_head_of as invariant_head_of
 from .variation import Variation as Variation

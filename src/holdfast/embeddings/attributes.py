@@ -1,6 +1,7 @@
 """Scores become attributes: the best cut in two, groups of values, and the rotation in which scores show them."""
 
 from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -82,15 +83,21 @@ def group_scores(scores: np.ndarray, groups: int | None = None) -> np.ndarray:
 
 
 def bimodal_rotation(scores: np.ndarray) -> np.ndarray:
-    """(scores, scores): the rotation in which scores fall most clearly into two groups each.
+    """(scores, scores): the rotation in which scores show attributes with two values, rather than mixtures of them.
 
-    Directions that vary are known up to a rotation. Of two attributes with two values each, rotated scores are mixtures
-    of both, whose kurtosis is larger than that of either: the rotation of least kurtosis, pair by pair.
+    Directions that vary are known up to a rotation. Mixtures of attributes are closer to a normal distribution than the
+    attributes are, so it is the rotation of scores farthest from normal, pair by pair, as measured by
+
+        skewness^2 / 12 + (excess kurtosis)^2 / 48.
+
+    Both are needed: the skewness of two values is zero if they are equally frequent, and the excess kurtosis is zero if
+    one has a share of 21 %.
 
     Args:
         scores: (rows, scores).
 
-    Reference: P. Comon, Signal Processing 36 (1994), independent components by a sweep over pairs.
+    Reference: P. Comon, Signal Processing 36 (1994), independent components by a sweep over pairs; M. C. Jones,
+        R. Sibson, J. R. Statist. Soc. A 150 (1987), the measure, an approximation of negentropy.
 
     Example, two coins seen at an angle of 30 degrees:
         >>> random = np.random.default_rng(0)
@@ -101,7 +108,8 @@ def bimodal_rotation(scores: np.ndarray) -> np.ndarray:
         True
     """
     scores = np.asarray(scores, float)
-    scores = scores[:: max(1, len(scores) // ROTATION_ROWS)]
+    if len(scores) > ROTATION_ROWS:  # at random: rows may come in a periodic order
+        scores = np.random.default_rng(0).choice(scores, ROTATION_ROWS, replace=False)
     scores = scores - scores.mean(0)
     rotation = np.eye(scores.shape[1])
     for _ in range(SWEEPS):
@@ -109,8 +117,7 @@ def bimodal_rotation(scores: np.ndarray) -> np.ndarray:
         for one, other in combinations(range(len(rotation)), 2):
             x, y = scores @ rotation[:, one], scores @ rotation[:, other]
             cosines, sines = np.cos(ANGLES), np.sin(ANGLES)
-            kurtosis = _kurtosis(x, y, cosines, sines) + _kurtosis(y, x, cosines, -sines)
-            best = int(np.argmin(kurtosis))
+            best = int(np.argmax(_non_normality(x, y, cosines, sines) + _non_normality(y, x, cosines, -sines)))
             if best:
                 turned = True
                 pair = np.array([[cosines[best], -sines[best]], [sines[best], cosines[best]]])
@@ -120,12 +127,12 @@ def bimodal_rotation(scores: np.ndarray) -> np.ndarray:
     return rotation
 
 
-def _kurtosis(x: np.ndarray, y: np.ndarray, cosines: np.ndarray, sines: np.ndarray) -> np.ndarray:
-    """(angles,): E s^4 / (E s^2)^2 of s = x cos + y sin, from the moments of x and y."""
-    second = np.array([np.mean(x * x), 2 * np.mean(x * y), np.mean(y * y)])
-    fourth = np.array(
-        [np.mean(x**4), 4 * np.mean(x**3 * y), 6 * np.mean((x * y) ** 2), 4 * np.mean(x * y**3), np.mean(y**4)]
+def _non_normality(x: np.ndarray, y: np.ndarray, cosines: np.ndarray, sines: np.ndarray) -> np.ndarray:
+    """(angles,): skewness^2 / 12 + (excess kurtosis)^2 / 48 of s = x cos + y sin, from the moments of x and y."""
+    second, third, fourth = (
+        np.array([comb(order, power) * np.mean(x ** (order - power) * y**power) for power in range(order + 1)])
+        @ np.array([cosines ** (order - power) * sines**power for power in range(order + 1)])
+        for order in (2, 3, 4)
     )
-    squares = second @ np.array([cosines**2, cosines * sines, sines**2])
-    fourths = fourth @ np.array([cosines ** (4 - power) * sines**power for power in range(5)])
-    return fourths / np.maximum(squares**2, 1e-300)
+    second = np.maximum(second, 1e-300)
+    return third**2 / second**3 / 12 + (fourth / second**2 - 3) ** 2 / 48

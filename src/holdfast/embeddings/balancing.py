@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 BINS = 5
 # Sweeps and accuracy of iterative proportional fitting.
 SWEEPS, ACCURACY = 1000, 1e-10
+# Factors beyond this are on their way to infinity.
+HUGE = 1e100
 
-Law = Literal["equal", "product"]
-"""What weighted groups look like: all of equal weight, or with the shares that classes and attributes have alone."""
+TargetDistribution = Literal["equal", "product"]
+"""Of the weighted groups: all of equal weight, or with the shares that classes and attributes have alone."""
 
 
 class RowBalance(NamedTuple):
@@ -24,7 +26,7 @@ class RowBalance(NamedTuple):
         counts: (groups,), rows.
 
     Example:
-        >>> found = balance_rows([0, 0, 0, 1], [0, 0, 1, 0], independence="each", law="product")
+        >>> found = balance_rows([0, 0, 0, 1], [0, 0, 1, 0], independence="each", distribution="product")
         Traceback (most recent call last):
         ValueError: attributes and targets must occur in all combinations, got no row with the target 1 and attribute 1
         >>> balance_rows([0, 0, 0, 1, 1], [0, 0, 1, 0, 1]).counts.tolist()
@@ -46,7 +48,7 @@ def balanced_weights(
     targets: ArrayLike,
     attributes: ArrayLike,
     *,
-    law: Law = "equal",
+    distribution: TargetDistribution = "equal",
     independence: Literal["joint", "each"] = "joint",
     bins: int | None = None,
 ) -> np.ndarray:
@@ -56,14 +58,14 @@ def balanced_weights(
         >>> balanced_weights([0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1]).tolist()
         [0.75, 0.75, 1.5, 1.5, 0.75, 0.75]
     """
-    return balance_rows(targets, attributes, law=law, independence=independence, bins=bins).weights
+    return balance_rows(targets, attributes, distribution=distribution, independence=independence, bins=bins).weights
 
 
 def balance_rows(
     targets: ArrayLike,
     attributes: ArrayLike,
     *,
-    law: Law = "equal",
+    distribution: TargetDistribution = "equal",
     independence: Literal["joint", "each"] = "joint",
     bins: int | None = None,
 ) -> RowBalance:
@@ -75,9 +77,9 @@ def balance_rows(
     Args:
         targets: (rows,), labels of classes; with `bins`, numbers.
         attributes: (rows,) or (rows, attributes), values of any kind.
-        law: of the weighted groups.
+        distribution: of the weighted groups.
         independence: joint: the target is independent of all attributes together, which needs rows of every
-            combination; each: of every single attribute, by iterative proportional fitting.
+            combination; each: of every single attribute, by iterative proportional fitting, if there are such weights.
         bins: the number of bins of equally many rows that a continuous target is cut into; None: targets are classes.
 
     Reference: W. E. Deming, F. F. Stephan, Ann. Math. Statist. 11 (1940), iterative proportional fitting.
@@ -102,9 +104,9 @@ def balance_rows(
     groups = np.ravel_multi_index((codes, *marks), shape)
     counts = np.bincount(groups, minlength=int(np.prod(shape))).reshape(shape)
     if independence == "joint":
-        factors = _joint(counts, law, classes, kinds)
+        factors = _joint(counts, distribution, classes, kinds)
     elif independence == "each":
-        factors = _each(counts, law, classes, kinds)
+        factors = _each(counts, distribution, classes, kinds)
     else:
         raise ValueError(f"independence must be joint or each, got {independence!r}")
     weights = factors.ravel()[groups]
@@ -115,38 +117,45 @@ def balance_rows(
     return RowBalance(weights / weights.mean(), groups, names, counts.ravel())
 
 
-def _joint(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
+def _joint(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
     if (counts == 0).any():
         _refuse(np.argwhere(counts == 0)[0], classes, kinds)
-    return _wanted(counts.reshape(len(classes), -1), law).reshape(counts.shape) / counts
+    return _wanted(counts.reshape(len(classes), -1), distribution).reshape(counts.shape) / counts
 
 
-def _each(counts: np.ndarray, law: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
+def _each(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
     axes = [tuple(a for a in range(1, counts.ndim) if a != own) for own in range(1, counts.ndim)]
     margins = [counts.sum(axis) for axis in axes]
     for number, margin in enumerate(margins):
         if (margin == 0).any():
             _refuse(np.argwhere(margin == 0)[0], classes, (kinds[number],))
-    wanted = [_wanted(margin, law) for margin in margins]
+    wanted = [_wanted(margin, distribution) for margin in margins]
     factors = np.ones(counts.shape)
     for _ in range(SWEEPS):
-        change = 0.0
+        changes = np.zeros(len(axes))
         for number, axis in enumerate(axes):
-            ratio = wanted[number] / np.maximum((factors * counts).sum(axis), 1e-300)
-            change = max(change, float(np.abs(ratio - 1).max()))
+            ratio = wanted[number] / (factors * counts).sum(axis)
+            changes[number] = np.abs(ratio - 1).max()
             factors = factors * np.expand_dims(ratio, axis)
-        if change < ACCURACY:
+        if changes.max() < ACCURACY:
+            return factors
+        if not factors.max() < HUGE:  # factors of groups without rows grow without bound if the margins contradict
             break
-    return factors
+    worst = int(np.argmax(changes))
+    raise ValueError(
+        "independence must be joint, or attributes other ones: there are no weights of these rows under which each "
+        f"attribute is independent of the target, got a weight that is wrong by {changes[worst]:.2g} of itself for "
+        f"attribute number {worst}"
+    )
 
 
-def _wanted(counts: np.ndarray, law: str) -> np.ndarray:
+def _wanted(counts: np.ndarray, distribution: str) -> np.ndarray:
     """(classes, values): the weight of each cell, of the same sum as the counts."""
-    if law == "equal":
+    if distribution == "equal":
         return np.full(counts.shape, counts.sum() / counts.size)
-    if law == "product":
+    if distribution == "product":
         return np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
-    raise ValueError(f"law must be equal or product, got {law!r}")
+    raise ValueError(f"distribution must be equal or product, got {distribution!r}")
 
 
 def _refuse(index: np.ndarray, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> None:

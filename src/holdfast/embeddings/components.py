@@ -122,6 +122,7 @@ def component_statistics(components: Components) -> ClassStatistics:
         covariances=np.repeat(residual[:, None], 2, axis=1),
         total=np.eye(size),
         within=within,
+        freedom=float(freedom.sum()),
         location=np.zeros(size),
         scale=np.ones(size),
         constant=np.zeros(size, bool),

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from holdfast.embeddings.attributes import TWO_GROUPS, Cut, bimodal_rotation, group_scores, two_means
 from holdfast.embeddings.explanation import explain
-from holdfast.embeddings.forms import InvarianceForms, compare_forms
+from holdfast.embeddings.invariance import InvarianceTests, compare_invariance
 from holdfast.embeddings.variation import LEVEL, Variation, find_variation
 from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.grouping import Grouping, group_rows
 
 # Labels with more different values than this are numbers, or identifiers.
-MOST_CLASSES = 1000
+MOST_LABELS = 1000
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Discovery:
 
     Attributes:
         variation: the directions, with their tests.
-        forms: tests of what is assumed.
+        tests: of what stays the same in all environments.
         loadings: (features, attributes): a score is (row - centre) @ loadings, rotated so that each shows an attribute.
         scores: (rows, attributes).
         targets: (rows,), codes of the classes, or the continuous target.
@@ -45,7 +45,7 @@ class Discovery:
     """
 
     variation: Variation
-    forms: InvarianceForms
+    tests: InvarianceTests
     loadings: np.ndarray
     scores: np.ndarray
     targets: np.ndarray
@@ -110,7 +110,7 @@ class Discovery:
     @cached_property
     def sentences(self) -> list[str]:
         """What was found, in words, each with the test that shows it."""
-        return explain(self.variation, self.forms, self.grouping, self.classes)
+        return explain(self.variation, self.tests, self.grouping, self.classes)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -168,10 +168,10 @@ def encode_targets(targets: ArrayLike, rows: int, continuous: bool) -> tuple[np.
     if continuous:
         return labels.astype(float), ()
     classes, codes = np.unique(labels, return_inverse=True)
-    if not 1 < len(classes) <= MOST_CLASSES:
+    if not 1 < len(classes) <= MOST_LABELS:
         raise ValueError(
-            f"targets must be labels of 2 to {MOST_CLASSES} classes, got {len(classes)} different values"
-            + ("; pass continuous=True if they are numbers" if len(classes) > MOST_CLASSES else "")
+            f"targets must be labels of 2 to {MOST_LABELS} classes, got {len(classes)} different values"
+            + ("; pass continuous=True if they are numbers" if len(classes) > MOST_LABELS else "")
         )
     return codes, tuple(classes.tolist())
 
@@ -179,7 +179,7 @@ def encode_targets(targets: ArrayLike, rows: int, continuous: bool) -> tuple[np.
 def describe_variation(
     variation: Variation, coordinates: np.ndarray, targets: np.ndarray, classes: tuple, grouping: Grouping
 ) -> Discovery:
-    """The scores of the rows along what varies, turned so that each shows an attribute, and the tests of both forms.
+    """The scores of the rows along what varies, turned so that each shows an attribute, and the tests of what stays.
 
     Args:
         variation: the directions.
@@ -198,5 +198,5 @@ def describe_variation(
     """
     scores = coordinates @ variation.directions[:, : variation.count]
     rotation = bimodal_rotation(scores) if variation.count > 1 else np.eye(variation.count)
-    forms = compare_forms(variation, coordinates, targets, grouping.codes)
-    return Discovery(variation, forms, variation.loadings @ rotation, scores @ rotation, targets, classes, grouping)
+    tests = compare_invariance(variation, coordinates, targets, grouping.codes)
+    return Discovery(variation, tests, variation.loadings @ rotation, scores @ rotation, targets, classes, grouping)

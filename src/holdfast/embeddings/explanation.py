@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from holdfast.embeddings.components import target_units
-from holdfast.embeddings.forms import InvarianceForms
+from holdfast.embeddings.invariance import InvarianceTests
 from holdfast.embeddings.variation import Variation
 from holdfast.estimators.grouping import Grouping
 
@@ -14,31 +14,31 @@ SMALL_SHIFT = 0.05
 _WORDS_OF_NUMBERS = ("features follow the target", "follows the target")
 
 
-def explain(variation: Variation, forms: InvarianceForms, grouping: Grouping, classes: tuple) -> list[str]:
+def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> list[str]:
     """What was found, what it may be instead, and what follows.
 
     Args:
         variation: the directions that vary, with their tests.
-        forms: tests of what is assumed.
+        tests: of what stays the same in all environments.
         grouping: environments of the rows.
         classes: labels; () for a continuous target.
 
     Example:
-        >>> from holdfast.embeddings.forms import compare_forms
+        >>> from holdfast.embeddings.invariance import compare_invariance
         >>> from holdfast.embeddings.variation import find_variation
         >>> from holdfast.estimators.class_moments import collect_class_moments
         >>> y, grouping = np.arange(400) % 2, Grouping(np.zeros(400, int), ["all"])
         >>> x = np.random.default_rng(0).standard_normal((400, 3))
         >>> found = find_variation(collect_class_moments(x, y, grouping))
-        >>> forms = compare_forms(found, found.components.coordinates(x), y, grouping.codes)
-        >>> explain(found, forms, grouping, (0, 1))
+        >>> tests = compare_invariance(found, found.components.coordinates(x), y, grouping.codes)
+        >>> explain(found, tests, grouping, (0, 1))
         ['There is one environment only, so nothing can be compared.']
     """
-    return list(_sentences(variation, forms, grouping, classes))
+    return list(_sentences(variation, tests, grouping, classes))
 
 
-def _sentences(variation: Variation, forms: InvarianceForms, grouping: Grouping, classes: tuple) -> Iterator[str]:
-    count, number, tests = variation.count, grouping.count, variation.significance
+def _sentences(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> Iterator[str]:
+    count, number = variation.count, grouping.count
     differ, signal = ("the classes differ", "separates the classes") if classes else _WORDS_OF_NUMBERS
     if number == 1:
         yield "There is one environment only, so nothing can be compared."
@@ -51,24 +51,24 @@ def _sentences(variation: Variation, forms: InvarianceForms, grouping: Grouping,
         return
     if count == 0:
         yield (
-            f"Nothing varies: {differ} equally in the {number} environments ({_chance(tests[0])}, level "
+            f"Nothing varies: {differ} equally in the {number} environments ({_p_value(variation.p_values[0])}, level "
             f"{variation.level:g}, {len(variation.directions)} components)."
         )
     else:
         yield (
             f"{'One direction varies' if count == 1 else f'{count} directions vary'} between the {number} environments "
-            f"({_chance(tests[count - 1])}, level {variation.level:g}): {variation.share:.0%} of what {signal}, in "
-            f"units of the variance beside it, lies along {'it' if count == 1 else 'them'}."
+            f"({_p_value(variation.p_values[count - 1])}, level {variation.level:g}): {variation.share:.0%} of what "
+            f"{signal}, in units of the variance beside it, lies along {'it' if count == 1 else 'them'}."
         )
     yield from _label_sentences(variation, classes)
     if variation.is_signal:
         yield (
-            f"The direction is the signal: nothing beside it {signal} ({_chance(variation.remaining)}). One signal is "
-            "stronger in one environment than in another, as with noisier labels, or the network has learnt nothing "
+            f"The direction is the signal: nothing beside it {signal} ({_p_value(variation.rest_p_value)}). One signal "
+            "is stronger in one environment than in another, as with noisier labels, or the network has learnt nothing "
             "else yet. Removing or balancing it would leave nothing to predict with."
         )
-    if count and not np.isnan(forms.classes):
-        yield from _form_sentences(variation, forms, "class" if classes else "target")
+    if count and not np.isnan(tests.classes):
+        yield from _invariance_sentences(variation, tests, bool(classes))
     if variation.unseen:
         yield (
             f"So few environments cannot show more than {count} {'direction' if count == 1 else 'directions'}: others "
@@ -76,28 +76,31 @@ def _sentences(variation: Variation, forms: InvarianceForms, grouping: Grouping,
         )
 
 
-def _form_sentences(variation: Variation, forms: InvarianceForms, target: str) -> Iterator[str]:
-    given_all, given_rest = _chance(forms.classes), _chance(forms.classes_of_rest)
-    if forms.classes >= variation.level:
+def _invariance_sentences(variation: Variation, tests: InvarianceTests, classes: bool) -> Iterator[str]:
+    target, model = ("class", "logistic") if classes else ("target", "linear")
+    given_all, given_rest = _p_value(tests.classes), _p_value(tests.classes_of_rest)
+    if tests.classes >= variation.level:
         yield (
             f"It may be no shortcut: the {target} given all features is the same in all environments ({given_all}), "
             "and only the features are distributed differently. Then a network trained on all rows is right as it is."
         )
         return
-    stays = forms.classes_of_rest >= variation.level
+    stays = tests.classes_of_rest >= variation.level
     yield (
-        f"It is a shortcut: the {target} given all features is not the same in all environments ({given_all}); given "
-        + (f"the rest of them it is ({given_rest})." if stays else f"the rest it is not either ({given_rest}).")
+        f"It is a shortcut, or the {target} is not {model} in the features: the {model} regression on all of them is "
+        f"not the same in all environments ({given_all}); on the rest of them it is "
+        + (f"the same ({given_rest})." if stays else f"not either ({given_rest}).")
     )
-    if forms.levels < variation.level:
+    if tests.environment_effects < variation.level:
         yield (
-            f"The rest of the features moves between environments, for every {target} alike ({_chance(forms.levels)} "
-            "if it does not): differences between classes stay, but a threshold may have to move."
+            f"The rest of the features moves between environments, for every {target} alike "
+            f"({_p_value(tests.environment_effects)}): differences between classes stay, but a threshold may have to "
+            "move."
         )
 
 
 def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
-    if variation.label_shift >= variation.level:
+    if variation.label_shift_p_value >= variation.level:
         return
     if not classes:
         sums = variation.components.moments.sums[:, 0]
@@ -106,7 +109,7 @@ def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
         if np.ptp(means) > SMALL_SHIFT * deviation:
             yield (
                 f"The target itself shifts: its mean goes from {means.min():.3g} to {means.max():.3g} "
-                f"({_chance(variation.label_shift)} if it does not)."
+                f"({_p_value(variation.label_shift_p_value)})."
             )
         return
     counts = variation.components.moments.counts
@@ -116,10 +119,10 @@ def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
     if high - low > SMALL_SHIFT:
         yield (
             f"The label itself shifts: the share of class {classes[widest]} goes from {low:.0%} to {high:.0%} "
-            f"({_chance(variation.label_shift)} if it does not). That is no shortcut: directions are compared within "
+            f"({_p_value(variation.label_shift_p_value)}). That is no shortcut: directions are compared within "
             "environments. But probabilities of a network trained on all rows are those of the mixture."
         )
 
 
-def _chance(value: float) -> str:
+def _p_value(value: float) -> str:
     return "p < 1e-99" if value < 1e-99 else f"p = {value:.2g}"

@@ -206,7 +206,7 @@ def head_quality(variation: Variation) -> HeadQuality:
     # squared distances from the mean of the classes; four times that between two classes of equal shares is d^2
     energy = 4 * weights @ (((delta - weights @ delta) @ found.directions) ** 2)
     # distances in units of an estimated covariance are too large, by this factor on average
-    freedom = max(float(np.maximum(counts - 1, 0).sum()), 1.0)
+    freedom = max(statistics.freedom, 1.0)
     precision = max(freedom - size - 1, 1.0) / freedom
     energy = precision * energy
     sines = np.clip((size - rank) / np.maximum(found.strengths[:rank] ** 2, 1e-300), 0.0, LARGEST_SINE)

@@ -38,9 +38,9 @@ class Variation:
         level: of the tests.
         share: of the class difference, in units of the variance within classes: how much of it lies in the directions
             that vary.
-        remaining: probability of what separates the classes outside of these directions, if nothing does.
-        label_shift: probability of shares of the classes that differ so much, if they are equal everywhere; of a
-            continuous target, of means that differ so much.
+        rest_p_value: of the test that nothing separates the classes outside of these directions.
+        label_shift_p_value: of the test that the shares of the classes, or the means of a continuous target, are the
+            same in all environments.
 
     Example:
         >>> from holdfast.estimators.class_moments import collect_class_moments
@@ -58,8 +58,8 @@ class Variation:
     found: VaryingDirections
     level: float
     share: float
-    remaining: float
-    label_shift: float
+    rest_p_value: float
+    label_shift_p_value: float
 
     @property
     def count(self) -> int:
@@ -67,9 +67,9 @@ class Variation:
         return self.found.varying
 
     @property
-    def significance(self) -> np.ndarray:
-        """The probability of what is left if 0, 1, ... directions vary; a direction is found below the level."""
-        return self.found.significance
+    def p_values(self) -> np.ndarray:
+        """P-values of the tests that at most 0, 1, ... directions vary; a direction is found below the level."""
+        return self.found.p_values
 
     @property
     def loadings(self) -> np.ndarray:
@@ -89,7 +89,7 @@ class Variation:
     @property
     def is_signal(self) -> bool:
         """Whether nothing is found that separates the classes beside what varies."""
-        return self.count > 0 and self.remaining >= self.level
+        return self.count > 0 and self.rest_p_value >= self.level
 
     @property
     def unseen(self) -> bool:
@@ -158,8 +158,8 @@ def compare_differences(components: Components, level: float) -> Variation:
         found,
         level,
         share=float(energy[: found.varying].sum() / max(energy.sum(), 1e-300)),
-        remaining=differences_beyond(statistics, found.varying),
-        label_shift=_label_shift(components.moments, components.continuous),
+        rest_p_value=differences_beyond(statistics, found.varying),
+        label_shift_p_value=_label_shift(components.moments, components.continuous),
     )
 
 

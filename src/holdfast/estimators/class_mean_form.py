@@ -110,7 +110,7 @@ def fit_class_means(
     else:
         system, turned, unseen = Coordinates("features", np.eye(features)), statistics, False
         tests = difference_tests(statistics, tolerance)
-        varies = tests.significance < significance / max(1, features)
+        varies = tests.p_values < significance / max(1, features)
         selected = needed_features(statistics, ~varies)
     strict = linear_discriminant(statistics, system.directions[:, selected])
     everything = linear_discriminant(statistics)
@@ -181,7 +181,13 @@ def _without_environments(statistics: ClassStatistics) -> ClassStatistics:
     covariances = np.einsum("ec,ecfg->cfg", shares, statistics.covariances)
     covariances = covariances + np.einsum("ec,ecf,ecg->cfg", shares, apart, apart)
     within = np.tensordot(counts / counts.sum(), covariances, 1) + statistics.total / counts.sum()
-    return statistics._replace(counts=counts[None], means=centres[None], covariances=covariances[None], within=within)
+    return statistics._replace(
+        counts=counts[None],
+        means=centres[None],
+        covariances=covariances[None],
+        within=within,
+        freedom=float(np.maximum(counts - 1, 0).sum()),
+    )
 
 
 def _centred(statistics: ClassStatistics) -> np.ndarray:

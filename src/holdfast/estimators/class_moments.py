@@ -121,6 +121,7 @@ class ClassStatistics(NamedTuple):
         total: (features, features), the covariance of all rows, which in these units is the correlation.
         within: (features, features), W, the pooled covariance within classes and environments, with `total` counted as
             one observation more, so that it has an inverse where features can separate the classes.
+        freedom: degrees of freedom of `within`: rows less the means that are subtracted from them.
         location: (features,), means of all rows.
         scale: (features,), standard deviations of all rows; 1 for a constant feature.
         constant: (features,), which features are constant.
@@ -131,6 +132,7 @@ class ClassStatistics(NamedTuple):
     covariances: np.ndarray
     total: np.ndarray
     within: np.ndarray
+    freedom: float
     location: np.ndarray
     scale: np.ndarray
     constant: np.ndarray
@@ -164,7 +166,9 @@ def class_statistics(moments: ClassMoments) -> ClassStatistics:
     pooled = pooled_covariance(np.tensordot(freedom, spread, 2), freedom.sum(), correlation)
     rows = freedom[..., None, None]
     shrunk = (rows * spread + PRIOR_ROWS * pooled) / (rows + PRIOR_ROWS)
-    return ClassStatistics(counts, means, shrunk, correlation, pooled, moments.shift + mean, scale, constant)
+    return ClassStatistics(
+        counts, means, shrunk, correlation, pooled, float(freedom.sum()), moments.shift + mean, scale, constant
+    )
 
 
 def _unbiased(counts: np.ndarray) -> np.ndarray:

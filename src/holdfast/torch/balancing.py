@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import WeightedRandomSampler
 
 from holdfast.embeddings.attributes import group_scores
-from holdfast.embeddings.balancing import BINS, Law, RowBalance, balance_rows, balanced_weights
+from holdfast.embeddings.balancing import BINS, RowBalance, TargetDistribution, balance_rows, balanced_weights
 from holdfast.embeddings.discovery import Discovery
 from holdfast.embeddings.variation import LEVEL
 from holdfast.torch.discovery import discover
@@ -52,7 +52,7 @@ class Balance(NamedTuple):
 def balance(
     discovery: Discovery,
     *,
-    law: Law = "equal",
+    distribution: TargetDistribution = "equal",
     independence: Literal["joint", "each"] = "joint",
     groups: int | None = None,
     bins: int = BINS,
@@ -61,8 +61,8 @@ def balance(
 
     Args:
         discovery: what varies.
-        law: equal: all groups of label and attributes count the same; product: labels and attributes stay as frequent
-            as they are.
+        distribution: equal: all groups of label and attributes count the same; product: labels and attributes stay as
+            frequent as they are.
         independence: of all attributes together, or of each.
         groups: how many groups a score is cut into; None: 2, or 4 if it is continuous.
         bins: of a continuous target.
@@ -84,7 +84,7 @@ def balance(
     rows = balance_rows(
         discovery.targets,
         attributes,
-        law=law,
+        distribution=distribution,
         independence=independence,
         bins=None if discovery.classes else bins,
     )
@@ -133,7 +133,8 @@ def train_balanced(
     options: TrainingOptions = TrainingOptions(),  # noqa: B008
     weight_decays: Sequence[float] = (0.0, 3e-4, 1e-3, 3e-3, 1e-2),
     held_out: float = 0.2,
-    law: Law = "equal",
+    distribution: TargetDistribution = "equal",
+    independence: Literal["joint", "each"] = "joint",
     level: float = LEVEL,
 ) -> BalancedNetwork:
     """Train on all rows, discover what varies, and train a fresh network on rows in which it says nothing.
@@ -152,7 +153,8 @@ def train_balanced(
         options: optimiser steps, batches, patience, seed.
         weight_decays: to choose from.
         held_out: share of the rows that decide when to stop and what to choose.
-        law: of the weighted groups; see `balance`.
+        distribution: of the weighted groups; see `balance`.
+        independence: of all attributes together, or of each.
         level: of the tests.
 
     Example:
@@ -187,7 +189,7 @@ def train_balanced(
     if found.count == 0:
         sentences.append("The network trained on all rows is returned.")
         return BalancedNetwork(pooled, pooled, found, None, validation, history, 0.0, {0.0: history.best}, sentences)
-    weights = balance(found, law=law)
+    weights = balance(found, distribution=distribution, independence=independence)
     candidates = {decay: fit(weights.weights, decay) for decay in weight_decays}
     chosen = max(candidates, key=lambda decay: candidates[decay][1].best)
     scores = {decay: each.best for decay, (_, each) in candidates.items()}

@@ -5,11 +5,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset, SequentialSampler, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, TensorDataset
 
-from holdfast.embeddings.discovery import MOST_CLASSES
+from holdfast.embeddings.discovery import MOST_LABELS
 from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
 from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.torch.training import evaluation_mode
 
 BATCH_SIZE = 1024
 
@@ -76,8 +77,8 @@ class LayerReader:
 
         Args:
             data: (inputs, targets) as arrays or tensors; a map-style data set; or a DataLoader, or a list of batches,
-                that does not shuffle. Batches are (inputs, targets) or (inputs, targets, environments); inputs may be a
-                tensor, a tuple or list of arguments, or a dictionary of named ones.
+                that does not shuffle and drops no rows. Batches are (inputs, targets) or (inputs, targets,
+                environments); inputs may be a tensor, a tuple or list of arguments, or a dictionary of named ones.
         """
         seen: list[torch.Tensor] = []
 
@@ -87,11 +88,10 @@ class LayerReader:
 
         parameter = next(self.network.parameters(), None)
         device = torch.device("cpu") if parameter is None else parameter.device
-        training, first = self.network.training, 0
+        first = 0
         hook = self.network.get_submodule(self.layer).register_forward_hook(output_hook)
-        self.network.eval()
         try:
-            with torch.no_grad():
+            with evaluation_mode(self.network), torch.no_grad():
                 for inputs, targets, *more in as_batches(data, self.batch_size):
                     seen.clear()
                     _call(self.network, inputs, device)
@@ -105,7 +105,6 @@ class LayerReader:
                     first += len(features)
         finally:
             hook.remove()
-            self.network.train(training)
 
     def _flat(self, features: torch.Tensor) -> torch.Tensor:
         if self.reduce is not None:
@@ -128,10 +127,10 @@ def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
         [2, 2, 1]
     """
     if isinstance(data, DataLoader):
-        if not isinstance(data.sampler, SequentialSampler):
+        if not _in_order(data):
             raise ValueError(
-                "data must come in the order of its rows, so that each gets its own score, got a DataLoader that "
-                "shuffles; pass its data set instead"
+                "data must come in the order of its rows, all of them, so that each gets its own score, got a "
+                "DataLoader with shuffle, drop_last or a sampler of its own; pass its data set instead"
             )
         return data
     if isinstance(data, tuple) and len(data) in (2, 3) and all(len(part) == len(data[0]) for part in data):
@@ -144,6 +143,15 @@ def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
     raise ValueError(
         f"data must be (inputs, targets), a map-style data set, a DataLoader or a list of batches, got {type(data)}"
     )
+
+
+def _in_order(loader: DataLoader) -> bool:
+    """Whether a loader gives all rows, one after the other."""
+    batches = loader.batch_sampler
+    if batches is None:  # every item of the data set is a batch
+        return isinstance(loader.sampler, SequentialSampler)
+    # with a batch sampler of the user's, `loader.sampler` is a SequentialSampler that is not used
+    return type(batches) is BatchSampler and isinstance(batches.sampler, SequentialSampler) and not batches.drop_last
 
 
 def _call(network: torch.nn.Module, inputs: Any, device: torch.device) -> Any:
@@ -216,8 +224,8 @@ def _add(
     else:
         chunk = collect_class_moments(features, targets, grouping)
     total = chunk if total is None else add_class_moments(total, chunk)
-    if len(total.classes) > MOST_CLASSES:
+    if len(total.classes) > MOST_LABELS:
         raise ValueError(
-            f"targets must be labels of at most {MOST_CLASSES} classes, got more; pass continuous=True for numbers"
+            f"targets must be labels of at most {MOST_LABELS} classes, got more; pass continuous=True for numbers"
         )
     return total

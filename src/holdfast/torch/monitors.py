@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.core.validation import COUNT, POSITIVE, require
+from holdfast.torch.training import evaluation_mode
 
 # Pairs of environments that are listed one by one; of more, the least and the mean cosine.
 LISTED_PAIRS = 15
@@ -148,9 +149,7 @@ def measure_environments(
     chosen = dict(directions or {})
     require(not chosen or learning_rate is not None, "learning_rate must be given with directions", learning_rate)
     share = _shares(list(batches), weights)
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
+    with evaluation_mode(model):
         names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
         parameters = [model.get_parameter(name) for name in names]
         losses, gradients = {}, []
@@ -158,9 +157,6 @@ def measure_environments(
             value = loss(model, batch)
             losses[label] = value.item()
             gradients.append(torch.autograd.grad(value, parameters, materialize_grads=True))
-    finally:
-        for module, training in was_training.items():
-            module.training = training
     gram = np.zeros((len(batches), len(batches)))
     for parts in zip(*gradients, strict=True):  # one parameter after the other, in double precision
         flat = torch.stack([part.flatten() for part in parts]).double()
@@ -219,18 +215,26 @@ def washout_warning(
         At a learning rate of 0.02 this direction grows by a factor 1.01 a step; between 0.05714 and 0.1485 it shrinks.
         >>> washout_warning({"a": -5.0, "b": 7.0}, 0.1) is None
         True
+        >>> print(washout_warning({"a": -5.0, "b": 7.0}, 0.2))
+        A learning rate of 0.2 lies above the window from 0.05714 to 0.1485: below the lower end the spurious signal \
+grows; upper end: above it some sequence of environments makes the iteration diverge.
     """
     from holdfast.environments import table  # jax is imported here, not with torch
     from holdfast.theory.window import sharp_window
 
     rate = growth_rate(strengths, learning_rate, weights)
-    if rate < 0:
-        return None
     stable = 1 / NO_LIMIT if largest_learning_rate is None else 1 / largest_learning_rate
     law = table(np.array(list(strengths.values())), _shares(list(strengths), weights))
     window = sharp_window(law, stable)
     if window.empty:
         return f"No step size washes this direction out: {window.reason}."
+    if learning_rate > window.high:
+        return (
+            f"A learning rate of {learning_rate:.4g} lies above the window from {window.low:.4g} to {window.high:.4g}: "
+            f"{window.reason}."
+        )
+    if rate < 0:
+        return None
     return (
         f"At a learning rate of {learning_rate:.4g} this direction grows by a factor {math.exp(rate):.3g} a step; "
         f"between {window.low:.4g} and {window.high:.4g} it shrinks."

@@ -22,8 +22,9 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
     `load_state_dict` said where. Rows of an environment come pass after pass, each in a fresh random order: none is
     seen for the second time before all were seen once, over epochs as well. The global random state is not used.
 
-    With weights "size" and order "reshuffled" or "cyclic", every epoch has every row exactly once (unless `drop_last`
-    leaves some out).
+    With weights "size", order "reshuffled" or "cyclic" and the defaults of everything else, every epoch has every row
+    exactly once. With `drop_last` some are left out; with `mixing` or `replacement` some come several times; and with
+    split "batches", an epoch that is rounded up to a multiple of the processes repeats a few rows.
 
     Args:
         labels: the environment of each row of the data set: a list, array, tensor, or pandas column of anything.

@@ -18,7 +18,7 @@ from holdfast.report import render
 # Rows of each class at either end of the score.
 EXAMPLES = 10
 # Classes of a sheet; the most frequent ones if there are more.
-MOST_CLASSES = 6
+CLASSES_ON_SHEET = 6
 # Letters of a text or row, above which the end is left out.
 LONGEST_TEXT = 300
 # Images of two channels are drawn in orange and blue, which everybody can tell apart.
@@ -179,7 +179,7 @@ def _codes(discovery: Discovery) -> np.ndarray:
 
 def _classes(discovery: Discovery) -> list[int]:
     counts = np.bincount(_codes(discovery))
-    return sorted(np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist())
+    return sorted(np.argsort(-counts, kind="stable")[:CLASSES_ON_SHEET].tolist())
 
 
 def _class_names(discovery: Discovery) -> list[str]:

@@ -1,6 +1,7 @@
 """Batches of one environment from streams that have no length and no row numbers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
@@ -75,6 +76,7 @@ class EnvironmentStreams(IterableDataset):
         cycle = visits_per_cycle("uniform" if weights is None else weights, grouping, ones)
         self.visits = dict(zip(self.environments, cycle.tolist(), strict=True))
         self._order = Visits(order, cycle, seed)
+        self._settings = order, seed
         self._collate = default_collate if collate is None else collate
         # Shared with workers that outlive an epoch, which have a copy of everything else.
         self._begin = torch.zeros((), dtype=torch.int64).share_memory_()
@@ -114,6 +116,11 @@ class EnvironmentStreams(IterableDataset):
         begin = int(self._begin)
         return begin, (begin // self.batches_per_epoch + 1) * self.batches_per_epoch
 
+    def _fingerprint(self) -> str:
+        """Equal for streams of the same labels and settings, in any process."""
+        settings = self.visits, self._settings, self.batch_size, self.batches_per_epoch
+        return blake2b(repr(settings).encode(), digest_size=8).hexdigest()
+
     def visited(self) -> list[Any]:
         """The environments of the batches of the next iteration: `zip(streams.visited(), loader)`."""
         return [self.environments[code] for code in self._order.window(*self._window())]
@@ -125,14 +132,19 @@ class EnvironmentStreams(IterableDataset):
             self._begin.fill_(epoch * self.batches_per_epoch)
         self._resumed = False
 
-    def state_dict(self, batches: int = 0) -> dict[str, int]:
-        """Where the sequence stands: `batches` of this epoch were consumed."""
+    def state_dict(self, batches: int = 0) -> dict[str, Any]:
+        """Where the sequence stands: `batches` were consumed since this iteration began, in mid-epoch if resumed."""
         COUNT_OR_ZERO.check("batches", batches)
-        return {"batches": int(self._begin) + batches}
+        return {"batches": int(self._begin) + batches, "sequence": self._fingerprint()}
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Let the next iteration go on where the state was taken; it ends with that epoch."""
-        require(set(state) == {"batches"}, "state must have the key batches", list(state))
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next iteration go on where the state was taken; it ends with that epoch.
+
+        The labels of the streams and all settings have to be the same. What the streams hold is not compared.
+        """
+        require(set(state) == {"batches", "sequence"}, "state must have the keys batches and sequence", list(state))
+        same = state["sequence"] == self._fingerprint()
+        require(same, "state must come from the same labels, settings and seed", "one of other batches")
         COUNT_OR_ZERO.check("batches", state["batches"])
         self._begin.fill_(state["batches"])
         self._resumed = True

@@ -1,6 +1,7 @@
 """Training with weights of the rows, stopped by held-out rows with weights of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -82,6 +83,8 @@ def row_losses(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 def row_scores(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """(rows,): 1 where the class is right and 0 where not; minus the squared error if targets are numbers.
 
+    NaN where an output is.
+
     Example:
         >>> row_scores(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])).tolist()
         [1.0, 0.0]
@@ -90,7 +93,31 @@ def row_scores(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return -((outputs.reshape(len(targets)) - targets) ** 2)
     single = outputs.ndim == 1 or outputs.shape[1] == 1
     found = (outputs.reshape(len(targets)) > 0).long() if single else outputs.argmax(1)
-    return (found == targets).float()
+    unknown = outputs.reshape(len(targets), -1).isnan().any(1)
+    return (found == targets).float().masked_fill(unknown, torch.nan)
+
+
+@contextmanager
+def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
+    """Dropout off and batch normalisation by its averages; afterwards every layer is in the mode it was in.
+
+    Layers may differ in their modes: a frozen batch normalisation is in evaluation mode inside a network in training.
+
+    Example:
+        >>> network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2).eval())
+        >>> with evaluation_mode(network):
+        ...     [layer.training for layer in network]
+        [False, False]
+        >>> [layer.training for layer in network]
+        [True, False]
+    """
+    modes = {layer: layer.training for layer in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for layer, training in modes.items():
+            layer.training = training
 
 
 def weighted_score(
@@ -103,12 +130,9 @@ def weighted_score(
         >>> weighted_score(torch.nn.Identity(), torch.tensor([1.0, 1.0]), targets, weights)
         0.75
     """
-    training = module.training
-    module.eval()
-    with torch.no_grad():
+    with evaluation_mode(module), torch.no_grad():
         parts = zip(inputs.split(SCORED_AT_ONCE), targets.split(SCORED_AT_ONCE), strict=True)
         found = torch.cat([row_scores(module(rows), own) for rows, own in parts]).double()
-    module.train(training)
     known = torch.ones_like(found) if weights is None else weights.to(found)
     return float(known @ found / known.sum())
 
@@ -155,8 +179,8 @@ def train_weighted(
     optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
     generator = torch.Generator().manual_seed(options.seed)
     scores: list[float] = []
-    best, state = -np.inf, deepcopy(module.state_dict())
-    for _ in range(options.epochs):
+    best, best_epoch, state = -np.inf, 0, deepcopy(module.state_dict())
+    for epoch in range(options.epochs):
         module.train()
         order = torch.randperm(len(rows), generator=generator).to(device)
         for own in rows[order].split(options.batch_size):
@@ -165,8 +189,14 @@ def train_weighted(
             optimizer.step()
         scores.append(weighted_score(module, inputs[aside], targets[aside], weights[aside]))
         if scores[-1] > best:
-            best, state = scores[-1], deepcopy(module.state_dict())
-        elif len(scores) - int(np.argmax(scores)) > options.patience:
+            best, best_epoch, state = scores[-1], epoch, deepcopy(module.state_dict())
+        elif epoch - best_epoch >= options.patience:
             break
+    if not np.isfinite(best):
+        raise ValueError(
+            "module must have a finite score on held-out rows after some epoch, got none in "
+            f"{len(scores)}: use a learning rate below {options.learning_rate:g}, or look for inputs and weights that "
+            "are not finite"
+        )
     module.load_state_dict(state)
     return module.eval(), History(scores, best)

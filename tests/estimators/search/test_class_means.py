@@ -81,7 +81,7 @@ def test_many_small_environments_do_not_look_different():
 
 @pytest.mark.parametrize("unequal", [False, True])
 def test_rank_of_the_interactions_follows_its_law(unequal):
-    """One direction varies: the test of one direction has uniform significance, that of none is rejected."""
+    """One direction varies: the test of one direction has uniform p-values, that of none is rejected."""
     random = np.random.default_rng(2)
     spread = random.uniform(0.5, 2, (5, 2, 1)) * np.ones(6) if unequal else None
     mean = np.zeros((5, 2, 6))
@@ -92,7 +92,7 @@ def test_rank_of_the_interactions_follows_its_law(unequal):
         tests = varying_directions(_statistics(x, y, codes), significance=1e-9)
         assert tests.most == 4
         assert tests.varying == 1
-        found.append(tests.significance[1])
+        found.append(tests.p_values[1])
     assert kstest(found, "uniform").pvalue > 0.001
 
 
@@ -108,19 +108,19 @@ def test_directions_do_not_depend_on_coordinates():
     mean[:, 1, 0], mean[:, 1, 1] = [0, 3, 6, 9], 1.0
     x, y, codes = _draw(random, mean=mean, features=5)
     mixing = random.standard_normal((5, 5)) + 2 * np.eye(5)
-    scores, chances = [], []
+    scores, p_values = [], []
     for table in (x, x @ mixing):
         known = _statistics(table, y, codes)
         found = varying_directions(known)
         assert found.varying == 1
-        chances.append(found.significance)
+        p_values.append(found.p_values)
         fit = linear_discriminant(known, found.directions[:, 1:])
         scores.append((table - known.location) / known.scale @ fit.coefficients.T + fit.intercepts)
     np.testing.assert_allclose(np.diff(scores[0]), np.diff(scores[1]), rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(chances[0], chances[1], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(p_values[0], p_values[1], rtol=1e-6, atol=1e-12)
 
 
-def test_levels_of_environments_are_no_differences_between_classes():
+def test_effects_of_environments_are_no_differences_between_classes():
     """Class 1 is frequent where x is high: pooled means would differ, means within environments do not."""
     random = np.random.default_rng(5)
     codes = np.repeat([0, 1], 4000)

@@ -209,7 +209,7 @@ def discover_attribute(problem: ImageProblem, network: BatchedNetwork, settings:
         environments = np.concatenate([_halves(len(each)) for each in labels])
         found = find_variation(_moments(np.concatenate(features), np.concatenate(labels), environments))
         about["directions"].append(found.count)
-        about["significance"].append(float(found.significance[0]))
+        about["significance"].append(float(found.p_values[0]))
         about["share"].append(found.share)
         if found.count == 0:
             about["agreement"].append(0.5)

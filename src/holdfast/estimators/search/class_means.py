@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
+from scipy.stats import f as f_distribution
 
 from holdfast.estimators.class_moments import PRIOR_ROWS, ClassStatistics
 
@@ -39,7 +40,7 @@ class ClassDifferences(NamedTuple):
 def class_differences(statistics: ClassStatistics) -> ClassDifferences:
     """Weighted least squares of the additive layout; each mean counts by its rows.
 
-    Example, class 1 lies two standard deviations above class 0, at whatever level:
+    Example, class 1 lies two standard deviations above class 0, whatever the environment:
         >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
         >>> from holdfast.estimators.grouping import group_rows
         >>> x, y = np.array([[0.0], [2.0], [5.0], [7.0]]), np.array([0, 1, 0, 1])
@@ -56,7 +57,7 @@ def _additive(weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.nd
     """The additive fit with weights of any kind, (environments, classes, features)."""
     totals = np.maximum(weights.sum(1, keepdims=True), 1e-300)
     shares = weights / totals
-    # the normal equations of delta, once the levels a_e are eliminated
+    # the normal equations of delta, once the effects a_e of the environments are eliminated
     joint = -np.einsum("ecf,edf->fcd", weights, shares)
     classes = np.arange(weights.shape[1])
     joint[:, classes, classes] += weights.sum(0).T
@@ -77,12 +78,12 @@ class DifferenceTests(NamedTuple):
     Attributes:
         statistic: (features,), chi-square variables with `degrees` degrees of freedom where differences are equal.
         degrees: degrees of freedom, (environments - 1) (classes - 1) if every class is in every environment.
-        significance: (features,), the probabilities of larger statistics.
+        p_values: (features,).
     """
 
     statistic: np.ndarray
     degrees: int
-    significance: np.ndarray
+    p_values: np.ndarray
 
 
 def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> DifferenceTests:
@@ -105,7 +106,7 @@ def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> Dif
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
         >>> found = difference_tests(class_statistics(collect_class_moments(x, y, environments)))
-        >>> (found.significance < 0.001).tolist()
+        >>> (found.p_values < 0.001).tolist()
         [False, True]
     """
     variances = _tolerant(statistics, tolerance)
@@ -120,8 +121,8 @@ def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> Dif
     present = (statistics.counts > 0).sum(1)
     degrees = int(np.maximum(present - 1, 0).sum()) - rank
     statistic = (weights * residuals**2).sum((0, 1))
-    significance = chi2.sf(statistic, degrees) if degrees > 0 else np.ones(len(statistic))
-    return DifferenceTests(statistic, degrees, np.where(statistics.constant, 1.0, significance))
+    p_values = chi2.sf(statistic, degrees) if degrees > 0 else np.ones(len(statistic))
+    return DifferenceTests(statistic, degrees, np.where(statistics.constant, 1.0, p_values))
 
 
 def _tolerant(statistics: ClassStatistics, tolerance: float) -> np.ndarray:
@@ -142,7 +143,7 @@ class VaryingDirections(NamedTuple):
             of variance 1 within classes; first those in which differences vary most.
         varying: the number of directions whose differences vary beyond sampling error.
         most: the number that these environments can show at all, min((environments - 1) (classes - 1), features).
-        significance: (varying + 1,) or (most,), the probability of what is left if 0, 1, ... directions vary.
+        p_values: (varying + 1,) or (most,), of the tests that at most 0, 1, ... directions vary.
         strengths: (most,), s_1, s_2, ... of `varying_directions`: how far the differences vary along each direction,
             in units in which their sampling error is 1.
     """
@@ -150,7 +151,7 @@ class VaryingDirections(NamedTuple):
     directions: np.ndarray
     varying: int
     most: int
-    significance: np.ndarray
+    p_values: np.ndarray
     strengths: np.ndarray
 
 
@@ -167,8 +168,9 @@ def varying_directions(
     for E environments, K classes and p features; if they vary less, the sum is smaller. With unequal covariances S_ec
     the sum is a quadratic form of normal variables whose covariance is Omega = sum_ec (a_ec a_ec^T) x (B^T S_ec B),
     with the left and right singular vectors of the values left out. It has the mean tr Omega and the variance
-    2 tr Omega^2, and is compared with the multiple of a chi-square variable that has the same. The tests for
-    r = 0, 1, ... stop at the first that passes.
+    2 tr Omega^2, and is compared with the multiple of a chi-square variable that has the same, divided by another one
+    for the sampling error of W: an F variable. With r = 0, D = 1 and equal covariances this is Hotelling's test. The
+    tests for r = 0, 1, ... stop at the first that passes.
 
     Args:
         statistics: n_ec, m_ec, S_ec and W.
@@ -176,7 +178,7 @@ def varying_directions(
         tolerance: as in `difference_tests`.
 
     Reference: T. W. Anderson, Ann. Math. Statist. 22 (1951), for the rank; G. E. P. Box, Ann. Math. Statist. 25 (1954),
-        for quadratic forms.
+        for quadratic forms; J. J. McKeon, Biometrika 61 (1974), for the F variable.
 
     Example, the difference varies along (1, 1):
         >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
@@ -195,36 +197,68 @@ def varying_directions(
     left, values, right = np.linalg.svd(residuals, full_matrices=True)
     most = min(degrees, len(right))
     whitening = root @ right.T
-    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening * _excess(counts, len(right))
+    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening
     projection = _interactions(counts, present)
     found: list[float] = []
     for rank in range(most):
-        found.append(_beyond(rank, left, values, spreads, projection))
+        found.append(_beyond(rank, left, values, spreads, projection, statistics.freedom))
         if found[-1] >= significance:
             break
     varying = int(np.sum(np.array(found) < significance))
     return VaryingDirections(whitening, varying, most, np.array(found), values[:most])
 
 
-def _excess(counts: np.ndarray, features: int) -> float:
-    """By how much whitening with an estimated covariance makes squares too large, on average."""
-    freedom = max(float(np.maximum(counts - 1, 0).sum()), 1.0)
-    return freedom / max(freedom - features - 1, 1.0)
-
-
-def _beyond(rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray) -> float:
-    """The probability of larger singular values beyond the first `rank`, if there are only so many directions."""
+def _beyond(
+    rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray, freedom: float
+) -> float:
+    """The p-value of the singular values beyond the first `rank`, if there are only so many directions."""
     # over the left singular vectors of the values that are left out
     overlap = projection - left[:, :rank] @ left[:, :rank].T
-    inner = spreads[:, rank:, rank:].reshape(len(spreads), -1)
-    mean = float(np.diag(overlap) @ np.trace(spreads[:, rank:, rank:], axis1=1, axis2=2))
-    variance = float(np.sum(overlap**2 * (inner @ inner.T)))
-    remaining = float(np.sum(values[rank:] ** 2))
-    return float(chi2.sf(remaining * mean / variance, mean**2 / variance)) if variance > 0 else 1.0
+    return quadratic_form_p_value(float(np.sum(values[rank:] ** 2)), overlap, spreads[:, rank:, rank:], freedom)
+
+
+def quadratic_form_p_value(statistic: float, projection: np.ndarray, spreads: np.ndarray, freedom: float) -> float:
+    """The p-value of sum_ij A_ij z_i^T z_j for independent normal z_i with mean 0 and the covariances S_i.
+
+    The sum has the mean sum_i A_ii tr S_i and the variance 2 sum_ij A_ij^2 tr(S_i S_j), like a multiple of a chi-square
+    variable; the coordinates were whitened by a covariance with its own sampling error, which makes squares larger and
+    is another one in the denominator.
+
+    Args:
+        statistic: the sum.
+        projection: (observations, observations), A.
+        spreads: (observations, coordinates, coordinates), S.
+        freedom: degrees of freedom of the covariance that the coordinates were whitened by.
+
+    Reference: G. E. P. Box, Ann. Math. Statist. 25 (1954); J. J. McKeon, Biometrika 61 (1974).
+
+    Example, the square of one normal variable:
+        >>> round(quadratic_form_p_value(1.96**2, np.eye(1), np.ones((1, 1, 1)), 1e9), 3)
+        0.05
+    """
+    inner = spreads.reshape(len(spreads), -1)
+    mean = float(np.diag(projection) @ np.trace(spreads, axis1=1, axis2=2))
+    variance = float(np.sum(projection**2 * (inner @ inner.T)))
+    if variance <= 0:
+        return 1.0
+    coordinates = spreads.shape[1]
+    # whitening by an estimated covariance makes squares too large, on average by the inverse of this
+    shrinkage = max(freedom - coordinates - 1, 1.0) / max(freedom, 1.0)
+    below = _denominator(float(np.trace(projection)), coordinates, freedom)
+    return float(f_distribution.sf(statistic * shrinkage / mean * below / (below - 2), mean**2 / variance, below))
+
+
+def _denominator(contrasts: float, coordinates: int, freedom: float) -> float:
+    """McKeon's degrees of freedom of the denominator of Hotelling's trace; with one contrast exact."""
+    if freedom <= coordinates + 3:
+        return 4.0  # the limit: so few rows have a variance of the trace that is not finite
+    ratio = (freedom + contrasts - coordinates - 1) * (freedom - 1)
+    ratio /= (freedom - coordinates - 3) * (freedom - coordinates)
+    return 4 + (coordinates * contrasts + 2) / (ratio - 1)
 
 
 def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
-    """The probability of the class means if classes differ in `rank` directions only, however strongly in each.
+    """The p-value of the test that classes differ in `rank` directions only, however strongly in each.
 
     With as many directions as vary, this asks whether anything else separates the classes: if not, the direction that
     varies is the signal itself, which is stronger in one environment than in another. The test is the one of
@@ -253,21 +287,22 @@ def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
     if rank >= min(int(np.maximum(present.sum(1) - 1, 0).sum()), len(right)):
         return 1.0
     whitening = root @ right.T
-    spreads = whitening.T @ statistics.covariances[present] @ whitening * _excess(counts, len(right))
-    return _beyond(rank, left, values, spreads, np.eye(int(present.sum())) - _levels(counts, present))
+    spreads = whitening.T @ statistics.covariances[present] @ whitening
+    projection = np.eye(int(present.sum())) - _environment_effects(counts, present)
+    return _beyond(rank, left, values, spreads, projection, statistics.freedom)
 
 
 def _interactions(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
     """(cells, cells): the projection on what an additive layout leaves, for means times the roots of their counts."""
-    levels, roots = _levels(counts, present), np.sqrt(counts[present])
+    effects, roots = _environment_effects(counts, present), np.sqrt(counts[present])
     design = roots[:, None] * (np.nonzero(present)[1][:, None] == np.arange(counts.shape[1]))
-    vectors, values, _ = np.linalg.svd(design - levels @ design, full_matrices=False)
+    vectors, values, _ = np.linalg.svd(design - effects @ design, full_matrices=False)
     base = vectors[:, values > NEGLIGIBLE * max(np.sqrt(counts.max()), 1e-300)]
-    return np.eye(len(roots)) - levels - base @ base.T
+    return np.eye(len(roots)) - effects - base @ base.T
 
 
-def _levels(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """(cells, cells): the projection on the levels of the environments, for means times the roots of their counts."""
+def _environment_effects(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """(cells, cells): the projection on effects of environments, for means times the roots of their counts."""
     environments, roots = np.nonzero(present)[0], np.sqrt(counts[present])
     same = environments[:, None] == environments
     return np.where(same, roots[:, None] * roots, 0.0) / counts.sum(1)[environments]

@@ -11,40 +11,41 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import chi2
 
+from holdfast.embeddings.components import target_units
 from holdfast.embeddings.variation import Variation
-from holdfast.estimators.search.class_means import class_differences
+from holdfast.estimators.search.class_means import NEGLIGIBLE, quadratic_form_p_value
 from holdfast.estimators.search.logistic_fit import softmax_regression
 
 # A class of an environment with fewer rows for each coefficient says nothing about them.
 ROWS_PER_COEFFICIENT = 5
 
 
-class InvarianceForms(NamedTuple):
-    """Probabilities of the data under both assumptions; small ones speak against them.
+class InvarianceTests(NamedTuple):
+    """P-values of both assumptions; small ones speak against them.
 
     Attributes:
         differences: the classes differ equally in all environments, in every direction.
-        levels: outside of the directions that vary, features are at the same level in all environments, given the
-            class.
-        classes: the class given all features is the same in all environments.
+        environment_effects: outside of the directions that vary, the environments have equal effects on the features,
+            given the class.
+        classes: the class given all features is the same in all environments, by logistic (or linear) regression.
         classes_of_rest: the class given the features outside of the directions that vary is.
 
     NaN where the rows are too few to tell.
 
     Example:
-        >>> InvarianceForms(0.001, 0.5, 0.001, 0.5).differences
+        >>> InvarianceTests(0.001, 0.5, 0.001, 0.5).differences
         0.001
     """
 
     differences: float
-    levels: float
+    environment_effects: float
     classes: float
     classes_of_rest: float
 
 
-def compare_forms(
+def compare_invariance(
     variation: Variation, coordinates: np.ndarray, targets: np.ndarray, environments: np.ndarray
-) -> InvarianceForms:
+) -> InvarianceTests:
     """Test both assumptions on the same rows.
 
     The class given the features is compared by multinomial logistic regression (a continuous target by least squares):
@@ -68,50 +69,93 @@ def compare_forms(
         >>> x = random.standard_normal((6000, 2)) + np.outer(environments, [1.5, 0.0])
         >>> y = (random.random(6000) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
         >>> found = find_variation(collect_class_moments(x, y, Grouping(environments, [0, 1])))
-        >>> forms = compare_forms(found, found.components.coordinates(x), y, environments)
-        >>> forms.differences < 0.01 < forms.classes
+        >>> tests = compare_invariance(found, found.components.coordinates(x), y, environments)
+        >>> tests.differences < 0.01 < tests.classes
         True
     """
     rest = coordinates @ variation.rest
-    return InvarianceForms(
-        float(variation.significance[0]) if len(variation.significance) else np.nan,
-        _levels_of_rest(variation),
+    return InvarianceTests(
+        float(variation.p_values[0]) if len(variation.p_values) else np.nan,
+        equal_environment_effects(variation),
         equal_given_features(coordinates, targets, environments, variation.components.continuous),
         equal_given_features(rest, targets, environments, variation.components.continuous),
     )
 
 
-def _levels_of_rest(variation: Variation) -> float:
-    """Cochran's test of equal levels a_e, in coordinates of variance 1 within classes."""
-    statistics, components = variation.statistics, variation.components
-    if components.continuous:
-        sums = components.moments.sums[:, 0]
-        rows = sums[:, 0, 0]
-        slope = np.diff(class_differences(statistics).differences, axis=0)[0]
-        total = sums.sum(0)
-        mean = total[0, 1] / total[0, 0]
-        deviation = np.sqrt(total[1, 1] / total[0, 0] - mean**2)
-        levels = sums[:, 0, 2:] / rows[:, None] - np.outer((sums[:, 0, 1] / rows - mean) / deviation, slope)
+def equal_environment_effects(variation: Variation) -> float:
+    """The p-value of equal effects a_e of the environments, outside of the directions that vary, given the target.
+
+    This is the two-way analysis of variance of the means of the classes, m_ec = a_e + delta_c: the sum of squares that
+    the environments explain beyond the classes. Observations are sqrt(n_ec) m_ec, with the covariances S_ec. For a
+    continuous target they are sqrt(n_e) times the mean of the features and sqrt(n_e v_e) times the slope, with the
+    covariance S_e, and the environments are compared at the same value of the target.
+
+    Args:
+        variation: the directions that vary, with the statistics of the classes.
+
+    Example, class 1 is frequent in one environment, where all features are larger:
+        >>> from holdfast.embeddings.variation import find_variation
+        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.estimators.grouping import Grouping
+        >>> random = np.random.default_rng(0)
+        >>> environments = np.arange(2000) % 2
+        >>> y = (random.random(2000) < np.array([0.1, 0.9])[environments]).astype(int)
+        >>> x = random.standard_normal((2000, 2)) + y[:, None]
+        >>> moved = x + environments[:, None]
+        >>> found = [collect_class_moments(each, y, Grouping(environments, [0, 1])) for each in (x, moved)]
+        >>> [equal_environment_effects(find_variation(each)) < 0.01 for each in found]
+        [False, True]
+    """
+    statistics = variation.statistics
+    if variation.components.continuous:
+        observed, common, roots = _slope_observations(variation)
+        covariances = np.concatenate([statistics.covariances[:, 0]] * 2)
     else:
-        rows = statistics.counts.sum(1)
-        own = statistics.means - class_differences(statistics).differences
-        levels = np.einsum("ec,ecf->ef", statistics.counts / rows[:, None], own)
-    levels = levels @ variation.found.directions[:, variation.count :]
-    degrees = (len(rows) - 1) * levels.shape[1]
-    statistic = float(rows @ (levels - rows @ levels / rows.sum()) ** 2 @ np.ones(levels.shape[1]))
-    return float(chi2.sf(statistic, degrees)) if degrees else np.nan
+        present = statistics.counts > 0
+        environment, label = np.nonzero(present)
+        weights = np.sqrt(statistics.counts[present])[:, None]
+        observed, covariances = weights * statistics.means[present], statistics.covariances[present]
+        common = weights * (label[:, None] == np.arange(present.shape[1]))
+        roots = weights * (environment[:, None] == np.arange(present.shape[0]))
+    effects = _projection(np.column_stack([common, roots])) - _projection(common)
+    rest = variation.found.directions[:, variation.count :]
+    if rest.shape[1] == 0 or round(np.trace(effects)) == 0:
+        return np.nan
+    statistic = float(np.sum((effects @ observed @ rest) ** 2))
+    return quadratic_form_p_value(statistic, effects, rest.T @ covariances @ rest, statistics.freedom)
+
+
+def _slope_observations(variation: Variation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and slopes of all environments, and the columns of their common line and of a mean for each."""
+    sums = variation.components.moments.sums[:, 0]
+    rows = sums[:, 0, 0]
+    _, deviation = target_units(variation.components)
+    slopes = np.diff(variation.statistics.means, axis=1)[:, 0]
+    weights = np.sqrt(variation.statistics.counts[:, 0] / 2)  # sqrt(n_e v_e)
+    none, roots = np.zeros(len(rows)), np.sqrt(rows)
+    observed = np.concatenate([sums[:, 0, 2:] / roots[:, None], weights[:, None] * slopes])
+    common = np.column_stack([[*roots, *none], [*(sums[:, 0, 1] / roots / deviation), *weights]])
+    return observed, common, np.concatenate([np.diag(roots), np.zeros((len(rows), len(rows)))])
+
+
+def _projection(columns: np.ndarray) -> np.ndarray:
+    """On the space that the columns span."""
+    vectors, values, _ = np.linalg.svd(columns, full_matrices=False)
+    base = vectors[:, values > np.sqrt(NEGLIGIBLE) * values[0]]
+    return base @ base.T
 
 
 def equal_given_features(
     coordinates: np.ndarray, targets: np.ndarray, environments: np.ndarray, continuous: bool = False
 ) -> float:
-    """The probability of coefficients that differ so much between environments, if they are equal in all.
+    """The p-value of equal coefficients in all environments, of the regression of the target on the features.
 
         Q = sum_e (b_e - b)^T A_e (b_e - b),    A_e = H_e V_e^(-1) H_e,
 
     with H_e the curvature of the loss in environment e, V_e the sum of the squared gradients of its rows, b_e one
     Newton step from the fit of all rows, and b the mean with the weights A_e. Q is a chi-square variable with
-    (environments - 1) * coefficients degrees of freedom.
+    (environments - 1) * coefficients degrees of freedom if the regression is the true relation: a curved one has other
+    coefficients where features are distributed differently.
 
     Args:
         coordinates: (rows, features).

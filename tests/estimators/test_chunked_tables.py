@@ -20,7 +20,7 @@ from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
 from holdfast.estimators.class_moments import class_statistics
 from holdfast.estimators.moments import standardized
-from holdfast.execution.engines.remote import Versions
+from holdfast.execution.engines.remote import VersionMismatchError, Versions
 from holdfast.io import ReadingOptions, TableModel
 from holdfast.io.frames import TableFrames
 from holdfast.io.missing import plan_missing, with_bins
@@ -265,9 +265,17 @@ def test_what_dask_cannot_do_is_said(plants, tmp_path):
         HeteroRegressor().fit(empty[["light"]], empty["grown"])
     with pytest.raises(ValueError, match="chunks must have the features 'light', got 'age'"):
         HeteroRegressor().fit_chunks([(plants[[name]], plants["grown"]) for name in ("light", "age")])
+
+
+def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("holdfast.execution.engines.clusters.CONNECTING", 0.2)
     plants.to_csv(tmp_path / "plants.csv", index=False)
     arguments = ["fit", str(tmp_path / "plants.csv"), "--target", "grown", "--dask"]
-    assert main([*arguments, str(tmp_path / "scheduler.json")]) == 2
+    for address in (str(tmp_path / "scheduler.json"), "tcp://127.0.0.1:9"):
+        assert main([*arguments, address]) == 1
+        assert f"no connection to the Dask scheduler at {address} for 0.2 s" in capsys.readouterr().err
+    assert main([*arguments, "carrier-pigeon://head"]) == 2
+    assert "got 'carrier-pigeon://head': unknown address scheme" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -312,9 +320,7 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(in_one_piece, tmp_p
                 fit_table("*.parquet", "grown", "site", dask=client)
             ours = Versions.installed()._replace(jax="0.0.1")
             monkeypatch.setattr(Versions, "installed", lambda: ours)
-            with pytest.raises(
-                ValueError, match=r"dask must name workers with the code of this process, but Dask worker"
-            ):
+            with pytest.raises(VersionMismatchError, match=r"Dask worker .* has jax .*, we have 0.0.1; install"):
                 fit_table(cut(frame, [300]), "grown", "site", dask=client)
     finally:
         for process in reversed(processes):

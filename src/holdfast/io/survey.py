@@ -188,7 +188,7 @@ def survey_as(
     r"""The columns of a table are those of a model that was fitted before, so that nothing has to be read to know them.
 
     Rows with a category that the model does not know are left out. What stands for missing values is what the model
-    has.
+    has. Nobody has counted the rows of partitions of Dask, so samples of more rows than they hold depend on these.
 
     Args:
         model: the one with the columns.

@@ -2,16 +2,19 @@
 
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
+from operator import add
 
 import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +28,7 @@ from holdfast.io import ReadingOptions, TableModel
 from holdfast.io.frames import TableFrames
 from holdfast.io.missing import plan_missing, with_bins
 from holdfast.io.parts import FilePart
+from holdfast.io.passes import Columns, Passes
 from holdfast.io.survey import survey
 
 ROWS = 600
@@ -276,6 +280,38 @@ def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path
         assert f"no connection to the Dask scheduler at {address} for 0.2 s" in capsys.readouterr().err
     assert main([*arguments, "carrier-pigeon://head"]) == 2
     assert "got 'carrier-pigeon://head': unknown address scheme" in capsys.readouterr().err
+
+
+class Gate:
+    """Holds back a pass until another one has ended; the workers are threads of this process."""
+
+    waiting, opened = threading.Event(), threading.Event()
+
+    @classmethod
+    def count_rows(cls, chunk):
+        cls.waiting.set()
+        assert cls.opened.wait(60)
+        return len(chunk)
+
+
+def test_two_passes_at_the_same_time_count_their_own_parts(plants):
+    table = TableFrames(cut(plants[["light"]], [100]))
+    columns = Columns(["light"], (), ROWS)
+    slow, quick = [], []
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        ThreadPoolExecutor() as threads,
+    ):
+        first = threads.submit(
+            Passes(client).reduce, table, columns, Gate.count_rows, add, lambda *done: slow.append(done)
+        )
+        assert Gate.waiting.wait(60)
+        assert Passes(client).reduce(table, columns, len, add, lambda *done: quick.append(done)) == ROWS
+        assert slow == []
+        Gate.opened.set()
+        assert first.result(60) == ROWS
+    assert slow == quick == [(1, 2), (2, 2), (2, 2)]
 
 
 @pytest.mark.slow

@@ -210,7 +210,8 @@ def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progres
     from distributed import CancelledError
     from distributed.client import FutureCancelledError
 
-    address = client.scheduler.address
+    scheduler: Any = client.scheduler
+    address = scheduler.address
     try:
         with _counted(client, step.topic, len(parts), progress):
             return client.compute(found[0]).result()

@@ -2,16 +2,19 @@
 
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
+from operator import add
 
 import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,11 +23,12 @@ from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
 from holdfast.estimators.class_moments import class_statistics
 from holdfast.estimators.moments import standardized
-from holdfast.execution.engines.remote import Versions
+from holdfast.execution.engines.remote import VersionMismatchError, Versions
 from holdfast.io import ReadingOptions, TableModel
 from holdfast.io.frames import TableFrames
 from holdfast.io.missing import plan_missing, with_bins
 from holdfast.io.parts import FilePart
+from holdfast.io.passes import Columns, Passes
 from holdfast.io.survey import survey
 
 ROWS = 600
@@ -265,9 +269,49 @@ def test_what_dask_cannot_do_is_said(plants, tmp_path):
         HeteroRegressor().fit(empty[["light"]], empty["grown"])
     with pytest.raises(ValueError, match="chunks must have the features 'light', got 'age'"):
         HeteroRegressor().fit_chunks([(plants[[name]], plants["grown"]) for name in ("light", "age")])
+
+
+def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("holdfast.execution.engines.clusters.CONNECTING", 0.2)
     plants.to_csv(tmp_path / "plants.csv", index=False)
     arguments = ["fit", str(tmp_path / "plants.csv"), "--target", "grown", "--dask"]
-    assert main([*arguments, str(tmp_path / "scheduler.json")]) == 2
+    for address in (str(tmp_path / "scheduler.json"), "tcp://127.0.0.1:9"):
+        assert main([*arguments, address]) == 1
+        assert f"no connection to the Dask scheduler at {address} for 0.2 s" in capsys.readouterr().err
+    assert main([*arguments, "carrier-pigeon://head"]) == 2
+    assert "got 'carrier-pigeon://head': unknown address scheme" in capsys.readouterr().err
+
+
+class Gate:
+    """Holds back a pass until another one has ended; the workers are threads of this process."""
+
+    waiting, opened = threading.Event(), threading.Event()
+
+    @classmethod
+    def count_rows(cls, chunk):
+        cls.waiting.set()
+        assert cls.opened.wait(60)
+        return len(chunk)
+
+
+def test_two_passes_at_the_same_time_count_their_own_parts(plants):
+    table = TableFrames(cut(plants[["light"]], [100]))
+    columns = Columns(["light"], (), ROWS)
+    slow, quick = [], []
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        ThreadPoolExecutor() as threads,
+    ):
+        first = threads.submit(
+            Passes(client).reduce, table, columns, Gate.count_rows, add, lambda *done: slow.append(done)
+        )
+        assert Gate.waiting.wait(60)
+        assert Passes(client).reduce(table, columns, len, add, lambda *done: quick.append(done)) == ROWS
+        assert slow == []
+        Gate.opened.set()
+        assert first.result(60) == ROWS
+    assert slow == quick == [(1, 2), (2, 2), (2, 2)]
 
 
 @pytest.mark.slow
@@ -312,9 +356,7 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(in_one_piece, tmp_p
                 fit_table("*.parquet", "grown", "site", dask=client)
             ours = Versions.installed()._replace(jax="0.0.1")
             monkeypatch.setattr(Versions, "installed", lambda: ours)
-            with pytest.raises(
-                ValueError, match=r"dask must name workers with the code of this process, but Dask worker"
-            ):
+            with pytest.raises(VersionMismatchError, match=r"Dask worker .* has jax .*, we have 0.0.1; install"):
                 fit_table(cut(frame, [300]), "grown", "site", dask=client)
     finally:
         for process in reversed(processes):

@@ -146,7 +146,7 @@ def test_curves_of_environments_cover_the_true_effect():
 def test_summary_and_plot_name_columns_and_curves():
     x, y, environments = curved_table("wave", 6)
     frame = pd.DataFrame(x, columns=["light", "water", "weeds", "noise"])
-    model = HeteroSplineRegressor().fit(frame, y, environments=environments)
+    model = HeteroSplineRegressor().fit(frame, pd.Series(y, name="yield"), environments=environments)
     summary = model.summary()
     assert summary.table["verdict"].to_dict() == {
         "light": "same", "water": "same", "weeds": "varies", "noise": "not needed"
@@ -155,6 +155,7 @@ def test_summary_and_plot_name_columns_and_curves():
     assert not any("No environment identifies" in note for note in summary.notes)
     figure = model.plot_effects(["light", "weeds"])
     assert [axes.get_xlabel() for axes in figure.axes] == ["light", "weeds"]
+    assert {axes.get_ylabel() for axes in figure.axes} == {"effect on yield"}
     with pytest.raises(ValueError, match="columns must be among"):
         model.plot_effects(["moon"])
 

@@ -14,7 +14,7 @@ from holdfast.core.run import Run, run
 from holdfast.core.worker import StoppedError, working
 from holdfast.execution.cells import Lease
 from holdfast.execution.engines import Finished, ThreadEngine, VersionMismatchError
-from holdfast.execution.engines.dask import LostClusterError
+from holdfast.execution.engines.clusters import LostClusterError
 from holdfast.execution.work import CellWork, SaveError, compute
 
 

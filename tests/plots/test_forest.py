@@ -109,7 +109,8 @@ def _drawn(figure):
     return canvas.get_renderer()
 
 
-def test_what_varies_is_drawn_first_and_no_words_meet():
+@pytest.mark.parametrize("response", ["log-odds of death", "log-odds of death within a month = yes"])
+def test_what_varies_is_drawn_first_and_no_words_meet(response):
     """15 features of which the last varies, at three scales; with long names."""
     random = np.random.default_rng(0)
     names = [f"a name that is much too long for a title, number {number}" for number in range(15)]
@@ -121,10 +122,10 @@ def test_what_varies_is_drawn_first_and_no_words_meet():
         own, -0.7 * scale, 0.05 * scale, selected=~varies, varies=varies, names=names, labels=["a", "b", "c", "d"]
     )
     with style():
-        figure = draw_forest(tables, response=dict.fromkeys(names, "log-odds of death"))
+        figure = draw_forest(tables, response=dict.fromkeys(names, response))
         renderer = _drawn(figure)
         assert figure.axes[0].get_title(loc="left").endswith("number 14")
-        assert figure.axes[0].get_xlabel().startswith("log-odds of death per unit of a")
+        assert figure.axes[0].get_xlabel().replace("\n", " ").startswith(f"{response} per unit of a")
         width = figure.bbox.width
         titles = [axes._left_title.get_window_extent(renderer) for axes in figure.axes]
         ticks = [tick.get_window_extent(renderer) for axes in figure.axes for tick in axes.get_xticklabels()]
@@ -136,4 +137,5 @@ def test_what_varies_is_drawn_first_and_no_words_meet():
         assert all(box.x0 >= 0 and box.x1 <= width for box in [*titles, *ticks, *rows, *axis])
         legend, (more,) = figure.legends[0].get_window_extent(renderer), figure.texts
         assert "3 more features" in more.get_text()
-        assert not legend.overlaps(more.get_window_extent(renderer))
+        assert not any(legend.overlaps(box) for box in [more.get_window_extent(renderer), *axis])
+        assert not any(box.overlaps(title) for box in axis for title in titles)

@@ -22,7 +22,10 @@ from holdfast.io.sampling import RowSample, sample_rows
 
 
 class ChunkSums(NamedTuple):
-    """Sums over the rows of some chunks, and a sample of these rows; the same, up to rounding, however they are cut.
+    """Sums over the rows of some chunks, and a sample of these rows.
+
+    The sums are the same, up to rounding, however the rows are cut. So is the sample if `rows` of `regression_sums` and
+    `class_sums` are the positions in the table; those of `DaskRows` are not.
 
     Attributes:
         sums: of the rows, `MomentSums` or `ClassMoments`.
@@ -169,7 +172,11 @@ def sums_of_chunks(chunks: Iterable[tuple], collect: Collect) -> ChunkSums:
 
 
 class DaskRows(NamedTuple):
-    """The rows of a Dask data frame, each partition computed where it is.
+    """The rows of a Dask data frame, each partition computed where it is, once.
+
+    How many rows come before a partition would take a pass of its own to know, so rows are numbered by partition. Of
+    more than 4,000 rows, which ones are sampled therefore depends on the partitions (the same partitions give the same
+    sample). So may the hint at curves; the sums, and what is fitted to them, do not.
 
     Attributes:
         X: a Dask data frame.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import check_settings, two_classes
+from holdfast.estimators.contract import check_settings, response_name, two_classes
 from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.expansion import EffectExpansion
 from holdfast.estimators.grouping import group_rows
@@ -213,11 +213,13 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
             environments: one label for each row, of any kind; None: one environment.
         """
         check_settings(self)
+        response = response_name(y)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
         with watched(self.verbose, "fitting") as progress:
             found = fit_expanded(self, X, y, environments, names, progress=progress)
-        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found
+        self.expansion_, self.regressor_, self.stability_, self.advice_, summary = found
+        self._summary = replace(summary, response=response)
         self.invariant_ = found.invariant
         rows = group_rows(environments, len(X)).rows()
         curves = effect_curves(self.expansion_, X, y, rows, self.regressor_.coef_, self.regressor_.invariant_)

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.execution.cells import Cells, Index, Lease
 from holdfast.execution.engines.base import Engine, Feed, Finished, describe
-from holdfast.execution.engines.dask import LostClusterError
+from holdfast.execution.engines.clusters import LostClusterError
 from holdfast.execution.engines.remote import VersionMismatchError
 
 Value = TypeVar("Value")

@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
+from uuid import uuid4
 
 import pandas as pd
 
 from holdfast.core.progress import Progress
+from holdfast.execution.engines.clusters import LostClusterError, connect, describe_worker, disconnect
 from holdfast.execution.engines.remote import VersionMismatchError, Versions
 
 if TYPE_CHECKING:
@@ -23,10 +25,6 @@ Found = TypeVar("Found")
 
 # Findings that one merge on a worker takes: their sizes count against its memory.
 MERGED_AT_ONCE = 4
-# Events of workers that have read a part.
-TOPIC = "holdfast-parts"
-# Seconds: a scheduler that runs answers well within them.
-CONNECTING = 10.0
 
 
 class TablePart(Protocol):
@@ -145,18 +143,18 @@ class Passes:
         if self.client is None and not table.on_dask:
             chunks = table.chunks(columns.rows, columns.text, columns.names, progress)
             return _merged((collect(chunk) for chunk in chunks), merge)
-        return _on_dask(
-            self.client, table.parts(columns.names), _Step(collect, merge, columns, Versions.installed()), progress
-        )
+        step = _Step(collect, merge, columns, Versions.installed(), f"holdfast-{uuid4().hex}")
+        return _on_dask(self.client, table.parts(columns.names), step, progress)
 
 
 class _Step(NamedTuple):
-    """What a worker needs to know."""
+    """What a worker needs to know; its topic is that of the events of parts that are read, of no other pass."""
 
     collect: Callable[[pd.DataFrame], Any]
     merge: Callable[[Any, Any], Any]
     columns: Columns
     versions: Versions
+    topic: str
 
 
 def _merged(findings: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
@@ -168,11 +166,11 @@ def _merged(findings: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
 def _read_part(step: _Step, part: TablePart) -> Any:
     worker = _worker()
     if worker is not None:
-        step.versions.demand(Versions.installed(), f"Dask worker {worker.name}")
+        step.versions.demand(Versions.installed(), describe_worker(worker))
     names, text, rows = step.columns
     found = _merged((step.collect(chunk) for chunk in part.chunks(rows, text, names)), step.merge)
     if worker is not None:
-        worker.log_event(TOPIC, 1)
+        worker.log_event(step.topic, 1)
     return found
 
 
@@ -199,7 +197,7 @@ def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progres
     if not parts:
         return None
     # a result of its own, so that it travels to each worker once and not with each part
-    shared = dask.delayed(step, name=f"holdfast-step-{dask.base.tokenize(id(step), object())}", traverse=False)
+    shared = dask.delayed(step, name=step.topic, traverse=False)
     read, merge = dask.delayed(_read_part, pure=False), dask.delayed(_merge_parts, pure=False)
     found = [read(shared, part) for part in parts]
     while len(found) > 1:
@@ -209,11 +207,18 @@ def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progres
     client = client or _current_client()
     if client is None:
         return found[0].compute()
+    from distributed import CancelledError
+    from distributed.client import FutureCancelledError
+
+    scheduler: Any = client.scheduler
+    address = scheduler.address
     try:
-        with _counted(client, len(parts), progress):
+        with _counted(client, step.topic, len(parts), progress):
             return client.compute(found[0]).result()
-    except VersionMismatchError as error:
-        raise ValueError(f"dask must name workers with the code of this process, but {error}") from error
+    except (CancelledError, FutureCancelledError) as error:
+        raise LostClusterError(f"the Dask scheduler at {address} was lost while a table was read") from error
+    except ImportError as error:
+        raise VersionMismatchError(f"a worker of {address} cannot load the work: {error}") from error
 
 
 def _current_client() -> "Client | None":
@@ -228,7 +233,7 @@ def _current_client() -> "Client | None":
 
 
 @contextmanager
-def _counted(client: "Client", total: int, progress: Progress | None) -> Iterator[None]:
+def _counted(client: "Client", topic: str, total: int, progress: Progress | None) -> Iterator[None]:
     """Report the parts that workers have read."""
     done = 0
 
@@ -238,11 +243,11 @@ def _counted(client: "Client", total: int, progress: Progress | None) -> Iterato
         if progress is not None:
             progress(done, total)
 
-    client.subscribe_topic(TOPIC, count)
+    client.subscribe_topic(topic, count)
     try:
         yield
     finally:
-        client.unsubscribe_topic(TOPIC)
+        client.unsubscribe_topic(topic)
     if progress is not None:
         progress(total, total)
 
@@ -255,6 +260,9 @@ def passes_on(dask: "str | Client | None" = None) -> Iterator[Passes]:
         dask: the address of a scheduler, such as tcp://10.0.0.1:8786, the file that `dask scheduler --scheduler-file`
             writes, or a `distributed.Client`; None: this process.
 
+    Raises:
+        LostClusterError: if there is no scheduler.
+
     Example:
         >>> with passes_on() as passes:
         ...     print(passes.count)
@@ -263,29 +271,10 @@ def passes_on(dask: "str | Client | None" = None) -> Iterator[Passes]:
     if dask is None:
         yield Passes()
     elif isinstance(dask, str):
-        with _connected(dask) as client:
+        client = connect(dask)
+        try:
             yield Passes(client)
+        finally:
+            disconnect(client)
     else:
         yield Passes(dask)
-
-
-@contextmanager
-def _connected(address: str) -> Iterator["Client"]:
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ValueError("dask must be installed to use a cluster: pip install 'holdfast[cluster]'") from error
-    scheduler = {"address": address} if "://" in address else {"scheduler_file": address}
-    try:
-        client = Client(**scheduler, timeout=CONNECTING, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"dask must be the address of a scheduler that runs, such as tcp://10.0.0.1:8786, or its scheduler file, "
-            f"got {address!r} ({' '.join(str(error).split())[:200]})"
-        ) from error
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=CONNECTING)
-        except TimeoutError as error:
-            raise ValueError(f"dask must be a scheduler with workers, got {address!r} without any") from error
-        yield client

@@ -188,7 +188,8 @@ def survey_as(
     r"""The columns of a table are those of a model that was fitted before, so that nothing has to be read to know them.
 
     Rows with a category that the model does not know are left out. What stands for missing values is what the model
-    has.
+    has. The rows of a Dask data frame are not counted first: edges of bins, of more than a million rows, depend on its
+    partitions.
 
     Args:
         model: the one with the columns.

@@ -31,7 +31,7 @@ TALL = 20  # environments
 DRAWN_FIRST = ("varies", "same", "one environment only", "cannot be compared", "not needed")
 # Inches, since the number of rows decides the size: a row, a panel, the title above it and the label of its axis below,
 # the space between panels, a letter of a label, a line of the legend, and a column of it.
-ROW, PANEL, ABOVE, BELOW, GAP, LETTER, LEGEND, LEGEND_COLUMN = 0.22, 2.9, 0.75, 0.65, 0.3, 0.075, 0.2, 1.8
+ROW, PANEL, ABOVE, BELOW, GAP, LETTER, LEGEND, LEGEND_COLUMN = 0.22, 2.9, 0.75, 0.72, 0.3, 0.075, 0.2, 1.8
 # Letters of a label, of a title and of the label of an axis, above which the middle of a name is left out.
 LONGEST_LABEL, LONGEST_TITLE, LONGEST_AXIS = 30, 30, 40
 # Steps of an axis: with more, long numbers would meet; and the share of it at either end without a number, which would
@@ -182,8 +182,7 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(low, high), ylim=(len(b) + 0.8, -0.7))
     axes.set_xticks(*_ticks(low, high))
-    per_unit = f"{_shortened(response, LONGEST_AXIS // 2)} per unit of "
-    axes.set_xlabel(per_unit + _shortened(forest.name, LONGEST_AXIS - len(per_unit)))
+    axes.set_xlabel(_axis_label(response, forest.name))
     share = f"{len(b)} of {forest.measured} environments, furthest from the mean\n"
     facts = f"{mean:.3g} ± {forest.mean_half_width:.2g},  τ = {between:.2g},  I² = {summary['i_squared']:.0%}"
     above = (share if len(b) < forest.measured else "") + facts
@@ -199,6 +198,14 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
     )
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
+
+
+def _axis_label(response: str, name: str) -> str:
+    """In one line if the response fits next to the name, however short this becomes; otherwise in two."""
+    between = " per unit of "
+    if len(response) <= max(LONGEST_AXIS // 2, LONGEST_AXIS - len(between + name)):
+        return response + between + _shortened(name, LONGEST_AXIS - len(response + between))
+    return f"{_shortened(response, LONGEST_AXIS)}\n{between.strip()} {_shortened(name, LONGEST_TITLE)}"
 
 
 def _shortened(name: str, width: int) -> str:

@@ -90,7 +90,7 @@ def test_every_item_comes_back_once_and_errors_are_results():
 
 
 def test_a_scheduler_that_is_not_running_is_an_error_that_names_it(monkeypatch):
-    monkeypatch.setattr("holdfast.execution.engines.dask.CONNECTING", 0.2)
+    monkeypatch.setattr("holdfast.execution.engines.clusters.CONNECTING", 0.2)
     with pytest.raises(LostClusterError, match=r"no connection to the Dask scheduler at tcp://127\.0\.0\.1:9 for"):
         list(DaskEngine("tcp://127.0.0.1:9").run(abs, [1]))
 

@@ -1,8 +1,8 @@
 from .base import Engine as Engine
 from .base import Feed as Feed
 from .base import Finished as Finished
+from .clusters import LostClusterError as LostClusterError
 from .dask import DaskEngine as DaskEngine
-from .dask import LostClusterError as LostClusterError
 from .devices import DeviceEngine as DeviceEngine
 from .options import EngineOptions as EngineOptions
 from .processes import ProcessEngine as ProcessEngine

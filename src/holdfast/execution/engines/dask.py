@@ -1,12 +1,10 @@
 """A Dask cluster: any number of machines, whose workers come and go.
 
 Dask itself gives the items of a lost worker to another one. A scheduler that is restarted has forgotten everything, so
-everything in flight is submitted again. How the connection is secured is the user's choice in the configuration of
-Dask.
+everything in flight is submitted again.
 """
 
 import contextlib
-import logging
 import queue
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -15,30 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.worker import working
 from holdfast.execution.engines.base import DEPTH, Finished, attempt, describe, drive
+from holdfast.execution.engines.clusters import connect, describe_worker, disconnect
 from holdfast.execution.engines.remote import Payload, VersionMismatchError
 from holdfast.execution.engines.threads import drained
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Future
 
-# A scheduler that runs answers well within this many seconds.
-CONNECTING = 10.0
 # Seconds between two looks at the number of workers.
 COUNTING = 1.0
 # So many threads are assumed at least: clusters that start workers on demand must see a demand.
 LEAST_THREADS = 4
 # Seconds within which a worker hands over an answer, which is small; otherwise it is asked again later.
 FETCHING = 10.0
-
-
-class LostClusterError(ConnectionError):
-    """The scheduler of a cluster cannot be reached.
-
-    Example:
-        >>> raise LostClusterError("no connection for 60 s")
-        Traceback (most recent call last):
-        holdfast.execution.engines.dask.LostClusterError: no connection for 60 s
-    """
 
 
 @dataclass(frozen=True)
@@ -81,7 +68,7 @@ class _Cluster:
         self._engine, self._payload = engine, Payload.of(work)
         self._items: dict[Future, Any] = {}
         self._results: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self._client = self._connected(CONNECTING)
+        self._client = connect(engine.address)
         self._most, self._counted = 0, 0.0
 
     def has_room(self) -> bool:
@@ -111,8 +98,7 @@ class _Cluster:
 
     def close(self) -> None:
         """What waits is forgotten by the scheduler; what is running ends by itself."""
-        with _quietly(), contextlib.suppress(OSError):
-            self._client.close(timeout=CONNECTING)
+        disconnect(self._client)
 
     def _answer(self, future: "Future") -> list[Finished]:
         from distributed import CancelledError, KilledWorker
@@ -142,35 +128,14 @@ class _Cluster:
         """To the scheduler that took the place of the one that was lost."""
         items = list(self._items.values())
         self._items.clear()
-        with _quietly(), contextlib.suppress(OSError):
-            self._client.close(timeout=1)
-        self._client = self._connected(self._engine.patience)
+        disconnect(self._client, timeout=1)
+        self._client = connect(self._engine.address, self._engine.patience)
         for item in items:
             self.submit(item)
-
-    def _connected(self, patience: float) -> "Client":
-        from distributed import Client
-
-        address = self._engine.address
-        scheduler = {"address": address} if "://" in address else {"scheduler_file": address}
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                return Client(**scheduler, timeout=min(CONNECTING, patience), set_as_default=False)
-            except OSError as error:  # also of the scheduler file that is not written yet
-                if time.monotonic() > deadline:
-                    raise LostClusterError(
-                        f"no connection to the Dask scheduler at {address} for {patience:g} s"
-                    ) from error
-                time.sleep(0.5)
 
 
 @contextlib.contextmanager
 def _cluster(engine: DaskEngine, work: Callable[[Any], Any]) -> Iterator[_Cluster]:
-    try:
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise ImportError("the engine Dask needs the package distributed: pip install 'holdfast[cluster]'") from error
     cluster = _Cluster(engine, work)
     try:
         yield cluster
@@ -178,23 +143,10 @@ def _cluster(engine: DaskEngine, work: Callable[[Any], Any]) -> Iterator[_Cluste
         cluster.close()
 
 
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the tracebacks of Dask about a client that cannot say goodbye to its scheduler."""
-    logger = logging.getLogger("distributed.client")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 def _perform(payload: Payload, item: Any) -> Finished:
     """What runs on a worker."""
     from distributed import get_worker
 
-    worker = get_worker()
-    work = payload.open(f"Dask worker {worker.name if worker.name is not None else worker.address}")
+    work = payload.open(describe_worker(get_worker()))
     with working(1):
         return attempt(work, item)

@@ -1,5 +1,7 @@
 """Figures of sweeps whose results are known, since they are made by hand."""
 
+import itertools
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -23,8 +25,9 @@ def results():
     )
     recorded = Recorded({"spurious": SIGNAL, "diverged_at": DIVERGED_AT}, {"spurious": ("step",)}, {"step": STEPS})
     found = reduced(recorded, "quantiles").values
+    dimensions = {"spurious": ("bias", QUANTILE, "step"), "diverged": ("bias", "step")}
     quantiles = xr.Dataset(
-        {"spurious": (("bias", QUANTILE, "step"), found["spurious"]), "diverged": (("bias", "step"), found["diverged"])},
+        {name: (dimensions[name], values) for name, values in found.items()},
         {"bias": [1.0], "step": STEPS, QUANTILE: list(QUANTILES)},
         {"seeds": 6},
     )
@@ -76,7 +79,7 @@ def test_geometric_values_have_a_logarithmic_axis_with_labels_that_do_not_touch(
     figure.canvas.draw()
     boxes = [label.get_window_extent() for label in axes.get_xticklabels(which="both") if label.get_text()]
     assert len(boxes) >= 3
-    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_points_of_a_design_are_drawn_by_their_numbers():

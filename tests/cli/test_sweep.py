@@ -116,15 +116,10 @@ def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
     failed = "1 cell failed: ZeroDivisionError: division by zero\n    at scale=0, seeds 0 to 1\n"
     for _ in range(2):
         assert main(["sweep", "spec.toml", "--out", "runs"]) == 1
-        assert (
-            "1 cell failed: ZeroDivisionError: division by zero\n    at scale=0, seeds 0 to 1\n"
-            in capsys.readouterr().out
-        )
+        assert failed in capsys.readouterr().out
     assert sweep_status("runs").finished == 2
     assert main(["sweep-status", "runs"]) == 0
-    assert (
-        "1 cell failed: ZeroDivisionError: division by zero\n    at scale=0, seeds 0 to 1\n" in capsys.readouterr().out
-    )
+    assert failed in capsys.readouterr().out
 
 
 def test_failures_are_named_by_settings_and_seeds(tmp_path, monkeypatch):

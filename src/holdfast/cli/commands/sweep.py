@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -26,7 +27,7 @@ class SweepArguments:
     command goes on where it stopped; with more values or seeds it computes what is new. Several of them share the work.
     """
 
-    spec: tyro.conf.Positional[Path]
+    spec: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SPEC.toml")]]
     """The specification, a TOML file."""
     engine: tyro.conf.OmitArgPrefixes[EngineOptions]
     out: str | None = None

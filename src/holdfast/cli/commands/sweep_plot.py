@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -18,7 +18,7 @@ class SweepPlotArguments:
         holdfast sweep-plot runs --x step_size --y heterogeneity --quantity diverged
     """
 
-    folder: tyro.conf.Positional[str]
+    folder: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
     """Folder of the sweep, or its URL (s3://...)."""
     x: str
     """Axis to the right; step where trajectories or quantiles are recorded, point for a list or a random design."""

@@ -213,6 +213,21 @@ def results_path(out: str | Path) -> str:
     return text if text.endswith(".zarr") else f"{text}/{RESULTS}"
 
 
+def existing_results(out: str | Path) -> str:
+    """As `results_path`, for a sweep that must be there; that of a URL is not looked for.
+
+    Example:
+        >>> existing_results("phase")
+        Traceback (most recent call last):
+        ValueError: the folder of the sweep must exist, got 'phase'
+    """
+    path = results_path(out)
+    if "://" not in path and not Path(path, "zarr.json").is_file():
+        require(Path(out).exists(), "the folder of the sweep must exist", repr(os.fspath(out)))
+        raise ValueError(f"the folder must be that of a sweep, with {RESULTS} in it, got {os.fspath(out)!r}")
+    return path
+
+
 def open_sweep(out: str | Path) -> "xr.Dataset":
     """The result of a sweep, verified by checksums: NaN, and False in `finished`, where a cell is not finished yet.
 
@@ -228,7 +243,7 @@ def open_sweep(out: str | Path) -> "xr.Dataset":
     """
     from holdfast.execution.grid_dataset import open_grid
 
-    data = open_grid(results_path(out))
+    data = open_grid(existing_results(out))
     if data.attrs.get("record") == "quantiles":  # one cell has all seeds of its point
         return data.isel({SEED_DIMENSION: 0}, drop=True)
     return data.assign_coords({SEED_DIMENSION: data[SEED_DIMENSION] + data.attrs.get("seed", 0)})

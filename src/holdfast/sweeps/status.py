@@ -13,7 +13,7 @@ from holdfast.execution.grid import GridCells
 from holdfast.execution.header import RECEIPTS, Header
 from holdfast.execution.owner import owner
 from holdfast.execution.zarr_format import chunk_name
-from holdfast.sweeps.running import results_path
+from holdfast.sweeps.running import existing_results, results_path
 
 # Seconds over which the rate is measured.
 RECENT = 60.0
@@ -71,7 +71,7 @@ def sweep_status(out: str | Path) -> SweepStatus:
         >>> status.finished, status.cells, status.failures
         (2, 2, {})
     """
-    cells = GridCells.open(results_path(out))
+    cells = GridCells.open(existing_results(out))
     total = cells.asked.cells
     finished = total - sum(1 for _ in cells.missing(verify=False))
     running = Counter(_process(cells, index) for index in cells.running())

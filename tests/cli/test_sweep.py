@@ -95,8 +95,11 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
         ("sweep SPEC", "out must be given"),
         ("sweep nothing.toml --out runs", "which does not exist"),
         ("sweep SPEC --out runs --workers 2 --processes 2", "only one engine may be chosen, got workers and processes"),
-        ("sweep-status nothing", "path must be a folder of a grid"),
-        ("sweep-plot nothing --x bias", "path must be a folder of a grid"),
+        ("sweep-status nothing", "the folder of the sweep must exist, got 'nothing'"),
+        ("sweep-plot nothing --x bias", "the folder of the sweep must exist, got 'nothing'"),
+        ("sweep-status .", "the folder must be that of a sweep, with results.zarr in it, got '.'"),
+        ("sweep SPEC --out SPEC", "out must be a folder, got the file"),
+        ("sweep SPEC --out /proc/runs", "out must lie in a folder that can be written to, got '/proc/runs'"),
         ("sweep-plot nothing --x bias --at bias", "at must be name=value, got 'bias'"),
     ],
 )

@@ -38,12 +38,15 @@ class SweepArguments:
 
 def execute(arguments: SweepArguments) -> int:
     """Check the specification, and run what is missing."""
+    from holdfast.core.writing import check_output_folder
     from holdfast.sweeps.specification import read_sweep
 
     if arguments.out is None and not arguments.dry_run:
         raise ValueError("out must be given, a folder for the result, unless it is a dry run")
     chosen = None if arguments.engine == EngineOptions() else arguments.engine.engine()
     sweep = read_sweep(arguments.spec)
+    if arguments.out is not None and "://" not in arguments.out:
+        check_output_folder(Path(arguments.out))
     import jax
 
     from holdfast.cli.terminal.progress import work_bar

@@ -149,7 +149,11 @@ def test_a_simulation_goes_on_where_it_stopped(tmp_path, capsys):
     (path / "spurious" / "c.0.0.0").touch()
     old = (path / "spurious" / "c.0.0.0").stat().st_mtime_ns
     assert main([*SIMULATE, "--out", str(path)]) == 0
-    assert json.loads(capsys.readouterr().out) == first
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == first
+    assert printed.err == f"wrote {path}\n"
+    assert main([*SIMULATE, "--out", str(path)]) == 0
+    assert capsys.readouterr().err == f"{path} already has these results: they are reused, nothing was computed\n"
     assert (path / "spurious" / "c.0.0.0").stat().st_mtime_ns == old
     assert main([*SIMULATE, "--bias", "0.5", "--out", str(path)]) == 2
     assert "settings.bias must be 1.0 as in the folder" in capsys.readouterr().err

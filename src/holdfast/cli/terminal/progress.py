@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -99,6 +100,25 @@ def work_bar(label: str) -> Iterator[Report]:
         except KeyboardInterrupt:
             words = "interrupted; finished cells are saved, and the same command goes on from there"
             raise KeyboardInterrupt(words) from None
+
+
+@contextmanager
+def saving_bar(path: Path) -> Iterator[Report]:
+    """As `work_bar`, for one file of results; says at the end, on stderr, whether it was written or reused."""
+    computed = 0
+
+    with work_bar(str(path)) as report:
+
+        def count(
+            done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
+        ) -> None:
+            nonlocal computed
+            computed = done
+            report(done, total, rate, seconds_left, failures)
+
+        yield count
+    words = f"wrote {path}" if computed else f"{path} already has these results: they are reused, nothing was computed"
+    print(words, file=sys.stderr)
 
 
 def duration(seconds: float) -> str:

@@ -109,7 +109,8 @@ def failed_settings(out: str | Path, failures: Mapping[str, Iterable[Index]]) ->
     first, in_one = identity.get("seed", 0), identity.get("seeds")  # quantiles have all seeds in one cell
     found: dict[str, list[dict[str, Any]]] = {}
     for reason, indices in failures.items():
-        found[reason] = named = []
+        named: list[dict[str, Any]] = []
+        found[reason] = named
         for index in sorted(indices):
             block = range(in_one) if in_one else [seed for seed in cells.block(index).tolist() if seed < cells.seeds]
             settings, seeds = cells.settings(index), [first + block[0], first + block[-1]]

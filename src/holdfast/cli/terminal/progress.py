@@ -126,7 +126,7 @@ def duration(seconds: float) -> str:
 
     Example:
         >>> duration(0.25), duration(75), duration(100_000)
-        ('0.25 s', '1 min 15 s', '1 d 4 h')
+        ('0.25 s', '1 min 15 s', '1 d 3 h')
     """
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -188,7 +188,7 @@ def test_one_environment_only_is_said_to_be_of_no_use(plants, capsys):
         ("fit {data} --target soil --task regression", "target must hold numbers for a regression"),
         ("fit missing.csv --target yield", "data must be an existing file"),
         ("fit {data} --target yield --out {data}", "out must end in .json"),
-        ("fit {data} --target yield --out {data}.json", "out must not exist yet (set overwrite to replace it)"),
+        ("fit {data} --target yield --out {data}.json", "(overwrite=True or --overwrite replaces it)"),
         ("fit {data} --target yield --out nowhere/model.json", "out must lie in a folder that exists"),
         ("fit {data} --target yield --plots {data}", "plots must be a folder, got the file"),
         ("fit {data} --target yield --overwrite", "overwrite must be left out if no file is written"),

@@ -61,10 +61,16 @@ def test_a_sweep_its_status_and_its_figures(spec, tmp_path, capsys):
         main(["sweep-plot", runs, "--x", "heterogeneity", "--y", "step_size", "--out", str(tmp_path / "figures")]) == 0
     )
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
-        "sweep_over_heterogeneity_step_size.png",
-        "sweep_over_heterogeneity_step_size.svg",
+        "spurious_over_heterogeneity_step_size.png",
+        "spurious_over_heterogeneity_step_size.svg",
     }
-    assert (tmp_path / "runs" / "invariant_over_heterogeneity.svg").exists()
+    assert (tmp_path / "runs" / "invariant_over_heterogeneity_at_step_size_0.1.svg").exists()
+    # A zarr group takes no other files.
+    group = tmp_path / "runs" / "results.zarr"
+    before = set(group.iterdir())
+    assert main(["sweep-plot", str(group), "--x", "heterogeneity", "--over", "share", "--threshold", "0.1"]) == 0
+    assert set(group.iterdir()) == before
+    assert (tmp_path / "runs" / "spurious_over_heterogeneity_share_above_0.1.png").exists()
 
 
 @pytest.mark.parametrize(
@@ -89,8 +95,11 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
         ("sweep SPEC", "out must be given"),
         ("sweep nothing.toml --out runs", "which does not exist"),
         ("sweep SPEC --out runs --workers 2 --processes 2", "only one engine may be chosen, got workers and processes"),
-        ("sweep-status nothing", "path must be a folder of a grid"),
-        ("sweep-plot nothing --x bias", "path must be a folder of a grid"),
+        ("sweep-status nothing", "the folder of the sweep must exist, got 'nothing'"),
+        ("sweep-plot nothing --x bias", "the folder of the sweep must exist, got 'nothing'"),
+        ("sweep-status .", "the folder must be that of a sweep, with results.zarr in it, got '.'"),
+        ("sweep SPEC --out SPEC", "out must be a folder, got the file"),
+        ("sweep SPEC --out /proc/runs", "out must lie in a folder that can be written to, got '/proc/runs'"),
         ("sweep-plot nothing --x bias --at bias", "at must be name=value, got 'bias'"),
     ],
 )
@@ -107,12 +116,27 @@ def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
         "def picky(settings, seeds):\n    return {'ratio': [1 / settings['scale'] for seed in seeds]}\n"
     )
     (tmp_path / "spec.toml").write_text('program = "picky_program:picky"\n[sweep]\nscale = [0, 1, 2]\nseeds = 2')
+    failed = "1 cell failed: ZeroDivisionError: division by zero\n    at scale=0, seeds 0 to 1\n"
     for _ in range(2):
         assert main(["sweep", "spec.toml", "--out", "runs"]) == 1
-        assert "1 failed: ZeroDivisionError: division by zero" in capsys.readouterr().out
+        assert failed in capsys.readouterr().out
     assert sweep_status("runs").finished == 2
     assert main(["sweep-status", "runs"]) == 0
-    assert "1 failed: ZeroDivisionError: division by zero" in capsys.readouterr().out
+    assert failed in capsys.readouterr().out
+
+
+def test_failures_are_named_by_settings_and_seeds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd_program.py").write_text(
+        "def odd(settings, seeds):\n    assert settings['a'] < 3, 'too large'\n    return {'value': seeds}\n"
+    )
+    (tmp_path / "spec.toml").write_text(
+        'program = "odd_program:odd"\n[settings]\nseed = 10\n'
+        "[sweep]\na = [1, 3, 4, 5, 6]\nseeds = 5\nseeds_per_cell = 2"
+    )
+    assert main(["sweep", "spec.toml", "--out", "runs"]) == 1
+    (points,) = sweep_status("runs").failed.values()
+    assert points == [{"a": a, "seeds": [10, 14]} for a in (3, 4, 5)]
 
 
 def test_a_simulation_goes_on_where_it_stopped(tmp_path, capsys):
@@ -125,7 +149,11 @@ def test_a_simulation_goes_on_where_it_stopped(tmp_path, capsys):
     (path / "spurious" / "c.0.0.0").touch()
     old = (path / "spurious" / "c.0.0.0").stat().st_mtime_ns
     assert main([*SIMULATE, "--out", str(path)]) == 0
-    assert json.loads(capsys.readouterr().out) == first
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == first
+    assert printed.err == f"wrote {path}\n"
+    assert main([*SIMULATE, "--out", str(path)]) == 0
+    assert capsys.readouterr().err == f"{path} already has these results: they are reused, nothing was computed\n"
     assert (path / "spurious" / "c.0.0.0").stat().st_mtime_ns == old
     assert main([*SIMULATE, "--bias", "0.5", "--out", str(path)]) == 2
     assert "settings.bias must be 1.0 as in the folder" in capsys.readouterr().err
@@ -166,4 +194,4 @@ def test_times_and_sizes_as_people_say_them():
         "1 h 1 min",
         "1 d 1 h",
     ]
-    assert [size(each) for each in (848, 28_000, 3.2e9)] == ["848 B", "28 kB", "3.2 GB"]
+    assert [size(each) for each in (848, 28_000, 172_000, 3.2e9)] == ["848 B", "28 kB", "172 kB", "3.2 GB"]

@@ -102,7 +102,7 @@ def test_paths_that_cannot_be_written_are_refused_before_the_work(tmp_path):
     for name, words in {
         "model.txt": "out must end in .json or .csv",
         "nowhere/model.json": "out must lie in a folder that exists",
-        "model.json": "out must not exist yet \\(set overwrite to replace it\\)",
+        "model.json": "out must not exist yet \\(overwrite=True or --overwrite replaces it\\)",
         "folder.json": "out must not exist yet \\(choose another name\\)",
     }.items():
         with pytest.raises(ValueError, match=words):

@@ -64,7 +64,7 @@ def test_a_table_for_spreadsheets(trajectory, tmp_path):
 def test_nothing_is_overwritten_unasked(trajectory, tmp_path):
     for name in ("runs.zarr", "runs.csv"):
         trajectory.save(tmp_path / name)
-        with pytest.raises(ValueError, match=r"path must not exist yet \(set overwrite to replace it\)"):
+        with pytest.raises(ValueError, match=r"path must not exist yet \(overwrite=True or --overwrite replaces it\)"):
             trajectory.save(tmp_path / name)
         trajectory.save(tmp_path / name, overwrite=True)
     (tmp_path / "thesis.zarr").mkdir()

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 import operator
 import os
 import sys
@@ -29,6 +30,7 @@ from holdfast.cli.commands import (
     window,
 )
 from holdfast.cli.errors import sentence
+from holdfast.cli.help import MARK, described, first_sentence
 from holdfast.execution.engines.remote import VersionMismatchError
 
 DESCRIPTION = "What heterogeneity in the data makes SGD hold on to, and what it washes away."
@@ -102,10 +104,16 @@ def _parse(arguments: list[str]) -> Any:
 
     with events.on_parse_error(report):
         if arguments and arguments[0] in types:  # the parsers of all commands take much longer to make than that of one
-            return tyro.cli(types[arguments[0]], prog=f"holdfast {arguments[0]}", args=arguments[1:])
-        named = (Annotated[data_class, tyro.conf.subcommand(name)] for name, data_class in types.items())
+            chosen = types[arguments[0]]
+            with described(inspect.getdoc(chosen) or ""):
+                return tyro.cli(chosen, prog=f"holdfast {arguments[0]}", description=MARK, args=arguments[1:])
+        named = (
+            Annotated[data_class, tyro.conf.subcommand(name, description=first_sentence(data_class))]
+            for name, data_class in types.items()
+        )
         commands: Any = functools.reduce(operator.or_, named)
-        return tyro.cli(commands, prog="holdfast", description=DESCRIPTION, args=arguments)
+        with described(DESCRIPTION):
+            return tyro.cli(commands, prog="holdfast", description=MARK, args=arguments)
 
 
 def _fail(message: str, code: int) -> int:

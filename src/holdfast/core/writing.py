@@ -6,6 +6,7 @@ import platform
 import secrets
 import shutil
 import stat
+import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -91,7 +92,7 @@ def check_output(path: Path, suffixes: Sequence[str], *, overwrite: bool = False
         if not replaceable:
             raise ValueError(f"{argument} must not exist yet (choose another name), got {quoted}")
         if not overwrite:
-            raise ValueError(f"{argument} must not exist yet (set overwrite to replace it), got {quoted}")
+            raise ValueError(f"{argument} must not exist yet (overwrite=True or --overwrite replaces it), got {quoted}")
     if not os.access(path.parent, os.W_OK):
         raise ValueError(f"{argument} must lie in a folder that can be written to, got {quoted}")
 
@@ -106,8 +107,10 @@ def check_output_folder(path: Path, *, argument: str = "out") -> None:
     if path.exists() and not path.is_dir():
         raise ValueError(f"{argument} must be a folder, got the file {str(path)!r}")
     existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise ValueError(f"{argument} must lie in a folder that can be written to, got {str(path)!r}")
+    try:  # permissions alone say too little: an administrator has all of them, in folders that take no files too
+        tempfile.TemporaryDirectory(dir=existing).cleanup()
+    except OSError as error:
+        raise ValueError(f"{argument} must lie in a folder that can be written to, got {str(path)!r}") from error
 
 
 def _is_device(path: Path) -> bool:

@@ -142,8 +142,7 @@ class Header:
         """With a layout that is asked for now; refused if something else decides its values."""
         difference = _difference(self.identity, _plain(identity))
         if difference is not None:
-            name, before, now = difference
-            raise ConflictError(f"{name} must be {before!r} as in the folder (choose another folder), got {now!r}")
+            raise ConflictError(_refusal(*difference))
         try:
             larger, positions = self.layout.extended(layout)
         except ValueError as error:
@@ -263,6 +262,15 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(f"identity and notes must be numbers, text, lists and mappings, got {value!r}")
+
+
+def _refusal(name: str, before: Any, now: Any) -> str:
+    if name == "code":  # people cannot choose its checksum
+        return (
+            "the code of the program, or of the library, must be that with which the folder was begun; it has changed, "
+            f"so choose another folder (checksum {before} in the folder, {now} now)"
+        )
+    return f"{name} must be {before!r} as in the folder (choose another folder), got {now!r}"
 
 
 def _difference(before: Any, now: Any, name: str = "") -> tuple[str, Any, Any] | None:

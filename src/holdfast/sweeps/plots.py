@@ -15,8 +15,10 @@ from holdfast.core.validation import require
 from holdfast.plots.bands import BAND, style
 from holdfast.sensing.outcome import Code
 from holdfast.sweeps.programs import suggestion
-from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION
+from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
 
+POINT = "point"
+"""The dimension of a list or a random design."""
 OverName = Literal["median", "mean", "share"]
 OVER: dict[OverName, str] = {
     "median": "median over seeds, band from the 10 % to the 90 % quantile",
@@ -24,14 +26,21 @@ OVER: dict[OverName, str] = {
     "share": "share of the seeds above the threshold, band of 95 %",
 }
 """How the seeds of a point become one number, and a band."""
+OVER_RUNS = "share of the runs of a point, band of 95 %"
 ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}
 """Quantities that follow from the outcome of a run: 1 if it ended so, else 0."""
 # What is drawn if nothing is named, the first that the result has.
 USUAL = ("spurious", "test_error")
 MOST_LINES, MOST_MARKERS, MOST_TICKS = 8, 30, 10
+# A little more than 0 to 1, so that lines at the ends are whole.
+SHARE_LIMITS = (-0.03, 1.03)
 MOST_PANELS, PANELS_IN_A_ROW = 6, 3
-# Values that span more than this factor are drawn on a logarithmic scale: settings if evenly spaced on it, colours.
+# Values that span more than this factor are drawn on a logarithmic scale: settings if not evenly spaced, colours.
 WIDE = 100.0
+# Values are evenly spaced if their distances differ by less than this factor, which forgives rounded values.
+EVEN = 1.05
+# Width of a character of a tick label, and height of a line, as shares of an axis.
+CHARACTER, LINE = 0.02, 0.05
 
 
 class _Summary(NamedTuple):
@@ -52,15 +61,16 @@ def plot_sweep(
 ) -> Figure:
     """Draw a quantity of a sweep: lines along x, or colours over x and y.
 
-    Runs that diverged are left out, except from the quantities "diverged" and "converged". A further axis with several
-    values becomes lines of several colours, or panels.
+    A run is left out from the step on at which it diverged, whatever was recorded; the title says how many there are.
+    The quantities "diverged" and "converged" are shares of all runs. A further axis with several values becomes lines
+    of several colours, or panels.
 
     Args:
         data: of `holdfast.sweeps.open_sweep`.
-        x: an axis, or "step".
+        x: an axis, "step", or "point" for the numbers of the points of a list or a random design.
         y: a second axis, for a map.
         quantity: a variable, "diverged" or "converged"; by default "spurious" or "test_error", if there is one.
-        over: one of `OVER`.
+        over: one of `OVER`; shares of runs do not need it.
         threshold: of the share.
         at: axis -> the value at which it is held; the nearest one is taken.
 
@@ -71,8 +81,8 @@ def plot_sweep(
         >>> figure.axes[0].lines[0].get_ydata().tolist(), figure.axes[0].get_xlabel()
         ([2.0, 5.0], 'step size')
     """
-    name = quantity or next((each for each in (*USUAL, *_variables(data)) if each in data), "none")
-    values = _chosen(_quantity(data, name), dict(at or {}))
+    name, held = quantity or usual_quantity(data), dict(at or {})
+    values = _chosen(_quantity(data, name, by_step=STEP in (x, y, *held)), held)
     known = [str(each) for each in values.coords if values[each].ndim == 1 and each not in (SEED_DIMENSION, QUANTILE)]
     for axis in (x, *([y] if y else [])):
         contract = f"x and y must be axes ({', '.join(known)})"
@@ -80,27 +90,83 @@ def plot_sweep(
     require(x != y, "x and y must be different axes", repr(x))
     require(over in OVER, f"over must be one of {', '.join(OVER)}", repr(over))
     values = values.sortby([axis for axis in values.dims if axis in (x, y) and values[axis].dtype.kind in "iuf"])
+    is_end = _is_end(data, name)
+    is_share = is_end or over == "share"
+    if is_end:
+        over, threshold, label = "share", 0.5, f"share of runs that {name}"  # each is 0 or 1
+    else:
+        label = _words(name) if over != "share" else f"share of seeds with {_words(name)} > {threshold:g}"
     summary = _summary(values, over, threshold)
-    label = _words(name) if over != "share" else f"share of seeds with {_words(name)} > {threshold:g}"
-    meaning = f"{name}: {values.attrs['long_name']}\n" if "long_name" in values.attrs else ""
+    has_band = y is None and (SEED_DIMENSION in values.dims or QUANTILE in values.dims)
+    meaning = values.attrs.get("long_name", name)
+    about = (
+        f"{name}: {meaning}" if meaning != name else "",
+        (OVER_RUNS if is_end else OVER[over]) if has_band else "",
+        "" if is_end else _left_out(data, values, held),
+    )
+    title = "\n".join(filter(None, about))
     with style():
         if y is None:
-            return _lines(summary, x, label, meaning + OVER[over])
-        return _maps(summary.middle, x, y, label if over == "share" else f"{over} of {label}", meaning.strip())
+            return _lines(summary, x, label, title, is_share=is_share)
+        label = label if is_share else f"{over} of {label}"
+        return _maps(summary.middle, x, y, label, title, is_share=is_share)
 
 
-def _quantity(data: xr.Dataset, name: str) -> xr.DataArray:
-    if name in ENDS and "outcome" in data:
-        values = (data["outcome"] == int(ENDS[name])).astype(float).drop_attrs()
-    elif name == "diverged" and "diverged_at" in data:
-        values = (data["diverged_at"] >= 0).astype(float).drop_attrs()
+def usual_quantity(data: xr.Dataset) -> str:
+    """What is drawn of a result if nothing is named.
+
+    Example:
+        >>> usual_quantity(xr.Dataset({"residual": ("seed", [1.0]), "spurious": ("seed", [0.5])}))
+        'spurious'
+    """
+    return next((each for each in (*USUAL, *_variables(data)) if each in data), "none")
+
+
+def _is_end(data: xr.Dataset, name: str) -> bool:
+    """Whether a quantity says how runs ended; quantiles have the share of those that diverged."""
+    if QUANTILE in data.dims:
+        return name == "diverged" and name in data and QUANTILE not in data[name].dims
+    return name in ENDS and ("outcome" in data or (name == "diverged" and "diverged_at" in data))
+
+
+def _quantity(data: xr.Dataset, name: str, *, by_step: bool) -> xr.DataArray:
+    if _is_end(data, name) and name not in data:
+        if name == "diverged" and "diverged_at" in data:
+            values = _diverged(data, by_step=by_step and STEP in data.coords).astype(float)
+        else:
+            values = (data["outcome"] == int(ENDS[name])).astype(float).drop_attrs()
     else:
-        known = _variables(data)
+        known = [*_variables(data), *(each for each in ENDS if each not in data and _is_end(data, each))]
         require(name in known, f"quantity must be one of {', '.join(known)}", f"{name!r}{suggestion(name, known)}")
         values = data[name].astype(float)
         if "diverged_at" in data and SEED_DIMENSION in values.dims:
-            values = values.where(data["diverged_at"] < 0)
+            values = values.where(~_diverged(data, by_step=STEP in values.dims))
+    if POINT in values.dims and POINT not in values.coords:
+        values = values.assign_coords({POINT: np.arange(values.sizes[POINT])})
     return values.where(data["finished"]) if "finished" in data else values
+
+
+def _diverged(data: xr.Dataset, *, by_step: bool) -> xr.DataArray:
+    """Which runs have diverged, at every step or at all."""
+    at = data["diverged_at"].drop_attrs()
+    return (at >= 0) & (data[STEP] >= at) if by_step else at >= 0
+
+
+def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str:
+    """How many of the runs of a figure have diverged by its last step."""
+    by_step = STEP in data.coords and (STEP in values.dims or STEP in at)
+    if "diverged_at" in data:
+        gone, runs = _diverged(data, by_step=by_step).astype(float), 1
+    elif _is_end(data, "diverged"):
+        gone, runs = data["diverged"], int(data.attrs.get("seeds", 1))
+    else:
+        return ""
+    gone = gone.where(data["finished"]) if "finished" in data else gone
+    gone = _chosen(gone, {name: value for name, value in at.items() if name in gone.dims})
+    gone = gone.isel({STEP: -1}) if STEP in gone.dims else gone
+    count, total = round(float(gone.sum()) * runs), int(gone.count()) * runs
+    since = ", each from the step on at which it did" if by_step else ""
+    return f"left out: {count:,} of {total:,} runs that diverged{since}" if count else ""
 
 
 def _variables(data: xr.Dataset) -> list[str]:
@@ -148,12 +214,12 @@ def _summary(values: xr.DataArray, over: OverName, threshold: float) -> _Summary
     return _Summary(*(counts.astype(float).copy(data=band) for band in bands))
 
 
-def _lines(summary: _Summary, x: str, label: str, title: str) -> Figure:
+def _lines(summary: _Summary, x: str, label: str, title: str, *, is_share: bool) -> Figure:
     figure = Figure(figsize=(6.4, 4.4))
     axes = figure.subplots()
     middle = summary.middle
     positions, ticks = _positions(middle[x].values)
-    if middle[x].dims[0] != x:  # points of a list or a random design
+    if middle[x].dims[0] != x or x == POINT:  # points of a list or a random design
         _cloud(axes, summary, x, positions)
     else:
         others = [str(name) for name in middle.dims if name != x]
@@ -170,6 +236,8 @@ def _lines(summary: _Summary, x: str, label: str, title: str) -> Figure:
             axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     _scale_axis(axes.xaxis, middle[x].values, ticks)
     axes.set(xlabel=_words(x), ylabel=label)
+    if is_share:
+        axes.set_ylim(*SHARE_LIMITS)
     axes.set_title(title, fontsize=9)
     return figure
 
@@ -183,7 +251,7 @@ def _cloud(axes: Axes, summary: _Summary, x: str, positions: np.ndarray) -> None
     axes.errorbar(positions, values, bars, fmt="o", markersize=4, elinewidth=0.8, alpha=0.8)
 
 
-def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str) -> Figure:
+def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str, *, is_share: bool) -> Figure:
     used = {values[x].dims[0], values[y].dims[0]}
     others = [str(name) for name in values.dims if name not in used]
     panels = list(np.ndindex(*(values.sizes[name] for name in others)))
@@ -193,7 +261,7 @@ def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str) -> Figur
     figure = Figure(figsize=(2.0 + 4.0 * columns, 0.6 + 3.8 * rows))
     figure.suptitle(title, x=0.01, ha="left", fontsize=9)
     grid = figure.subplots(rows, columns, squeeze=False)
-    norm = _norm(values.values)
+    norm = Normalize(0.0, 1.0) if is_share else _norm(values.values)
     image: Any = None
     for position, axes in zip(panels, grid.flat, strict=False):
         panel = values.isel(dict(zip(others, position, strict=True)))
@@ -229,11 +297,18 @@ def _norm(values: np.ndarray) -> Normalize:
 
 
 def _is_log(values: np.ndarray) -> bool:
-    """Whether settings are better read on a logarithmic axis: wide, and not evenly spaced on a linear one."""
-    if values.dtype.kind not in "iuf" or len(values) < 3 or values.min() <= 0 or values.max() < WIDE * values.min():
+    """Whether settings are better read on a logarithmic axis: geometric, or wide and not evenly spaced."""
+    if values.dtype.kind not in "iuf" or values.min() <= 0:
         return False
-    gaps = np.diff(np.sort(values.astype(float)))
-    return bool(gaps.max() > 2 * gaps.min())
+    ordered = np.unique(values.astype(float))
+    if len(ordered) < 3:
+        return False
+    gaps, factors = np.diff(ordered), np.diff(np.log(ordered))
+    if gaps.max() < EVEN * gaps.min():
+        return False
+    return bool(
+        factors.max() < EVEN * factors.min() or (gaps.max() > 2 * gaps.min() and ordered[-1] > WIDE * ordered[0])
+    )
 
 
 def _positions(values: np.ndarray) -> tuple[np.ndarray, list[str] | None]:
@@ -257,14 +332,33 @@ def _scale_axis(axis: Any, values: np.ndarray, names: list[str] | None) -> None:
     """A logarithmic axis where it suits the values; ticks at the values if they are few, or have names."""
     if names is not None:
         axis.set_ticks(range(len(names)), names)
-    elif _is_log(values):
+        return
+    logarithmic, ticks = _is_log(values), np.unique(values).astype(float)
+    if logarithmic:
         (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    elif len(np.unique(values)) <= MOST_TICKS:
-        axis.set_ticks(np.unique(values).astype(float), [f"{value:g}" for value in np.unique(values)])
+    if len(ticks) <= (MOST_MARKERS if logarithmic else MOST_TICKS):
+        ticks = _thinned(ticks, np.log(ticks) if logarithmic else ticks, upwards=axis.axis_name == "y")
+        axis.set_ticks(ticks, list(map(_text, ticks)))
+        axis.set_ticks([], minor=True)
+
+
+def _thinned(ticks: np.ndarray, positions: np.ndarray, *, upwards: bool) -> np.ndarray:
+    """Ticks whose labels do not touch, from the first on."""
+    span = np.ptp(positions) or 1.0
+    room = span * (LINE if upwards else CHARACTER * (2 + max(len(_text(tick)) for tick in ticks)))
+    chosen: list[int] = []
+    for number, position in enumerate(positions):
+        if not chosen or position - positions[chosen[-1]] >= room:
+            chosen.append(number)
+    return ticks[chosen]
 
 
 def _text(value: Any) -> str:
-    return f"{float(value):g}" if np.asarray(value).dtype.kind in "iuf" else str(value)
+    """A value as a label: three digits, and all of those of a larger number."""
+    if np.asarray(value).dtype.kind not in "iuf":
+        return str(value)
+    number = float(value)
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:g}"
 
 
 def _words(name: str) -> str:

@@ -224,6 +224,21 @@ def results_path(out: str | Path) -> str:
     return text if text.endswith(".zarr") else f"{text}/{RESULTS}"
 
 
+def existing_results(out: str | Path) -> str:
+    """As `results_path`, for a sweep that must be there; that of a URL is not looked for.
+
+    Example:
+        >>> existing_results("phase")
+        Traceback (most recent call last):
+        ValueError: the folder of the sweep must exist, got 'phase'
+    """
+    path = results_path(out)
+    if "://" not in path and not Path(path, "zarr.json").is_file():
+        require(Path(out).exists(), "the folder of the sweep must exist", repr(os.fspath(out)))
+        raise ValueError(f"the folder must be that of a sweep, with {RESULTS} in it, got {os.fspath(out)!r}")
+    return path
+
+
 def open_sweep(out: str | Path) -> "xr.Dataset":
     """The result of a sweep, verified by checksums: NaN, and False in `finished`, where a cell is not finished yet.
 
@@ -237,7 +252,7 @@ def open_sweep(out: str | Path) -> "xr.Dataset":
         >>> open_sweep(folder)["spurious"].seed.values.tolist()
         [7, 8]
     """
-    return _read_sweep(GridCells.open(results_path(out)))
+    return _read_sweep(GridCells.open(existing_results(out)))
 
 
 def _read_sweep(cells: GridCells) -> "xr.Dataset":

@@ -2,19 +2,23 @@
 
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast.execution.cells import Index
 from holdfast.execution.files import LocalFiles
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import CHECKSUMS
+from holdfast.execution.header import CHECKSUMS, Header
 from holdfast.execution.owner import owner
 from holdfast.execution.zarr_format import chunk_name, chunk_position
-from holdfast.sweeps.running import results_path
+from holdfast.sweeps.running import existing_results, results_path
 
 # Seconds over which the rate is measured.
 RECENT = 60.0
+# Failures that are named for each reason.
+MOST_NAMED = 3
 
 
 class SweepStatus(NamedTuple):
@@ -25,11 +29,12 @@ class SweepStatus(NamedTuple):
         finished: number of them.
         running: process -> number of cells that it computes now; empty on object stores, which have no leases.
         failures: reason -> number of cells, which the next command tries again.
+        failed: reason -> settings and seeds (the first and the last) of the first of these cells.
         rate: cells finished a second, over the last minute; 0 if there are none, or it is not known.
         seconds_left: at this rate; None: not known, or no process is running.
 
     Example:
-        >>> SweepStatus(cells=10, finished=4, running={}, failures={}, rate=2.0, seconds_left=3.0).share
+        >>> SweepStatus(cells=10, finished=4, running={}, failures={}, failed={}, rate=2.0, seconds_left=3.0).share
         0.4
     """
 
@@ -37,6 +42,7 @@ class SweepStatus(NamedTuple):
     finished: int
     running: dict[str, int]
     failures: dict[str, int]
+    failed: dict[str, list[dict[str, Any]]]
     rate: float
     seconds_left: float | None
 
@@ -65,15 +71,56 @@ def sweep_status(out: str | Path) -> SweepStatus:
         >>> status.finished, status.cells, status.failures
         (2, 2, {})
     """
-    cells = GridCells.open(results_path(out))
+    cells = GridCells.open(existing_results(out))
     total = cells.asked.cells
     finished = total - sum(1 for _ in cells.missing(verify=False))
     running = Counter(_process(cells, index) for index in cells.running())
-    failures = Counter(cells.failures().values())
+    reasons: dict[str, list[Index]] = defaultdict(list)
+    for index, reason in cells.failures().items():
+        reasons[reason].append(index)
+    reasons = dict(sorted(reasons.items(), key=lambda each: -len(each[1])))
+    failures = {reason: len(indices) for reason, indices in reasons.items()}
     rate = _rate(cells)
     working = rate and (running or not isinstance(cells.files, LocalFiles))
     left = 0.0 if finished == total else (total - finished) / rate if working else None
-    return SweepStatus(total, finished, dict(running), dict(failures.most_common()), rate, left)
+    return SweepStatus(total, finished, dict(running), failures, failed_settings(out, reasons), rate, left)
+
+
+def failed_settings(out: str | Path, failures: Mapping[str, Iterable[Index]]) -> dict[str, list[dict[str, Any]]]:
+    """Settings and seeds of the first cells that failed, so that they can be tried by hand.
+
+    Args:
+        out: folder of the sweep, or its URL.
+        failures: reason -> cells.
+
+    Example:
+        >>> import tempfile
+        >>> from holdfast.sweeps.running import sweep
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = sweep({"dimension": 10, "steps": 10}, {"bias": [0.0, 1.0]}, seeds=4, out=folder)
+        >>> failed_settings(folder, {"ValueError: no": [(1, 0)]})
+        {'ValueError: no': [{'bias': 1.0, 'seeds': [0, 3]}]}
+    """
+    if not failures:
+        return {}
+    cells = GridCells.open(results_path(out))
+    header = Header.read(cells.files)
+    identity = {} if header is None else header.identity
+    first, in_one = identity.get("seed", 0), identity.get("seeds")  # quantiles have all seeds in one cell
+    found: dict[str, list[dict[str, Any]]] = {}
+    for reason, indices in failures.items():
+        named: list[dict[str, Any]] = []
+        found[reason] = named
+        for index in sorted(indices):
+            block = range(in_one) if in_one else [seed for seed in cells.block(index).tolist() if seed < cells.seeds]
+            settings, seeds = cells.settings(index), [first + block[0], first + block[-1]]
+            if named and named[-1] == {**settings, "seeds": [named[-1]["seeds"][0], seeds[0] - 1]}:
+                named[-1]["seeds"][1] = seeds[1]  # the next block of the same point
+            elif len(named) < MOST_NAMED:
+                named.append({**settings, "seeds": seeds})
+            else:
+                break
+    return found
 
 
 def _process(cells: GridCells, index: Any) -> str:

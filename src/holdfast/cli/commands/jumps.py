@@ -37,12 +37,12 @@ def execute(arguments: JumpsArguments) -> int:
         with terminal.progress("completing") as progress:
             done = simulate_completion(arguments.settings, progress=progress)
     else:
-        from holdfast.cli.terminal.progress import work_bar
+        from holdfast.cli.terminal.progress import saving_bar
         from holdfast.core.writing import check_output
         from holdfast.sweeps.simulations import saved_completion
 
         check_output(arguments.out, [".zarr"], overwrite=True)
-        with work_bar(str(arguments.out)) as report:
+        with saving_bar(arguments.out) as report:
             done = saved_completion(arguments.settings, arguments.out, overwrite=arguments.overwrite, report=report)
     summary = summarise(done)
     if arguments.format == "json":

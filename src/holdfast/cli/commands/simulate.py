@@ -1,6 +1,7 @@
 """`holdfast simulate`."""
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -39,10 +40,10 @@ def execute(arguments: SimulateArguments) -> int:
     if out is not None:
         check_output(out, SUFFIXES, overwrite=arguments.overwrite or zarr)
     if out is not None and zarr:
-        from holdfast.cli.terminal.progress import work_bar
+        from holdfast.cli.terminal.progress import saving_bar
         from holdfast.sweeps.simulations import saved_trajectory
 
-        with work_bar(str(out)) as report:
+        with saving_bar(out) as report:
             trajectory = saved_trajectory(arguments.settings, out, overwrite=arguments.overwrite, report=report)
     else:
         with terminal.progress("simulating") as progress:
@@ -53,4 +54,5 @@ def execute(arguments: SimulateArguments) -> int:
         terminal.show(trajectory)
     if out is not None and not zarr:
         trajectory.save(out, overwrite=arguments.overwrite)
+        print(f"wrote {out}", file=sys.stderr)
     return 0

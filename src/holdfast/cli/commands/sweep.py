@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -26,7 +27,7 @@ class SweepArguments:
     command goes on where it stopped; with more values or seeds it computes what is new. Several of them share the work.
     """
 
-    spec: tyro.conf.Positional[Path]
+    spec: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SPEC.toml")]]
     """The specification, a TOML file."""
     engine: tyro.conf.OmitArgPrefixes[EngineOptions]
     out: str | None = None
@@ -37,12 +38,15 @@ class SweepArguments:
 
 def execute(arguments: SweepArguments) -> int:
     """Check the specification, and run what is missing."""
+    from holdfast.core.writing import check_output_folder
     from holdfast.sweeps.specification import read_sweep
 
     if arguments.out is None and not arguments.dry_run:
         raise ValueError("out must be given, a folder for the result, unless it is a dry run")
     chosen = None if arguments.engine == EngineOptions() else arguments.engine.engine()
     sweep = read_sweep(arguments.spec)
+    if arguments.out is not None and "://" not in arguments.out:
+        check_output_folder(Path(arguments.out))
     import jax
 
     from holdfast.cli.terminal.progress import work_bar

@@ -1,8 +1,9 @@
 """`holdfast sweep-plot`."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -14,13 +15,13 @@ class SweepPlotArguments:
     Further axes become lines or panels, unless --at holds them at a value:
 
         holdfast sweep-plot runs --x heterogeneity --quantity spurious
-        holdfast sweep-plot runs --x step_size --y heterogeneity --quantity diverged --over mean
+        holdfast sweep-plot runs --x step_size --y heterogeneity --quantity diverged
     """
 
-    folder: tyro.conf.Positional[str]
+    folder: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
     """Folder of the sweep, or its URL (s3://...)."""
     x: str
-    """Axis to the right; "step" where trajectories or quantiles are recorded."""
+    """Axis to the right; step where trajectories or quantiles are recorded, point for a list or a random design."""
     y: str | None = None
     """Axis upwards, for a map in colours."""
     quantity: str | None = None
@@ -32,31 +33,44 @@ class SweepPlotArguments:
     at: tuple[str, ...] = ()
     """Hold an axis at a value, the nearest one: --at step_size=0.05."""
     out: Path | None = None
-    """Folder for the figure (PNG and SVG); that of the sweep if not given."""
+    """Folder for the figure (PNG and SVG); by default that of the sweep, or the one in which NAME.zarr lies."""
 
 
 def execute(arguments: SweepPlotArguments) -> int:
     """Draw and write the figure."""
     from holdfast.core.writing import check_output_folder
     from holdfast.plots.bands import save
-    from holdfast.sweeps.plots import plot_sweep
+    from holdfast.sweeps.plots import plot_sweep, usual_quantity
     from holdfast.sweeps.running import open_sweep
 
-    folder = arguments.out or Path(arguments.folder)
+    # A zarr group takes no other files: figures go next to it.
+    found = Path(arguments.folder)
+    folder = arguments.out or (found.parent if found.suffix == ".zarr" else found)
     if "://" in str(folder):
         raise ValueError(f"out must be a folder of this machine, got {str(folder)!r}")
     check_output_folder(folder)
     at = dict(_held(word) for word in arguments.at)
     data = open_sweep(arguments.folder)
+    quantity = arguments.quantity or usual_quantity(data)
     figure = plot_sweep(
         data, arguments.x, arguments.y,
-        quantity=arguments.quantity, over=arguments.over, threshold=arguments.threshold, at=at,
+        quantity=quantity, over=arguments.over, threshold=arguments.threshold, at=at,
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    words = (arguments.quantity or "sweep", "over", arguments.x, *([arguments.y] if arguments.y else []))
-    for path in save(figure, folder, "_".join(words)):
+    for path in save(figure, folder, _name(arguments, quantity)):
         print(f"wrote {path}")
     return 0
+
+
+def _name(arguments: SweepPlotArguments, quantity: str) -> str:
+    """Of the files: all that decides the figure, so that one does not replace another."""
+    words = [quantity, "over", arguments.x, *([arguments.y] if arguments.y else [])]
+    words += [f"at_{word}" for word in arguments.at]
+    if arguments.over != "median":
+        words.append(arguments.over)
+    if arguments.over == "share":
+        words.append(f"above_{arguments.threshold:g}")
+    return re.sub(r"[^\w.+-]+", "_", "_".join(words))
 
 
 def _held(word: str) -> tuple[str, Any]:

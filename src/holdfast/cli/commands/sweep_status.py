@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -16,7 +16,7 @@ class SweepStatusArguments:
         holdfast sweep-status runs
     """
 
-    out: tyro.conf.Positional[str]
+    out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
     """Folder of the sweep, or its URL (s3://...)."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""

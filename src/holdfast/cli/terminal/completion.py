@@ -37,15 +37,17 @@ def show_completion(summary: CompletionSummary) -> None:
     for sentence in (
         *summary.notes,
         *(f"{count} x {sentence}" for sentence, count in endings.items()),
-        *map(_about_stay, summary.stays),
+        *(_about_stay(stay, len(summary.runs)) for stay in summary.stays),
     ):
         console.print(sentence, highlight=False)
 
 
-def _about_stay(stay: Stay) -> str:
+def _about_stay(stay: Stay, runs: int) -> str:
+    """Runs that only pass through a rank are in the table, but say nothing about how long one waits there."""
+    others = ", the others are not counted" if stay.sat < runs else ""
     sentence = (
-        f"rank {stay.rank}: {stay.sat} runs sat there for {stay.sitting:,.0f} steps, {stay.jumped} of them jumped down "
-        f"({stay.share.low:.0%} to {stay.share.high:.0%}), {stay.rose} rose later"
+        f"rank {stay.rank}, runs that stayed for at least {stay.sitting:,.0f} steps ({stay.sat} of {runs}{others}): "
+        f"{stay.jumped} jumped down ({stay.share.low:.0%} to {stay.share.high:.0%}), {stay.rose} rose later"
     )
     if not stay.rate.value:
         return sentence

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -101,12 +102,31 @@ def work_bar(label: str) -> Iterator[Report]:
             raise KeyboardInterrupt(words) from None
 
 
+@contextmanager
+def saving_bar(path: Path) -> Iterator[Report]:
+    """As `work_bar`, for one file of results; says at the end, on stderr, whether it was written or reused."""
+    computed = 0
+
+    with work_bar(str(path)) as report:
+
+        def count(
+            done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
+        ) -> None:
+            nonlocal computed
+            computed = done
+            report(done, total, rate, seconds_left, failures)
+
+        yield count
+    words = f"wrote {path}" if computed else f"{path} already has these results: they are reused, nothing was computed"
+    print(words, file=sys.stderr)
+
+
 def duration(seconds: float) -> str:
     """As people say it.
 
     Example:
         >>> duration(0.25), duration(75), duration(100_000)
-        ('0.25 s', '1 min 15 s', '1 d 4 h')
+        ('0.25 s', '1 min 15 s', '1 d 3 h')
     """
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -1,6 +1,7 @@
 """Sweeps in a terminal: what they will cost, how far they are, and what became of them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,7 +11,7 @@ from holdfast.cli.terminal.progress import duration
 from holdfast.execution.work import WorkOutcome
 from holdfast.sweeps.planning import PROBES, Plan
 from holdfast.sweeps.specification import Sweep
-from holdfast.sweeps.status import SweepStatus
+from holdfast.sweeps.status import SweepStatus, failed_settings
 
 MOST_REASONS = 5
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
@@ -33,7 +34,10 @@ def show_plan(sweep: Sweep, plan: Plan, engine: str) -> None:
 def _time(plan: Plan, engine: str) -> str:
     if plan.seconds is None:
         return "not estimated for a program of your own"
-    return f"about {duration(plan.seconds)} of one worker, an estimate from {PROBES[-1]} steps of one cell ({engine})"
+    return (
+        f"about {duration(plan.seconds)} of computation, shared between the workers ({engine}); "
+        f"an estimate from {PROBES[-1]} steps of one cell"
+    )
 
 
 def show_outcome(outcome: WorkOutcome, path: str) -> None:
@@ -41,10 +45,11 @@ def show_outcome(outcome: WorkOutcome, path: str) -> None:
     console = Console()
     elsewhere = f", {outcome.elsewhere:,} by other processes" if outcome.elsewhere else ""
     console.print(
-        f"{outcome.computed:,} cells computed in {duration(outcome.seconds)} of work{elsewhere}; result in {path}",
+        f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}; result in {path}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
-    _show_failures(console, {reason: len(cells) for reason, cells in outcome.failures.items()})
+    failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
+    _show_failures(console, failures, failed_settings(path, outcome.failures))
 
 
 def show_status(status: SweepStatus) -> None:
@@ -58,14 +63,29 @@ def show_status(status: SweepStatus) -> None:
         table.add_row("rate", f"{status.rate:.3g} cells/s in the last minute, {left} left")
     table.add_row("failed", f"{sum(status.failures.values()):,}")
     console.print(table)
-    _show_failures(console, status.failures)
+    _show_failures(console, status.failures, status.failed)
 
 
-def _show_failures(console: Console, failures: Mapping[str, int]) -> None:
+def _show_failures(console: Console, failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]]) -> None:
     for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
-        console.print(f"  [red]{count} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True)
+        console.print(f"  [red]{cells(count)} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True)
+        for point in failed.get(reason, []):
+            settings = ", ".join(f"{name}={value}" for name, value in point.items() if name != "seeds")
+            first, last = point["seeds"]
+            seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
+            console.print(f"    at {escape(f'{settings}, {seeds}')}", highlight=False, soft_wrap=True)
     if failures:
-        console.print("The same command tries them again.")
+        console.print("holdfast sweep tries them again.", highlight=False)
+
+
+def cells(count: int) -> str:
+    """A number of cells, in words that fit it.
+
+    Example:
+        >>> cells(1), cells(2_000)
+        ('1 cell', '2,000 cells')
+    """
+    return f"{count:,} {'cell' if count == 1 else 'cells'}"
 
 
 def size(number: float) -> str:
@@ -75,7 +95,11 @@ def size(number: float) -> str:
         >>> size(120), size(2_500_000)
         ('120 B', '2.5 MB')
     """
-    return next((f"{number / factor:.2g} {unit}" for unit, factor in UNITS if number >= factor), f"{number:.0f} B")
+    for unit, factor in UNITS:
+        if number >= factor:
+            amount = number / factor
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
+    return f"{number:.0f} B"
 
 
 def _plain_table() -> Table:

@@ -5,7 +5,6 @@ from .balancing import balance as balance
 from .balancing import balanced_weights as balanced_weights
 from .balancing import train_balanced as train_balanced
 from .batches import BatchSequence as BatchSequence
-from .discovery import Discovery as Discovery
 from .discovery import discover as discover
 from .features import LayerReader as LayerReader
 from .head import InvariantHead as InvariantHead

@@ -222,40 +222,6 @@ def test_a_program_that_returns_something_else_fails_with_the_reason(tmp_path):
     ]
 
 
-KILLED = """
-import sys
-from holdfast.execution.engines import ThreadEngine
-from holdfast.sweeps import run_sweep, specify
-settings = {"dimension": 6, "steps": 400, "every": 5, "batch_size": 50}
-axes = {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0], "seeds_per_cell": 2}
-print("ready", flush=True)
-run_sweep(specify(settings, axes, seeds=8), sys.argv[1], ThreadEngine(2))
-"""
-
-
-@pytest.mark.slow
-def test_killed_sweeps_end_as_undisturbed_ones(tmp_path):
-    killed, whole = tmp_path / "killed" / "results.zarr", tmp_path / "whole" / "results.zarr"
-    generator, saved = np.random.default_rng(0), {}
-    stopped = 0
-    for _ in range(8):
-        command = [sys.executable, "-c", KILLED, str(killed)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            process.stdout.readline()
-            try:
-                process.wait(generator.uniform(0.3, 4.0))
-                break
-            except subprocess.TimeoutExpired:
-                process.kill()
-                stopped += 1
-        saved |= {path: path.stat().st_mtime_ns for path in (killed / "checksum").glob("c.*[0-9]") if path not in saved}
-    subprocess.run([sys.executable, "-c", KILLED, str(killed)], check=True)
-    subprocess.run([sys.executable, "-c", KILLED, str(whole)], check=True)
-    assert stopped >= 2
-    assert saved == {path: path.stat().st_mtime_ns for path in saved}  # what was finished was not computed again
-    assert _bytes(tmp_path / "killed") == _bytes(tmp_path / "whole")
-
-
 @pytest.mark.slow
 def test_an_interrupt_says_how_to_go_on(tmp_path):
     spec = tmp_path / "spec.toml"

@@ -159,7 +159,7 @@ def draw(data: xr.Dataset) -> Figure:
             runs = _runs(data, name)
             for signal in ("invariant", "spurious"):
                 band(axes, runs[signal], "step", f"{signal}, {name}", color=COLOURS[signal], linestyle=style)
-        axes.set(xlabel="step", ylabel="weight of the neurons (1 = learned)", title=title, ylim=(-0.03, 1.5))
+        axes.set(xlabel="step", ylabel="weight (1 = learned)", title=title, ylim=(-0.03, 1.5))
         legend_below(axes, 1)
     return figure
 

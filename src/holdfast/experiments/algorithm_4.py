@@ -151,6 +151,7 @@ def draw(data: xr.Dataset) -> Figure:
         2,
         f"Algorithm 4: medians over {data.sizes['seed']} seeds (some of what fails: {FEW}), bands 10 % to 90 %",
     )
+    figure.set_figheight(5.4)  # eight lines of a legend are below each panel
     names = list(VARIANTS)
     for axes, chosen, title in zip(
         panels, (names[:4], names[4:]), ("Trace, batches", "Wrong or no shrinkage"), strict=True

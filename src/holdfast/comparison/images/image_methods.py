@@ -79,6 +79,15 @@ def one_in_turn(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, st
     return losses[..., step % losses.shape[-1]]
 
 
+def visiting(visits: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """One environment a step, in any order: (S, steps), the number of the environment for each seed and step."""
+
+    def objective(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+        return losses.take_along_dim(visits[:, step, None, None], -1)[..., 0]
+
+    return objective
+
+
 def irm(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
     """IRMv1, with the schedule of its authors: a small penalty first, later a large one and a loss in its units."""
     weight = torch.where(torch.as_tensor(step >= grid["anneal"]), grid["penalty"], torch.ones_like(grid["penalty"]))

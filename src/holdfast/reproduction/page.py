@@ -56,6 +56,27 @@ class Section:
     answer: str = ""
 
 
+@dataclass(frozen=True)
+class RecordedSection:
+    """Results that come with the package, for the report: they were computed elsewhere and are no claims of this run.
+
+    Attributes:
+        name: as in a link.
+        title: what was measured.
+        about: where, when and how it was computed.
+        columns: of the table, the first one for the names of its rows.
+        rows: of the table.
+        figure: as SVG text.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    figure: str
+
+
 def page(
     sections: Sequence[Section],
     *,
@@ -63,6 +84,7 @@ def page(
     quick: bool = False,
     failures: Mapping[str, str] | None = None,
     covered: Sequence[Covered] = (),
+    recorded: Sequence[RecordedSection] = (),
 ) -> str:
     """The report as HTML that needs no other file.
 
@@ -72,6 +94,7 @@ def page(
         quick: whether this was a quick look with few seeds; the report then says so.
         failures: the error of each experiment that stopped with one, by name.
         covered: the statements of the papers with the claims that test them.
+        recorded: results that come with the package; they are not counted.
 
     Example:
         >>> html = page((), versions={"holdfast": "0.1"}, failures={"figure_9": "ValueError: no < yes"})
@@ -82,6 +105,7 @@ def page(
     counts = Counter(claim.verdict for claim in claims)
     blocks = [_section(section) for section in sections]
     contents = {block["id"]: block["heading"] for block in blocks}
+    contents |= {f"recorded-{each.name}": f"{each.title} (recorded, not computed here)" for each in recorded}
     if failures:
         contents["failures"] = "Experiments that failed"
     if claims:
@@ -94,6 +118,7 @@ def page(
         quick=quick,
         contents=contents,
         sections=blocks,
+        recorded=[_recorded(each) for each in recorded],
         claims=claims,
         covered=covered,
         origins={name: each for name, each in counts_by_origin(covered).items() if each},
@@ -163,7 +188,6 @@ def _count(amount: int, noun: str) -> str:
 
 
 def _section(section: Section) -> dict[str, Any]:
-    width, height = _size(section.figure)
     return {
         "id": f"experiment-{section.name}",
         "name": section.name,
@@ -172,15 +196,34 @@ def _section(section: Section) -> dict[str, Any]:
         "heading": f"{label(section.name)}: {section.title}",
         "about": section.about,
         "seeds": section.seeds,
-        "source": base64.b64encode(section.figure.encode()).decode(),
+        "left_open": section.left_open,
+        "answer": section.answer,
+        "claims": section.claims,
+        **_image(section.figure),
+    }
+
+
+def _recorded(section: RecordedSection) -> dict[str, Any]:
+    return {
+        "id": f"recorded-{section.name}",
+        "label": section.title,
+        "title": section.title,
+        "about": section.about,
+        "columns": list(section.columns),
+        "rows": section.rows,
+        **_image(section.figure),
+    }
+
+
+def _image(figure: str) -> dict[str, Any]:
+    width, height = _size(figure)
+    return {
+        "source": base64.b64encode(figure.encode()).decode(),
         "width": f"{width:.0f}",
         "height": f"{height:.0f}",
         "min_width": f"{NARROWEST * width:.0f}",
         "max_width": f"{WIDEST * width:.0f}",
         "scrolls": width > PHONE_WIDTH,
-        "left_open": section.left_open,
-        "answer": section.answer,
-        "claims": section.claims,
     }
 
 

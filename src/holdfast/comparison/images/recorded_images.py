@@ -101,15 +101,3 @@ def table_rows() -> list[tuple[str, ...]]:
 
 def _cell(estimate: Estimate) -> str:
     return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
-
-
-def to_markdown() -> str:
-    """The table for the documentation, with the published numbers below it.
-
-    Example:
-        >>> to_markdown().splitlines()[2]
-        '| method | 0.8 and 0.9 | 0.9 and 0.3 |'
-    """
-    head, *body = (f"| {' | '.join(row)} |" for row in table_rows())
-    rule = "|---" * len(table_rows()[0]) + "|"
-    return "\n".join([about_recorded_images(), "", head, rule, *body]) + "\n"

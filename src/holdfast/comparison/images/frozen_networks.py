@@ -56,6 +56,7 @@ class DiscoveredAttribute(NamedTuple):
 
     Attributes:
         groups: (S, rows) of the training rows, 0 and 1; zeros where nothing varies.
+        held_out_groups: (S, rows) of the held-out rows.
         train: (S, rows), weights of the training rows.
         held_out: (S, rows), weights of the held-out rows.
         about: for each seed the number of directions, their p-value, the share of the class difference that varies, and
@@ -63,6 +64,7 @@ class DiscoveredAttribute(NamedTuple):
     """
 
     groups: torch.Tensor
+    held_out_groups: torch.Tensor
     train: torch.Tensor
     held_out: torch.Tensor
     about: dict[str, list]
@@ -99,7 +101,7 @@ def discover_attribute(problem: ImageProblem, network: BatchedNetwork, settings:
         weights.append(balanced)
     device = problem.train.inputs.device
     both, marks = (torch.from_numpy(np.stack(each)).to(device, torch.float32) for each in (weights, groups))
-    return DiscoveredAttribute(marks[:, :first], both[:, :first], both[:, first:], about)
+    return DiscoveredAttribute(marks[:, :first], marks[:, first:], both[:, :first], both[:, first:], about)
 
 
 def features_of(network: BatchedNetwork, inputs: torch.Tensor, seed: int, setting: int) -> np.ndarray:

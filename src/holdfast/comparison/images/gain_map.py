@@ -78,8 +78,8 @@ def measure_gains(problem: ImageProblem, steps: int) -> dict[str, dict[str, list
         trained = train_method(ImageMethod(objective, grid, sgd=True), problem, worst_environment, steps=steps)
         shape = (len(map_cells()), -1, len(STEP_SIZES))
         found[name] = {
-            "chosen": trained.test.reshape(shape).round(4).tolist(),
-            "last": trained.last_test.reshape(shape).round(4).tolist(),
+            "chosen": trained.test.astype(float).reshape(shape).round(4).tolist(),
+            "last": trained.last_test.astype(float).reshape(shape).round(4).tolist(),
         }
     return found
 

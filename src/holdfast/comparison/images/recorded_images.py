@@ -60,8 +60,8 @@ def accuracies() -> dict[str, dict[str, Estimate]]:
         ['0.8 and 0.9', '0.9 and 0.3']
     """
     found: dict[str, dict[str, Estimate]] = {}
-    for problem, methods in recorded_results()["problems"].items():
-        for name, result in methods.items():
+    for problem, results in recorded_results()["problems"].items():
+        for name, result in results["methods"].items():
             found.setdefault(name, {})[problem] = mean_interval(result["test"])
             if name in AS_PUBLISHED:
                 best = f"{name}, last step, best setting on test"

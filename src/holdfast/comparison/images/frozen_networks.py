@@ -59,8 +59,9 @@ class DiscoveredAttribute(NamedTuple):
         held_out_groups: (S, rows) of the held-out rows.
         train: (S, rows), weights of the training rows.
         held_out: (S, rows), weights of the held-out rows.
-        about: for each seed the number of directions, their p-value, the share of the class difference that varies, and
-            the share of rows in which the groups agree with the colour.
+        about: for each seed the number of directions, their p-value, the share of the class difference that varies, the
+            share of rows in which the groups agree with the colour, and the p-value of the test that nothing varies
+            among rows of the same group: whether to discover once more.
     """
 
     groups: torch.Tensor
@@ -81,7 +82,7 @@ def discover_attribute(problem: ImageProblem, network: BatchedNetwork, settings:
     parts = (problem.train, problem.held_out)
     first = problem.train.labels.shape[1]
     groups, weights = [], []
-    about: dict[str, list[Any]] = {"agreement": [], "directions": [], "p_value": [], "share": []}
+    about: dict[str, list[Any]] = {"agreement": [], "directions": [], "p_value": [], "share": [], "p_value_within": []}
     for seed, setting in enumerate(settings):
         features = np.concatenate([features_of(network, rows.inputs, seed, int(setting)) for rows in parts])
         labels = np.concatenate([_labels(rows, seed) for rows in parts])
@@ -97,6 +98,13 @@ def discover_attribute(problem: ImageProblem, network: BatchedNetwork, settings:
         about["directions"].append(found.count)
         about["p_value"].append(float(found.p_values[0]))
         about["share"].append(round(found.share, 4))
+        # does anything else vary, among rows with the same attribute? the smaller of two p-values counts twice
+        within = [
+            find_variation(_moments(features[rows], labels[rows], environments[rows])).p_values[0]
+            for rows in (own == 0, own == 1)
+            if rows.any()
+        ]
+        about["p_value_within"].append(min(1.0, len(within) * float(min(within))))
         groups.append(own)
         weights.append(balanced)
     device = problem.train.inputs.device

@@ -24,7 +24,7 @@ HIDDEN_DROPOUT = 0.5
 DECAYS = (3e-4, 1e-3)
 
 
-def with_dropout(rates: Sequence[float] = DROPOUT_RATES) -> tuple[ImageMethod, ...]:
+def with_dropout(rates: Sequence[float]) -> tuple[ImageMethod, ...]:
     """The mean risk with dropout, a method for each rate."""
     grid = {"weight_decay": DECAYS}
     return tuple(ImageMethod(mean_risk, grid, dropout=(rate, HIDDEN_DROPOUT)) for rate in rates)
@@ -46,8 +46,9 @@ def remove_attribute(problem: ImageProblem, found: DiscoveredAttribute, remedy: 
             method,
             train_method(method, problem, rule, steps=steps, row_score=log_likelihood, **adjusted),
             remedy=remedy,
+            dropout=method.dropout[0],
         )
-        for method in with_dropout()
+        for method in with_dropout(DROPOUT_RATES)
     ]
     return together(parts)
 
@@ -60,9 +61,9 @@ def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) 
     stops = np.full(tried.score.shape, -1)
     stops[rows, best] = tried.step[rows, best]
     test = np.zeros(tried.score.shape)
-    for method in with_dropout():
+    for method in with_dropout(DROPOUT_RATES):
         for remedy in ("weights", "offsets"):
-            wanted = {"dropout": method.dropout[0], "remedy": remedy}
+            wanted = {"remedy": remedy, "dropout": method.dropout[0]}
             own = [number for number, each in enumerate(tried.settings) if wanted.items() <= each.items()]
             if own and stops[:, own].max() > 0:
                 adjusted = _adjustment(remedy, everything.train.labels, groups, weights)

@@ -57,8 +57,6 @@ def candidates(method: ImageMethod, trained: TrainedImages, **more: Any) -> Cand
     """The settings of one training, with `more` that they have in common."""
     count = trained.score.shape[1]
     settings = [{name: values[number] for name, values in method.grid.items()} for number in range(count)]
-    if any(method.dropout):
-        more = {"dropout": method.dropout[0]} | more
     return Candidates(
         tuple(more | each for each in settings),
         *(trained.score, trained.step, trained.test, trained.last_score, trained.last_test),

@@ -105,9 +105,9 @@ def test_the_command_writes_one_file(tmp_path, monkeypatch):
     found = json.loads(out.read_text())
     assert set(found["problems"]) == {"0.8 and 0.9", "0.9 and 0.3"}
     for results in found["problems"].values():
-        assert {"pooled", *coloured_mnist.METHODS, "head", "discover and balance"} < set(results["methods"])
-        assert all(len(method["test"]) == 2 for method in results["methods"].values())
-        assert len(results["discovery"]["agreement"]) == 2
+        assert {"pooled", *coloured_mnist.METHODS, "head", "discover and balance"} < set(results)
+        assert all(len(method["test"]) == 2 for method in results.values())
+        assert len(results["discover and balance"]["discovery"]["agreement"]) == 2
 
 
 def _write_idx(path, values):

@@ -19,7 +19,7 @@ from holdfast.comparison.images.selection import Candidates, candidates, togethe
 from holdfast.embeddings.balancing import attribute_offsets
 
 # Of the inputs. A network of two colours can learn the images of a rare group by heart, and hidden pixels prevent it.
-DROPOUT_RATES = (0.2, 0.4, 0.6)
+DROPOUT_RATES = (0.4, 0.6)
 HIDDEN_DROPOUT = 0.5
 DECAYS = (3e-4, 1e-3)
 

@@ -87,9 +87,12 @@ def hidden(
     seeds, settings, pixels, units = first.shape
     # one product for all settings of a seed: they read the same rows, which a batched product would copy for each
     side_by_side = inputs @ first.transpose(1, 2).reshape(seeds, pixels, settings * units)
-    found = dropped(torch.relu(side_by_side.unflatten(-1, (settings, units)).transpose(1, 2) + network.biases[0]))
+    found = side_by_side.unflatten(-1, (settings, units)).transpose(1, 2)
+    # biases in the precision of the products, which may be half
+    found = dropped(torch.relu(found + network.biases[0].to(found.dtype)))
     for weight, bias in zip(others, network.biases[1:-1], strict=True):
-        found = dropped(torch.relu(found @ weight + bias))
+        found = found @ weight
+        found = dropped(torch.relu(found + bias.to(found.dtype)))
     return found
 
 

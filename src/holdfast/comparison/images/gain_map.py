@@ -11,7 +11,7 @@ beside it.
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +65,10 @@ def map_problem(source: DigitImages, seeds: Sequence[int], device: str) -> Image
     return ImageProblem(train, held_out, test, tuple(seed for part in parts for seed in part.seeds))
 
 
-def measure_gains(problem: ImageProblem, steps: int) -> dict[str, dict[str, list]]:
+def measure_gains(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict[str, list]]]:
     """For pooled SGD and each order the accuracy on test rows, [cell][seed][step size], of the chosen and last step."""
     grid = {"step_size": STEP_SIZES, "weight_decay": (0.0,) * len(STEP_SIZES)}
     device = problem.train.inputs.device
-    found = {}
     for name in ("pooled", *ORDERS):
         objective = mean_risk
         if name != "pooled":
@@ -77,11 +76,8 @@ def measure_gains(problem: ImageProblem, steps: int) -> dict[str, dict[str, list
             objective = visiting(torch.from_numpy(np.array(windows)).to(device))
         trained = train_method(ImageMethod(objective, grid, sgd=True), problem, worst_environment, steps=steps)
         shape = (len(map_cells()), -1, len(STEP_SIZES))
-        found[name] = {
-            "chosen": trained.test.astype(float).reshape(shape).round(4).tolist(),
-            "last": trained.last_test.astype(float).reshape(shape).round(4).tolist(),
-        }
-    return found
+        results = {"chosen": trained.test, "last": trained.last_test}
+        yield name, {step: test.astype(float).reshape(shape).round(4).tolist() for step, test in results.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,16 +94,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     source = read_small_mnist(options.data, options.images)
     began = time.monotonic()
-    accuracy = measure_gains(map_problem(source, seeds, device), options.steps)
     written: dict[str, Any] = {
-        "about": about_run(seeds, began, images=len(source.digits), steps=options.steps),
         "step_sizes": STEP_SIZES,
         "cells": map_cells(),
         # of the image of a mean digit, which sets the pace of the colour: see `gain_figure.colour_strength`
         "mean_image_norm": float(np.linalg.norm(source.images.mean(0))),
-        "accuracy": accuracy,
+        "accuracy": {},
     }
-    write_text(Path(options.out), json.dumps(written) + "\n")
+    for name, accuracy in measure_gains(map_problem(source, seeds, device), options.steps):
+        written["accuracy"][name] = accuracy
+        about = about_run(seeds, began, images=len(source.digits), steps=options.steps)
+        print(f"{about['seconds']:4.0f} s  {name}", flush=True)
+        write_text(Path(options.out), json.dumps({"about": about, **written}) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,10 @@ from holdfast.comparison.images.batched_networks import (
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
 DROPOUT_SEED = 0
+# Products of training are in bfloat16 on these; networks are judged in full precision everywhere.
+HALF_PRECISION = ("cuda",)
 # Held-out rows are scored after so many steps.
-SCORED_EVERY = 10
+SCORED_EVERY = 20
 # Weights of SGD are averaged over so many steps, a whole number of cycles of two environments.
 AVERAGED = 200
 # With dropout, steps are noisy: what is judged is a running mean of the weights that forgets so much with each step.
@@ -194,8 +196,9 @@ def train_method(
     own = torch.ones_like(train.labels) if weights is None else weights
     own = own / own.mean(-1, keepdim=True)
     for step in range(1, steps + 1):
-        scores = logits(network, drop(train.inputs, method.dropout[0], random), method.dropout[1], random)
-        scores = scores if offsets is None else scores + offsets[:, None]
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type in HALF_PRECISION):
+            scores = logits(network, drop(train.inputs, method.dropout[0], random), method.dropout[1], random)
+        scores = scores.float() if offsets is None else scores.float() + offsets[:, None]
         entries = torch.nn.functional.softplus(scores) - signs * scores
         losses = _by_environment(own[:, None] * entries)
         # the derivative of the loss by a factor of the logits, in each environment

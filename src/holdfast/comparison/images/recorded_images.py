@@ -61,7 +61,7 @@ def accuracies() -> dict[str, dict[str, Estimate]]:
     """
     found: dict[str, dict[str, Estimate]] = {}
     for problem, results in recorded_results()["problems"].items():
-        for name, result in results["methods"].items():
+        for name, result in results.items():
             found.setdefault(name, {})[problem] = mean_interval(result["test"])
             if name in AS_PUBLISHED:
                 best = f"{name}, last step, best setting on test"

@@ -139,6 +139,24 @@ def test_what_is_computed_is_reused_until_something_changes(counter, toys, tmp_p
     assert counter.computed == 4
 
 
+def test_each_is_drawn_when_it_is_computed_and_written_in_the_given_order(counter, tmp_path):
+    """The first experiment ends only when the figure of the second is there."""
+    drawn = tmp_path / "second.svg"
+
+    def waits(effort, progress):
+        for _ in range(3000):
+            if drawn.exists():
+                return toy("first", counter).simulate(effort, progress)
+            time.sleep(0.01)
+        raise TimeoutError("nothing was drawn in the meantime")
+
+    both = {"first": toy("first", counter, simulate=waits), "second": toy("second", counter)}
+    begun = []
+    assert reproduce(both, tmp_path, reporter=Reporter(begin=lambda name, *_: begun.append(name))) == 0
+    assert begun == ["second", "first"]
+    assert [claim["id"] for claim in written_claims(tmp_path)["claims"]] == ["first-holds", "second-holds"]
+
+
 def test_a_damaged_result_is_computed_again(counter, toys, tmp_path, capsys):
     first = {"first": toys["first"]}
     assert run(first, tmp_path) == 0
@@ -175,7 +193,7 @@ reproduce(EXPERIMENTS | {"cube": replace(EXPERIMENTS["cube"], simulate=killed)},
     assert not saved(tmp_path, "cube")
     notes = []
     assert reproduce(EXPERIMENTS, tmp_path, reporter=Reporter(note=notes.append)) == 0
-    assert [note.split()[0] for note in notes if not note.startswith("wrote")] == ["reused", "computed"]
+    assert [note.split()[0] for note in notes if not note.startswith("wrote")] == ["computed", "reused"]
 
 
 def test_an_interrupt_ends_what_is_computed_at_the_same_time(counter, tmp_path):
@@ -277,7 +295,7 @@ def test_an_experiment_that_fails_does_not_lose_the_others(counter, toys, tmp_pa
     assert written["failed"] == {"second": "RuntimeError: no [ink] left"}
     assert "no [ink] left" in (tmp_path / "report.html").read_text()
     output = capsys.readouterr()
-    assert "2 of 3 second" in output.out
+    assert "of 3 second" in output.out
     assert output.err.endswith("second failed: RuntimeError: no [ink] left\n")
     assert "Traceback" in output.err
 

@@ -22,7 +22,7 @@ class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
     What was already computed with the same seeds and code is reused, so the same command goes on where it was stopped,
-    and several with the same folder share the work. By default two experiments are computed at a time. Exit code 1 if
+    and several with the same folder share the work. By default three experiments are computed at a time. Exit code 1 if
     an experiment fails, or if a claim is decided otherwise than expected or, with all seeds, is undecided.
     """
 
@@ -47,7 +47,7 @@ def execute(arguments: ReproduceArguments) -> int:
         for name, title in TITLES.items():
             print(f"{name:12} {title}")
         return 0
-    # By default two experiments share all cores, which no option says: one compiles while the other computes.
+    # By default three experiments share all cores, which no option says: one compiles while the others compute.
     engine = None if arguments.engine == EngineOptions() else arguments.engine.engine()
     # jax reads the flags when it is first imported; those that the user has set stay as they are.
     if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):

@@ -12,9 +12,11 @@ import tyro
 from holdfast.execution.engines.options import EngineOptions
 
 # A quick look compiles for longer than it computes. The older of XLA's two generators of loops compiles in a third less
-# time. Other versions of jaxlib may not know the flag, and end the process at one that they do not know. (Less
-# optimisation would save as much again, but matrices of 100 x 100 then take five times as long.)
-FLAGS, FLAGS_KNOWN_TO = "--xla_cpu_use_fusion_emitters=false", "0.10."
+# time, and light optimisation saves a fifth of what is left. (None at all would save more, but matrices of 100 x 100
+# then take five times as long.) Other versions of jaxlib may not know a flag, and end the process at one that they do
+# not know.
+FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
+FLAGS_KNOWN_TO = "0.10."
 
 
 @dataclass(frozen=True)

@@ -139,24 +139,6 @@ def test_what_is_computed_is_reused_until_something_changes(counter, toys, tmp_p
     assert counter.computed == 4
 
 
-def test_each_is_drawn_when_it_is_computed_and_written_in_the_given_order(counter, tmp_path):
-    """The first experiment ends only when the figure of the second is there."""
-    drawn = tmp_path / "second.svg"
-
-    def waits(effort, progress):
-        for _ in range(3000):
-            if drawn.exists():
-                return toy("first", counter).simulate(effort, progress)
-            time.sleep(0.01)
-        raise TimeoutError("nothing was drawn in the meantime")
-
-    both = {"first": toy("first", counter, simulate=waits), "second": toy("second", counter)}
-    begun = []
-    assert reproduce(both, tmp_path, reporter=Reporter(begin=lambda name, *_: begun.append(name))) == 0
-    assert begun == ["second", "first"]
-    assert [claim["id"] for claim in written_claims(tmp_path)["claims"]] == ["first-holds", "second-holds"]
-
-
 def test_a_damaged_result_is_computed_again(counter, toys, tmp_path, capsys):
     first = {"first": toys["first"]}
     assert run(first, tmp_path) == 0

@@ -98,8 +98,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         name: (("cell", "seed"), np.stack([found[number][name] for number in range(len(cells))])) for name in names
     }
     columns = {name: ("cell", [getattr(cell, name) for cell in cells]) for name in NetworkSettings._fields}
-    found = xr.Dataset(variables, {**columns, "seed": np.arange(effort.seeds)})
-    return found.assign_attrs(steps=effort.steps(STEPS, QUICK_PART))
+    attributes = {"steps": effort.steps(STEPS, QUICK_PART)}
+    return xr.Dataset(variables, {**columns, "seed": np.arange(effort.seeds)}, attributes)
 
 
 def _summary(data: xr.Dataset) -> str:

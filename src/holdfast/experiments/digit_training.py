@@ -5,7 +5,8 @@ the worst environment (SGD, in turn or pooled; IRM; V-REx; Group DRO), by groups
 and by the margin that the sampling error leaves (head). Imports torch.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +86,17 @@ def in_turn(seeds: Sequence[int], steps: int) -> Callable[..., torch.Tensor]:
         return losses.gather(-1, chosen)[..., 0]
 
     return objective
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread: products this small gain nothing from a second, which waits busily for its share."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def run_methods(

@@ -48,10 +48,10 @@ STEP_SIZES = (0.3, 1.0, 2.0)
 ANNEALED = 1 / 3
 # Networks of the pooled training from which the head is chosen.
 SNAPSHOTS = 4
-POOLED, SGD, IN_TURN, IRM, VREX, DRO, HEAD, BALANCED, GREY = (
+METHODS = (
     "pooled",
     "pooled SGD, averaged",
-    "one environment in turn, averaged",
+    "in turn, averaged",
     "IRM",
     "V-REx",
     "Group DRO",
@@ -59,6 +59,8 @@ POOLED, SGD, IN_TURN, IRM, VREX, DRO, HEAD, BALANCED, GREY = (
     "discover and balance",
     "without colour",
 )
+POOLED, SGD, IN_TURN, IRM, VREX, DRO, HEAD, BALANCED, GREY = METHODS
+STAGES = len(METHODS) - 1  # the head is not trained
 
 
 class DigitResults(NamedTuple):
@@ -152,14 +154,11 @@ def run_methods(
     seen = _together(problem.train, problem.held_out)
     score[HEAD], accuracy[HEAD] = _fit_heads(seen, problem.test, pooled.snapshots)
     found, agreement, weights = _discover(seen, pooled)
-    train(BALANCED, decays, weighted_by(_aside(weights, problem)[1]), weights=_aside(weights, problem)[0])
-    train(GREY, decays, mean_accuracy, rows=problem._replace(**{part: _grey(getattr(problem, part)) for part in PARTS}))
+    own, aside = _apart(weights, problem)
+    train(BALANCED, decays, weighted_by(aside), weights=own)
+    grey = problem._replace(train=_grey(problem.train), held_out=_grey(problem.held_out), test=_grey(problem.test))
+    train(GREY, decays, mean_accuracy, rows=grey)
     return DigitResults(accuracy, score, found, agreement)
-
-
-METHODS = (POOLED, SGD, IN_TURN, IRM, VREX, DRO, HEAD, BALANCED, GREY)
-STAGES = len(METHODS) - 1  # the head is not trained
-PARTS = ("train", "held_out", "test")
 
 
 def _together(*parts: ImageRows) -> ImageRows:
@@ -171,7 +170,7 @@ def _together(*parts: ImageRows) -> ImageRows:
     return ImageRows(*map(joined, zip(*parts, strict=True)))
 
 
-def _aside(weights: torch.Tensor, problem: ImageProblem) -> tuple[torch.Tensor, torch.Tensor]:
+def _apart(weights: torch.Tensor, problem: ImageProblem) -> tuple[torch.Tensor, torch.Tensor]:
     """Weights of training rows and of held-out rows, from those of `_together`."""
     own = problem.train.labels.shape[1] // 2
     halves = weights.unflatten(1, (2, -1))

@@ -67,11 +67,11 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 def draw(data: xr.Dataset) -> Figure:
     """The accuracy of every method where the colour is reversed, one point for each seed."""
     figure, panels = new_figure(2, f"Coloured digits: accuracy where colours are reversed, {data.sizes['seed']} seeds")
-    places = np.arange(data.sizes["algorithm"])[::-1]
+    heights = np.arange(data.sizes["algorithm"])[::-1]
     for axes, problem in zip(panels, data["problem"].values, strict=True):
-        for at, row in zip(places, data["accuracy"].sel(problem=problem).values, strict=True):
+        for at, row in zip(heights, data["accuracy"].sel(problem=problem).values, strict=True):
             middle, low, high = mean_interval(row)
-            first = at == places[0]
+            first = at == heights[0]
             axes.plot(row, np.full(len(row), at), "o", color=COLOURS["residual"], markersize=3, alpha=0.5,
                       label="a seed" if first else None)  # fmt: skip
             axes.errorbar(middle, at, xerr=[[middle - low], [high - middle]], fmt="s", color=COLOURS["invariant"],
@@ -79,7 +79,7 @@ def draw(data: xr.Dataset) -> Figure:
         axes.axvline(0.5, color="black", linewidth=0.8, linestyle=":", label="a coin")
         axes.axvline(BEST, color="black", linewidth=0.8, linestyle="--", label="best possible")
         axes.axvline(TEST_AGREEMENT, color=COLOURS["spurious"], linewidth=0.8, label="by colour alone")
-        axes.set_yticks(places, data["algorithm"].values)
+        axes.set_yticks(heights, data["algorithm"].values)
         axes.set(xlabel="accuracy on test rows", ylabel="method", xlim=(0, 0.85))
         axes.set_title(f"agreements {problem} in training")
     panels[1].set_yticklabels([])

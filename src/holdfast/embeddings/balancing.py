@@ -40,7 +40,7 @@ class RowBalance(NamedTuple):
 
     def __repr__(self) -> str:
         smallest = int(self.counts.min())
-        return f"RowBalance({len(self.weights)} rows, {len(self.counts)} groups, the smallest of {smallest})"
+        return f"RowBalance(rows={len(self.weights)}, groups={len(self.counts)}, smallest={smallest})"
 
     @property
     def effective_rows(self) -> float:

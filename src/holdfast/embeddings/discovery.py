@@ -113,8 +113,7 @@ class Discovery:
         return explain(self.variation, self.tests, self.grouping, self.classes)
 
     def __repr__(self) -> str:
-        rows, environments = len(self.targets), self.grouping.count
-        return f"Discovery({self.count} directions vary, {rows} rows, {environments} environments)"
+        return f"Discovery(count={self.count}, rows={len(self.targets)}, environments={self.grouping.count})"
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)

@@ -92,8 +92,8 @@ class LinearHead(NamedTuple):
 
     def __repr__(self) -> str:
         outputs, features = self.coefficients.shape
-        removed = f"{self.quality.varying} of {self.quality.components} directions removed"
-        return f"LinearHead({features} features, {outputs} outputs, {removed})"
+        removed, components = self.quality.varying, self.quality.components
+        return f"LinearHead(features={features}, outputs={outputs}, removed={removed}, components={components})"
 
     @property
     def sentences(self) -> list[str]:

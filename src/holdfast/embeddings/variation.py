@@ -62,7 +62,7 @@ class Variation:
     label_shift_p_value: float
 
     def __repr__(self) -> str:
-        return f"Variation({self.count} of {len(self.directions)} directions vary, level {self.level:g})"
+        return f"Variation(count={self.count}, components={len(self.directions)}, level={self.level:g})"
 
     @property
     def count(self) -> int:

@@ -136,7 +136,9 @@ def run_methods(
             learning_rate=LEARNING_RATE,
         )
         best = np.argmax(trained.score, axis=1)[:, None]
-        score[name], accuracy[name] = (np.take_along_axis(each, best, 1)[:, 0] for each in trained[1:4:2])
+        score[name], accuracy[name] = (
+            np.take_along_axis(each, best, 1)[:, 0] for each in (trained.score, trained.test)
+        )
         progress()
         return trained
 

@@ -39,7 +39,7 @@ class Balance(NamedTuple):
     rows: RowBalance
 
     def __repr__(self) -> str:
-        return f"Balance({self.rows!r})"
+        return f"Balance(rows={self.rows!r})"
 
     def sampler(self, *, seed: int = 0, rows: int | None = None) -> WeightedRandomSampler:
         """Draws rows in proportion to their weights, for a DataLoader; then the loss needs no weights.
@@ -125,7 +125,8 @@ class BalancedNetwork(NamedTuple):
     sentences: list[str]
 
     def __repr__(self) -> str:
-        return f"BalancedNetwork({type(self.module).__name__}, {self.discovery!r}, weight_decay={self.weight_decay:g})"
+        module = type(self.module).__name__
+        return f"BalancedNetwork(module={module}, discovery={self.discovery!r}, weight_decay={self.weight_decay:g})"
 
 
 def train_balanced(

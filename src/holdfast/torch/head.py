@@ -24,7 +24,7 @@ class InvariantHead(NamedTuple):
         >>> data = torch.randn(400, 2, generator=torch.Generator().manual_seed(0)), torch.arange(400) % 2
         >>> head = invariant_head(network, data, replaces="1", environments=np.arange(400) // 200)
         >>> head
-        InvariantHead(Linear(in_features=2, out_features=2, bias=True), 0 of 2 directions removed)
+        InvariantHead(linear=Linear(in_features=2, out_features=2, bias=True), removed=0, components=2)
     """
 
     linear: torch.nn.Linear
@@ -32,7 +32,7 @@ class InvariantHead(NamedTuple):
 
     def __repr__(self) -> str:
         quality = self.fit.quality
-        return f"InvariantHead({self.linear!r}, {quality.varying} of {quality.components} directions removed)"
+        return f"InvariantHead(linear={self.linear!r}, removed={quality.varying}, components={quality.components})"
 
 
 def invariant_head(

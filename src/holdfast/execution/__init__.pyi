@@ -17,3 +17,4 @@ from .work import Report as Report
 from .work import SaveError as SaveError
 from .work import WorkOutcome as WorkOutcome
 from .work import compute as compute
+from .work import compute_each as compute_each

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -123,15 +123,34 @@ def compute(
         0
     """
     state = _WorkState(cells, report, total)
-    try:
-        with closing(engine.run(CellWork(cells, function), state.feed())) as results:
-            for finished in results:
-                state.add(finished)
-    except (SaveError, VersionMismatchError, LostClusterError) as error:
-        saved = f"{state.computed} cell{'' if state.computed == 1 else 's'} saved"
-        raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
-    state.report(last=True)
+    for _ in state.computed_by(engine, function):
+        pass
     return WorkOutcome(state.computed, state.elsewhere, state.failures, state.seconds)
+
+
+def compute_each(
+    cells: Cells[Value],
+    function: Callable[[Index], Value],
+    engine: Engine,
+    report: Report | None = None,
+    *,
+    total: int | None = None,
+) -> Generator[Index, None, None]:
+    """As `compute`, but yields each cell as soon as it is saved, while the engine goes on with the others.
+
+    The workers are given new cells when the next one is asked for, and each has one that waits.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.execution.engines import ThreadEngine
+        >>> from holdfast.execution import RECORDS, EntryCells, Key, Store
+        >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
+        >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
+        >>> sorted(compute_each(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)))
+        ['one', 'three']
+    """
+    return _WorkState(cells, report, total).computed_by(engine, function)
 
 
 class Receipt(NamedTuple):
@@ -200,6 +219,18 @@ class _WorkState:
         self._waits: dict[Index, float] = {}
         self._history = deque([(time.monotonic(), 0)])
 
+    def computed_by(self, engine: Engine, function: Callable[[Index], Any]) -> Generator[Index, None, None]:
+        """Compute the missing cells; yields each that is saved."""
+        try:
+            with closing(engine.run(CellWork(self._cells, function), self.feed())) as results:
+                for finished in results:
+                    if self.add(finished):
+                        yield finished.item
+        except (SaveError, VersionMismatchError, LostClusterError) as error:
+            saved = f"{self.computed} cell{'' if self.computed == 1 else 's'} saved"
+            raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
+        self.report(last=True)
+
     def feed(self) -> Iterator[Index | Feed]:
         """The missing cells, then those that others had, again and again until they are finished."""
         for handed_out, index in enumerate(self._cells.missing(), 1):
@@ -214,16 +245,19 @@ class _WorkState:
             else:
                 yield Feed.WAIT
 
-    def add(self, finished: Finished) -> None:
-        """Count a cell that came back."""
+    def add(self, finished: Finished) -> bool:
+        """Count a cell that came back; returns whether its result is saved."""
         self._in_flight -= 1
         index = finished.item
         if finished.error is not None:  # it did not even get to where errors of cells are noted
             self._fail(index, finished.error)
             self._cells.fail(index, finished.error)
+            saved = False
         else:
             self._count(index, finished.value)
+            saved = finished.value.state in ("computed", "finished")
         self.report()
+        return saved
 
     def _count(self, index: Index, receipt: Receipt) -> None:
         match receipt.state:

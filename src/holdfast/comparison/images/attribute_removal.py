@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from holdfast.comparison.images.coloured_problem import train_on_mnist
 from holdfast.comparison.images.frozen_networks import DiscoveredAttribute
 from holdfast.comparison.images.image_methods import (
     ImageMethod,
@@ -13,7 +14,6 @@ from holdfast.comparison.images.image_methods import (
     ImageRows,
     log_likelihood,
     mean_risk,
-    train_method,
 )
 from holdfast.comparison.images.selection import Candidates, candidates, together, weighted_by
 from holdfast.embeddings.balancing import attribute_offsets
@@ -44,7 +44,7 @@ def remove_attribute(problem: ImageProblem, found: DiscoveredAttribute, remedy: 
     parts = [
         candidates(
             method,
-            train_method(method, problem, rule, steps=steps, row_score=log_likelihood, **adjusted),
+            train_on_mnist(method, problem, rule, steps=steps, row_score=log_likelihood, **adjusted),
             remedy=remedy,
             dropout=method.dropout[0],
         )
@@ -68,7 +68,7 @@ def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) 
             if own and stops[:, own].max() > 0:
                 adjusted = _adjustment(remedy, everything.train.labels, groups, weights)
                 last = int(stops[:, own].max())
-                trained = train_method(
+                trained = train_on_mnist(
                     method, everything, weighted_by(found.held_out), steps=last, stops=stops[:, own], **adjusted
                 )
                 test[:, own] = trained.test

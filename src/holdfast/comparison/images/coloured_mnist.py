@@ -33,7 +33,7 @@ import numpy as np
 import torch
 
 from holdfast.comparison.images.attribute_removal import refit, remove_attribute, with_dropout
-from holdfast.comparison.images.coloured_problem import make_problem, read_small_mnist, without_colour
+from holdfast.comparison.images.coloured_problem import make_problem, read_small_mnist, train_on_mnist, without_colour
 from holdfast.comparison.images.frozen_networks import discover_attribute, fit_heads
 from holdfast.comparison.images.image_methods import (
     AVERAGED,
@@ -44,7 +44,6 @@ from holdfast.comparison.images.image_methods import (
     log_likelihood,
     mean_risk,
     one_in_turn,
-    train_method,
     v_rex,
 )
 from holdfast.comparison.images.recorded_images import about_run
@@ -103,12 +102,12 @@ def run_methods(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict[s
     longer = max(AVERAGED, int(LONGER * steps))
     with_drops = int(WITH_DROPOUT * steps)
     snapshots = tuple(range(SNAPSHOT_EVERY, steps + 1, SNAPSHOT_EVERY)) or (steps,)
-    pooled = train_method(POOLED, problem, mean_accuracy, steps=steps, snapshots=snapshots)
+    pooled = train_on_mnist(POOLED, problem, mean_accuracy, steps=steps, snapshots=snapshots)
     yield "pooled", chosen_results(candidates(POOLED, pooled))
 
     discovered = discover_attribute(problem, pooled.best, np.argmax(pooled.score, axis=1))
     rule = weighted_by(discovered.held_out)
-    balanced = train_method(POOLED, problem, rule, steps=steps, weights=discovered.train)
+    balanced = train_on_mnist(POOLED, problem, rule, steps=steps, weights=discovered.train)
     yield "discover and balance", chosen_results(candidates(POOLED, balanced)) | {"discovery": discovered.about}
     by_weights = remove_attribute(problem, discovered, "weights", with_drops)
     yield "discover and balance, dropout", chosen_results(by_weights)
@@ -117,15 +116,15 @@ def run_methods(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict[s
     yield "discover and remove, dropout, all rows", refit(problem, discovered, together([by_weights, by_offsets]))
 
     grey = ImageProblem(*(without_colour(rows) for rows in problem[:3]), seeds=problem.seeds)
-    trained = train_method(POOLED, grey, mean_accuracy, steps=steps)
+    trained = train_on_mnist(POOLED, grey, mean_accuracy, steps=steps)
     yield "without colour", chosen_results(candidates(POOLED, trained))
-    trained = train_method(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)
+    trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)
     yield "without colour, dropout", chosen_results(candidates(DROPOUT, trained))
     yield "head", fit_heads(problem, pooled.snapshots, WEIGHT_DECAYS)
     for name, method in METHODS.items():
         own = longer if method.sgd else with_drops if any(method.dropout) else steps
         rule = mean_accuracy if method is DROPOUT else worst_environment
-        yield name, chosen_results(candidates(method, train_method(method, problem, rule, steps=own)))
+        yield name, chosen_results(candidates(method, train_on_mnist(method, problem, rule, steps=own)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -23,7 +23,7 @@ DROPOUT_SEED = 0
 # Products of training are in bfloat16 on these; networks are judged in full precision everywhere.
 HALF_PRECISION = ("cuda",)
 # Held-out rows are scored after so many steps.
-SCORED_EVERY = 20
+SCORED_EVERY = 10
 # Weights of SGD are averaged over so many steps, a whole number of cycles of two environments.
 AVERAGED = 200
 # With dropout, steps are noisy: what is judged is a running mean of the weights that forgets so much with each step.
@@ -161,6 +161,7 @@ def train_method(
     offsets: torch.Tensor | None = None,
     row_score: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = is_right,
     stops: np.ndarray | None = None,
+    scored_every: int = SCORED_EVERY,
     snapshots: tuple[int, ...] = (),
     hidden: tuple[int, ...] | None = None,
     learning_rate: float | None = None,
@@ -176,6 +177,7 @@ def train_method(
         offsets: (S, rows) of training rows, added to their logits in training only; None: 0.
         row_score: (logits, labels) -> the score of each row, for the rule.
         stops: (S, C), the steps to choose, instead of those of the best score.
+        scored_every: held-out rows are scored after so many steps of Adam.
         snapshots: steps whose networks are returned.
         hidden: units of each hidden layer; None: two of 256.
         learning_rate: of Adam; None: 0.001.
@@ -217,7 +219,7 @@ def train_method(
                 _forget(judged, network)
         if step in snapshots:
             found[step] = copied(judged)
-        if step % (AVERAGED if method.sgd else SCORED_EVERY) == 0:
+        if step % (AVERAGED if method.sgd else scored_every) == 0:
             with torch.no_grad():
                 on_held_out, on_test = (logits(judged, rows.inputs) for rows in (problem.held_out, problem.test))
                 now = rule(row_score(on_held_out, problem.held_out.labels[:, None]))

@@ -39,17 +39,14 @@ def remove_attribute(problem: ImageProblem, found: DiscoveredAttribute, remedy: 
         remedy: weights, or offsets of the logits.
         steps: of full gradients.
     """
-    adjusted = _adjustment(remedy, problem.train.labels, found.groups, found.train)
+    weights, offsets = _adjustment(remedy, problem.train.labels, found.groups, found.train)
     rule = weighted_by(found.held_out)
-    parts = [
-        candidates(
-            method,
-            train_on_mnist(method, problem, rule, steps=steps, row_score=log_likelihood, **adjusted),
-            remedy=remedy,
-            dropout=method.dropout[0],
+    parts = []
+    for method in with_dropout(DROPOUT_RATES):
+        trained = train_on_mnist(
+            method, problem, rule, steps=steps, weights=weights, offsets=offsets, row_score=log_likelihood
         )
-        for method in with_dropout(DROPOUT_RATES)
-    ]
+        parts.append(candidates(method, trained, remedy=remedy, dropout=method.dropout[0]))
     return together(parts)
 
 
@@ -66,10 +63,16 @@ def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) 
             wanted = {"remedy": remedy, "dropout": method.dropout[0]}
             own = [number for number, each in enumerate(tried.settings) if wanted.items() <= each.items()]
             if own and stops[:, own].max() > 0:
-                adjusted = _adjustment(remedy, everything.train.labels, groups, weights)
+                own_weights, offsets = _adjustment(remedy, everything.train.labels, groups, weights)
                 last = int(stops[:, own].max())
                 trained = train_on_mnist(
-                    method, everything, weighted_by(found.held_out), steps=last, stops=stops[:, own], **adjusted
+                    method,
+                    everything,
+                    weighted_by(found.held_out),
+                    steps=last,
+                    stops=stops[:, own],
+                    weights=own_weights,
+                    offsets=offsets,
                 )
                 test[:, own] = trained.test
     return {
@@ -91,12 +94,12 @@ def _interleaved(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 def _adjustment(
     remedy: str, labels: torch.Tensor, groups: torch.Tensor, weights: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """The arguments of `train_method` that take the attribute away."""
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Weights and offsets of the rows, one of which takes the attribute away."""
     if remedy == "weights":
-        return {"weights": weights}
+        return weights, None
     found = [
         np.diff(attribute_offsets(*pair), axis=1)[:, 0]
         for pair in zip(labels.cpu().numpy(), groups.cpu().numpy(), strict=True)
     ]
-    return {"offsets": torch.from_numpy(np.stack(found)).to(labels)}
+    return None, torch.from_numpy(np.stack(found)).to(labels)

@@ -115,7 +115,8 @@ def run_methods(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict[s
     yield "discover and offset, dropout", chosen_results(by_offsets)
     yield "discover and remove, dropout, all rows", refit(problem, discovered, together([by_weights, by_offsets]))
 
-    grey = ImageProblem(*(without_colour(rows) for rows in problem[:3]), seeds=problem.seeds)
+    train, held_out, test = (without_colour(rows) for rows in problem[:3])
+    grey = ImageProblem(train, held_out, test, problem.seeds)
     trained = train_on_mnist(POOLED, grey, mean_accuracy, steps=steps)
     yield "without colour", chosen_results(candidates(POOLED, trained))
     trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)

@@ -20,6 +20,8 @@ class FittingOptions:
     both explain in environments that are held out."""
     significance: float = 0.001
     """Level of the tests whether an effect varies."""
+    effects: Literal["linear", "auto", "smooth"] = "linear"
+    """Of a regression: straight lines; auto: curves for columns of numbers that need one; smooth: curves for all."""
     level: Literal["common", "environment"] = "common"
     """Of a regression: whether environments share an intercept, or have their own and only effects are compared."""
     invariance: Literal["auto", "effects", "class_means"] = "auto"

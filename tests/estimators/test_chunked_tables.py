@@ -18,8 +18,9 @@ from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from estimators.chunked import RELATIVE, agree, cut
 from holdfast.cli.main import main
-from holdfast.estimators import HeteroClassifier, HeteroRegressor, HeteroSplineRegressor, fit_table
+from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
 from holdfast.estimators.class_moments import class_statistics
 from holdfast.estimators.moments import standardized
@@ -32,9 +33,6 @@ from holdfast.io.passes import Columns, Passes
 from holdfast.io.survey import survey
 
 ROWS = 600
-# Sums in another order differ by about 1e-16 of their size times the root of their number; the fit makes it no larger
-# than by the condition of its normal equations, which is below 1e3 here.
-RELATIVE = 1e-10
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +51,6 @@ def plants():
     frame.loc[random.random(ROWS) < 0.2, "water"] = np.nan
     frame.loc[random.random(ROWS) < 0.01, "site"] = None
     return frame.sort_values("grown", ignore_index=True)  # chunks lie far apart, and lack classes
-
-
-def agree(found, expected):
-    """All numbers of two models, and all words."""
-    assert found.classes == expected.classes
-    assert found.notes == expected.notes
-    assert found.advice == expected.advice
-    assert found.columns == expected.columns
-    assert found.rows == expected.rows
-    for name in ("coefficients", "intercepts"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=RELATIVE, atol=1e-12)
-    assert [each.environment for each in found.effects] == [each.environment for each in expected.effects]
-    effects = [np.array([list(each.effects.values()) for each in model.effects], float) for model in (found, expected)]
-    np.testing.assert_allclose(*effects, rtol=1e-9, atol=1e-9 * np.nanmax(np.abs(effects[1])))
-
-
-def cut(frame, cuts):
-    """A Dask data frame of these partitions, some of which may be empty."""
-    parts = np.split(np.arange(len(frame)), sorted(cuts))
-    return dd.from_map(frame.iloc.__getitem__, parts, meta=frame.iloc[:0])
 
 
 CASES = {
@@ -201,88 +179,6 @@ def test_estimators_take_dask_frames_and_chunks(plants, names):
         assert model.feature_names_in_.tolist() == ["light", "age"]
 
 
-def curved(rows, seed=0):
-    """y = x0^2 + x1 + noise, in environments whose rows lie elsewhere; x2 is a consequence of y that varies."""
-    random = np.random.default_rng(seed)
-    sites = random.choice(["hill", "plain", "shore"], rows)
-    where = pd.Series(sites).map({"hill": -1.0, "plain": 0.0, "shore": 1.0}).to_numpy()
-    x = random.standard_normal((rows, 2)) + where[:, None]
-    y = x[:, 0] ** 2 + x[:, 1] + random.standard_normal(rows)
-    frame = pd.DataFrame(x, columns=["x0", "x1"])
-    return frame.assign(x2=(1.5 + where) * y + random.standard_normal(rows), site=sites, y=y)
-
-
-def test_curves_do_not_depend_on_partitions(monkeypatch):
-    """Of fewer rows than are sampled, and of more: on Dask, in chunks, in files, in one piece."""
-    frame = curved(3000)
-    inputs, cuts = frame[["x0", "x1", "x2"]], [10, 10, 1900]
-    parts = np.split(np.arange(len(frame)), cuts)
-    chunks = [(inputs.iloc[part], frame["y"].iloc[part], frame["site"].iloc[part]) for part in parts]
-    for most in (1 << 17, 1000):
-        for module in ("spline", "files"):
-            monkeypatch.setattr(f"holdfast.estimators.{module}.SAMPLED_ROWS", most)
-        whole = HeteroSplineRegressor().fit(inputs, frame["y"], environments=frame["site"])
-        assert whole.invariant_.tolist() == [True, True, False]
-        assert whole.expansion_.curved_.tolist()[:2] == [True, False]
-        with dask.config.set(scheduler="synchronous"):
-            table = cut(frame, cuts)
-            on_dask = HeteroSplineRegressor().fit(table[["x0", "x1", "x2"]], table["y"], environments=table["site"])
-            predicted = on_dask.predict(table[["x0", "x1", "x2"]]).compute()
-        assert on_dask.passes_ == 3
-        np.testing.assert_allclose(predicted, whole.predict(inputs), rtol=1e-8, atol=1e-8)
-        for found in (on_dask, HeteroSplineRegressor().fit_chunks(chunks)):
-            assert found.advice_ == whole.advice_
-            assert found.feature_names_in_.tolist() == ["x0", "x1", "x2"]
-            np.testing.assert_allclose(found.regressor_.coef_, whole.regressor_.coef_, rtol=1e-7, atol=1e-9)
-            for one, other in zip(found.curves_["x0"], whole.curves_["x0"], strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
-
-
-def test_curves_of_files_are_those_of_the_estimator(tmp_path):
-    """Two ways to the same model: by its file, whose columns have knots, and by the estimator of an array."""
-    frame = curved(3000)
-    for number, part in enumerate(np.split(np.arange(len(frame)), [1000, 1300])):
-        frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet", row_group_size=400)
-    found = fit_table(tmp_path / "*.parquet", "y", "site", effects="auto", chunk_rows=700)
-    assert found.estimator.passes_ == 3
-    expected = HeteroSplineRegressor(interactions=False).fit(
-        frame[["x0", "x1", "x2"]].to_numpy(), frame["y"], environments=frame["site"]
-    )
-    assert expected.invariant_.tolist() == [True, True, False]
-    found.model.save(tmp_path / "model.json")
-    loaded = TableModel.load(tmp_path / "model.json")
-    assert [bool(column.knots) for column in loaded.columns] == expected.expansion_.curved_.tolist()
-    wide = frame[["x0", "x1", "x2"]] * 2  # beyond the outer knots, too
-    np.testing.assert_allclose(loaded.predict(wide)["prediction"], expected.predict(wide.to_numpy()), rtol=1e-7)
-    with dask.config.set(scheduler="synchronous"):
-        again = fit_table(cut(frame, [0, 700, 701]), "y", "site", effects="auto", schema=loaded)
-    assert again.estimator.passes_ == 2
-    agree(again.model, fit_table(frame, "y", "site", effects="auto").model)
-
-
-def test_curves_go_with_categories_and_missing_values():
-    """The levels of a category stay together, an indicator belongs to its column, and a gap costs one pass more."""
-    frame = curved(3000)
-    random = np.random.default_rng(1)
-    frame["soil"] = random.choice(["clay", "sand", "silt"], len(frame), p=[0.6, 0.3, 0.1])
-    frame["y"] += frame["soil"].map({"clay": 0.0, "sand": 1.0, "silt": -1.0})
-    frame["age"] = random.gamma(2.0, size=len(frame))
-    frame.loc[random.random(len(frame)) < 0.2, "age"] = np.nan
-    found = fit_table(frame, "y", "site", effects="auto", pooling=0.0)
-    assert found.estimator.passes_ == 4
-    with dask.config.set(scheduler="synchronous"):
-        on_dask = fit_table(cut(frame, [100, 2000]), "y", "site", effects="auto", pooling=0.0, chunk_rows=500)
-    agree(on_dask.model, found.model)
-    assert on_dask.estimator.passes_ == 4
-    verdicts = {record["feature"]: record["selected"] for record in found.model.stability}
-    assert verdicts == {
-        **{"x0": True, "x1": True, "x2": False, "soil=sand": True, "soil=silt": True},
-        **{"age": False, "age is missing": False},
-    }
-    with pytest.raises(ValueError, match="effects must be linear for a classification, got 'auto'"):
-        fit_table(frame, "soil", "site", effects="auto")
-
-
 def test_predictions_of_a_dask_frame_are_lazy(plants):
     complete = plants[["light", "age", "grown", "tall"]]
     inputs, frame = complete[["light", "age"]], cut(complete, [0, 200])
@@ -376,8 +272,6 @@ def test_what_dask_cannot_do_is_said(plants, tmp_path):
         HeteroRegressor().fit(empty[["light"]], empty["grown"])
     with pytest.raises(ValueError, match="chunks must have the features 'light', got 'age'"):
         HeteroRegressor().fit_chunks([(plants[[name]], plants["grown"]) for name in ("light", "age")])
-    with pytest.raises(ValueError, match="chunks must be something that can be read twice, such as a list, got gen"):
-        HeteroSplineRegressor().fit_chunks((plants[["light"]], plants["grown"]) for _ in range(2))
 
 
 def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path, capsys, monkeypatch):

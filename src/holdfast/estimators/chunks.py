@@ -273,5 +273,6 @@ def _unused(name: str, names: list[str]) -> str:
 
 
 def _split_columns(chunk: pd.DataFrame, collect: Callable[..., Any], names: list[str], columns: list[str]) -> Any:
+    """Features come first: a range of columns is no copy."""
     response, *place = (chunk[name] for name in columns)
-    return collect(chunk[names], response, place[0] if place else None, chunk.index.to_numpy())
+    return collect(chunk.iloc[:, : len(names)], response, place[0] if place else None, chunk.index.to_numpy())

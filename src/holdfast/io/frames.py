@@ -83,10 +83,13 @@ class FramePart:
 
     def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Chunks of at most so many rows, with some columns as text; None of an empty frame."""
-        for begin in range(0, len(self.frame), rows):
-            chunk = self.frame.iloc[begin : begin + rows][list(columns)]
+        # a choice of columns is a copy, rows are not
+        frame = self.frame if list(self.frame.columns) == list(columns) else self.frame[list(columns)]
+        for begin in range(0, len(frame), rows):
+            chunk = frame.iloc[begin : begin + rows]
             chunk.index = pd.RangeIndex(self.first_row + begin, self.first_row + begin + len(chunk))
-            yield chunk.assign(**{name: as_text(chunk[name]) for name in columns if name in text})
+            texts = {name: as_text(chunk[name]) for name in columns if name in text}
+            yield chunk.assign(**texts) if texts else chunk
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """What a fit needs of the rows of a table, added up over chunks: of a file, an iterable, or a Dask data frame."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import accumulate
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,7 +226,7 @@ class DaskRows(NamedTuple):
         """The same rows, numbered as in one table: a pass over one column."""
         names = [str(name) for name in self.X.columns[:1]]
         frames = TableFrames(self.X[self.X.columns[:1].tolist()].rename(columns=str))
-        lengths = self.passes.reduce(frames, Columns(names, (), CHUNK_ROWS), row_counts, Counter.__add__)
+        lengths = self.passes.reduce(frames, Columns(names, (), CHUNK_ROWS), row_counts, add)
         return self._replace(lengths=lengths or {})
 
     def sums(self, collect: Collect) -> ChunkSums:

@@ -363,9 +363,10 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         )
         self.curves_ = dict(zip(map(str, names), curves, strict=True))
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
-        straight = [list(self.expansion_.groups_).index(number) for number in np.flatnonzero(~self.expansion_.curved_)]
-        self.effects_ = self.regressor_.effects_.iloc[:, straight].set_axis(
-            pd.Index(names, name="feature")[~self.expansion_.curved_], axis="columns"
+        lines = np.flatnonzero(~self.expansion_.curved_).tolist()
+        positions = [self.expansion_.groups_.index(number) for number in lines]
+        self.effects_ = self.regressor_.effects_.iloc[:, positions].set_axis(
+            pd.Index(names, name="feature")[lines], axis="columns"
         )
         return self
 

@@ -32,9 +32,7 @@ def is_dask_frame(data: Any) -> "TypeGuard[dd.DataFrame]":
     return isinstance(data, dd.DataFrame)
 
 
-def map_rows(
-    frame: "dd.DataFrame", function: Callable[[pd.DataFrame], np.ndarray], columns: Sequence[Any] = ()
-) -> "dd.Series | dd.DataFrame":
+def map_rows(frame: "dd.DataFrame", function: Callable[[pd.DataFrame], np.ndarray], columns: Sequence[Any] = ()) -> Any:
     """A function of the rows of a Dask data frame, computed partition by partition once it is asked for.
 
     What is wrong with the columns of the frame is found at once, by two rows of its types.
@@ -43,6 +41,9 @@ def map_rows(
         frame: of Dask.
         function: rows -> an array with one entry, or one row of numbers, for each; never of no rows.
         columns: their names, if each gets a row of numbers.
+
+    Returns:
+        A column, or a data frame, of Dask.
 
     Example:
         >>> import dask.dataframe as dd

@@ -53,8 +53,8 @@ class FitArguments:
     """
 
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
-    """The table: .csv, .tsv (also .gz), .parquet or .feather; a pattern such as 'data/*.csv' in quotes; - for
-    standard input."""
+    """The table: .csv, .tsv (also .gz), .parquet or .feather; a pattern such as 'data/*.csv' in quotes; an address
+    such as 's3://bucket/*.parquet'; - for standard input."""
     target: str
     """Column to predict: numbers, or classes."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]

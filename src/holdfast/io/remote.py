@@ -50,17 +50,20 @@ class RemoteFile:
     def is_file(self) -> bool:
         """Whether there is a file at the address."""
         system, path = _file_system(self.address)
-        return system.isfile(path)
+        with _reachable(self.address):
+            return system.isfile(path)
 
     def open(self, mode: Literal["rb"]) -> BinaryIO:
         """The bytes of the file."""
         system, path = _file_system(self.address)
-        return system.open(path, mode)
+        with _reachable(self.address):
+            return system.open(path, mode)
 
     def stat(self) -> FileStatus:
         """The size of the file; 0 if the server does not tell."""
         system, path = _file_system(self.address)
-        return FileStatus(int(system.size(path) or 0))
+        with _reachable(self.address):
+            return FileStatus(int(system.size(path) or 0))
 
     def resolve(self) -> "RemoteFile":
         """The same: an address does not depend on a folder."""

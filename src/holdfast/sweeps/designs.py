@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from holdfast.core.validation import COUNT, NUMBER, SEED, require
@@ -65,7 +65,7 @@ def axis_values(name: str, axis: Any, whole: bool = False) -> tuple[Scalar, ...]
         start, stop = _ends(name, axis, RANGE[:2])
         require(count > 1 or start == stop, f"count of {name} must be at least 2 between two different ends", count)
         shares = [number / max(count - 1, 1) for number in range(count)]
-        exact = [_between(start, stop, share, axis.get("scale", "linear")) for share in shares]
+        exact = list(map(_between(start, stop, axis.get("scale", "linear")), shares))
         exact[-1] = stop  # to the last digit
         between_whole = isinstance(start, int) and isinstance(stop, int)
         values = tuple(_rounded(value, whole, between_whole) for value in exact)
@@ -119,9 +119,10 @@ def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[
     COUNT.check("count", count)
     SEED.check("seed", seed)
     laws = {name: _law(name, axis, name in whole) for name, axis in axes.items()}
-    generator = random.Random(seed)  # one number for each value, in order: a longer design only goes on
-    rows = [[law(generator.random()) for law in laws.values()] for _ in range(count)]
-    return Axis(POINT, dict(zip(laws, zip(*rows, strict=True), strict=True)))
+    generator = random.Random(seed)  # one number for each value, point by point: a longer design only goes on
+    shares = [generator.random() for _ in range(count * len(laws))]
+    columns = (map(law, shares[number :: len(laws)]) for number, law in enumerate(laws.values()))
+    return Axis(POINT, {name: tuple(values) for name, values in zip(laws, columns, strict=True)})
 
 
 def _law(name: str, axis: Any, whole: bool) -> Any:
@@ -134,9 +135,10 @@ def _law(name: str, axis: Any, whole: bool) -> Any:
     require(low < high, f"high of {name} must be larger than low = {low}", high)
     scale = axis.get("scale", "linear")
     if not whole:
-        return lambda share: _between(low, high, share, scale)
+        return _between(low, high, scale)
     # Each whole number from low to high owns an interval of length 1 around it.
-    return lambda share: min(high, max(low, round(_between(low - 0.5 + 1e-12, high + 0.5 - 1e-12, share, scale))))
+    between = _between(low - 0.5 + 1e-12, high + 0.5 - 1e-12, scale)
+    return lambda share: min(high, max(low, round(between(share))))
 
 
 def _check_keys(name: str, axis: Mapping, known: Sequence[str], needed: Sequence[str]) -> None:
@@ -154,10 +156,13 @@ def _ends(name: str, axis: Mapping, keys: Sequence[str]) -> tuple[float, float]:
     return axis[keys[0]], axis[keys[1]]
 
 
-def _between(start: float, stop: float, share: float, scale: str) -> float:
+def _between(start: float, stop: float, scale: str) -> Callable[[float], float]:
+    """A function of a number from 0 to 1: the value so far between two ends."""
     if scale == "linear":
-        return start + (stop - start) * share
-    return math.exp(math.log(start) + (math.log(stop) - math.log(start)) * share)
+        width = stop - start
+        return lambda share: start + width * share
+    begin, length = math.log(start), math.log(stop) - math.log(start)
+    return lambda share: math.exp(begin + length * share)
 
 
 def _rounded(value: float, whole: bool, between_whole: bool) -> float:

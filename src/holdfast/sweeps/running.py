@@ -26,7 +26,7 @@ from holdfast.execution.recorded import Recorded
 from holdfast.execution.work import Report, WorkOutcome, compute
 from holdfast.execution.zarr_format import chunk_position
 from holdfast.sensing.settings import Settings
-from holdfast.sweeps.planning import layout_of, plan
+from holdfast.sweeps.planning import checked_size, layout_of
 from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.recording import SEED_DIMENSION, checked, reduced
 from holdfast.sweeps.specification import Sweep, specify
@@ -141,7 +141,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     import jax
 
     backend = jax.default_backend()
-    plan(sweep, backend, probe=False)
+    checked_size(sweep)
     program = program_of(sweep.program)
     function = program.load()
     require(callable(function), "program must name a function", f"{program.target!r}, {function!r}")

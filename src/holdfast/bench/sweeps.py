@@ -22,6 +22,16 @@ from holdfast.sweeps.specification import specify
 VARIABLES = 12
 LONG = 1.0  # processor seconds of a long cell
 
+GRID = """
+step_size = {{ start = 0.01, stop = 0.5, count = {side} }}
+heterogeneity = {{ start = 0.0, stop = 12.0, count = {side} }}
+"""
+RANDOM = """
+design = "random"
+count = {count}
+step_size = {{ low = 0.01, high = 0.5, scale = "log" }}
+heterogeneity = {{ low = 0.0, high = 12.0 }}
+"""
 # A command up to its first cell: imports, checks of all settings, metadata, and the list of what is missing.
 START = """
 import sys
@@ -82,21 +92,25 @@ def store_of_long_cells(quick: bool) -> dict[str, float]:
 
 
 def start(quick: bool) -> dict[str, dict[str, float]]:
-    """Processor seconds of a command until its first cell can begin: in cells of 64 runs, and of one run each."""
+    """Processor seconds of a command until its first cell can begin, for designs of a million runs."""
+    side = 200 if quick else 1000
+    coarse = side // 8
+    designs = {
+        "64 runs a cell": (coarse**2, 64, GRID.format(side=coarse)),
+        "1 run a cell": (side**2, 1, GRID.format(side=side)),
+        "random points": (side**2, 1, RANDOM.format(count=side**2)),
+        "with text": (side**2, 1, RANDOM.format(count=side**2) + 'order = ["independent", "reshuffled", "cyclic"]\n'),
+    }
     found = {}
-    for side, seeds in ((25, 64), (200, 1)) if quick else ((125, 64), (1000, 1)):
+    for name, (cells, seeds, axes) in designs.items():
         with tempfile.TemporaryDirectory() as folder:
             spec = Path(folder) / "spec.toml"
-            spec.write_text(
-                f"[sweep]\nseeds = {seeds}\n"
-                f"step_size = {{ start = 0.01, stop = 0.5, count = {side} }}\n"
-                f"heterogeneity = {{ start = 0.0, stop = 12.0, count = {side} }}\n"
-            )
+            spec.write_text(f"[sweep]\nseeds = {seeds}\n{axes}")
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, "-c", START, str(spec), f"{folder}/results.zarr"], check=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found[f"{seeds} runs a cell"] = {"runs": side**2 * seeds, "cells": side**2, "cpu_seconds": seconds}
+        found[name] = {"runs": cells * seeds, "cells": cells, "cpu_seconds": seconds}
     return found
 
 

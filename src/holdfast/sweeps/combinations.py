@@ -49,7 +49,9 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
             found[key].append(number)
         for key, rows in itertools.islice(found.items(), MOST_CHECKED):
             met = {name: [values[row] for row in rows] for name, values in columns.items() if name in together}
-            yield dict(zip(alone, key, strict=True)), {name: _extremes(values) for name, values in met.items()}
+            if axes[0].size > MOST_CHECKED:  # settings of `SWEPT` are allowed in an interval: its ends stand for all
+                met = {name: [min(values), max(values)] for name, values in met.items()}
+            yield dict(zip(alone, key, strict=True)), {name: tuple(dict.fromkeys(each)) for name, each in met.items()}
         return
     grid = {axis.name: axis.coordinates[axis.name] for axis in axes}
     columns = {name: values for name, values in grid.items() if name in together}
@@ -61,11 +63,6 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
         for name, values in others.items():
             for value in values[:MOST_CHECKED]:
                 yield {**first, name: value}, columns
-
-
-def _extremes(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Values that stand for all: settings of `SWEPT` are allowed in an interval, so the ends of many are enough."""
-    return tuple({min(values): None, max(values): None}) if len(values) > MOST_CHECKED else tuple(dict.fromkeys(values))
 
 
 def _check_group(kind: Any, constant: Mapping[str, Any], columns: Mapping[str, tuple]) -> None:

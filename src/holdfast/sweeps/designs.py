@@ -3,13 +3,16 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.core.validation import COUNT, NUMBER, SEED, require
+import numpy as np
+
+from holdfast.core.validation import COUNT, LARGEST, NUMBER, SEED, require
 from holdfast.execution.layout import Axis
 
 Scalar = bool | int | float | str
+_PLAIN = {bool, int, float, str}
 
 SCALES = ("linear", "log")
 RANGE, DRAWN = ("start", "stop", "count", "scale"), ("low", "high", "scale")
@@ -83,19 +86,35 @@ def listed(points: Sequence[Mapping[str, Scalar]]) -> Axis:
         {'step_size': (0.1, 0.2), 'bias': (1.0, 0.0)}
     """
     require(len(points) > 0, "points must hold at least one point", "none")
-    names = list(points[0])
+    names = points[0].keys()
     require(bool(names), "points must give values to at least one setting", "none")
-    for number, point in enumerate(points, 1):
-        same = f"points must all give values to the same settings ({', '.join(names)})"
-        require(set(point) == set(names), same, f"{', '.join(point) or 'none'} in point {number}")
-    columns = {name: tuple(point[name] for point in points) for name in names}
+    if not all(point.keys() == names for point in points):
+        number, point = next(each for each in enumerate(points, 1) if each[1].keys() != names)
+        given = f"{', '.join(point) or 'none'} in point {number}"
+        raise ValueError(f"points must all give values to the same settings ({', '.join(names)}), got {given}")
+    columns = {name: python_values([point[name] for point in points]) for name in names}
     for name, values in columns.items():
         _check_kinds(name, values)
-    seen: dict[tuple, int] = {}
-    for number, row in enumerate(zip(*columns.values(), strict=True), 1):
-        require(row not in seen, "points must differ from each other", f"point {seen.get(row)} again as point {number}")
-        seen[row] = number
+    rows = list(zip(*columns.values(), strict=True))
+    if len(set(rows)) < len(rows):
+        twice, _ = Counter(rows).most_common(1)[0]
+        first, second, *_ = (number for number, row in enumerate(rows, 1) if row == twice)
+        raise ValueError(f"points must differ from each other, got point {first} again as point {second}")
     return Axis(POINT, columns)
+
+
+def python_values(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Values of which those of NumPy are Python's.
+
+    Example:
+        >>> import numpy as np
+        >>> python_values([np.float64(0.5), 1, "hetero"])
+        (0.5, 1, 'hetero')
+    """
+    found = tuple(values)
+    if set(map(type, found)) <= _PLAIN:  # soon seen, also of a million
+        return found
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in found)
 
 
 def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[str] = ()) -> Axis:
@@ -174,6 +193,8 @@ def _rounded(value: float, whole: bool, between_whole: bool) -> float:
 
 
 def _check_kinds(name: str, values: Sequence[Scalar]) -> None:
+    if set(map(type, values)) <= {int, float} and all(-LARGEST < value < LARGEST for value in values):  # type: ignore[operator]
+        return  # soon seen, also of a million
     kinds = {_kind(name, value) for value in values}
     require(len(kinds) == 1, f"{name} must hold values of one kind", " and ".join(sorted(kinds)))
 

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -71,7 +72,7 @@ class GridCells:
     seeds: int
     expires: float = EXPIRES
     _variables: list[Variables] = field(default_factory=list, repr=False, compare=False)
-    _begun: dict[Index, float] = field(default_factory=dict, repr=False, compare=False)
+    _begun: dict[Index, tuple[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def at(
@@ -170,7 +171,7 @@ class GridCells:
     def _lease(self, index: Index) -> Iterator[Lease]:
         name = chunk_name(CHECKSUMS, _position(index)) + _LEASE
         with Leases(self.files, self.expires).take(name, lambda: self.content(index) is not None) as lease:
-            self._begun[index] = time.perf_counter()
+            self._begun[index] = threading.get_ident(), time.perf_counter()
             try:
                 yield lease
             finally:
@@ -185,11 +186,18 @@ class GridCells:
             checksum = zlib.crc32(content, checksum)
             self.files.write(_chunk(name, position, len(variable.shape)), content)
         count = self.layout.seeds_per_cell
-        seconds = time.perf_counter() - self._begun.get(index, float("nan"))
-        self.files.write(chunk_name(SECONDS, position), struct.pack("<f", seconds / count) * count)
+        self.files.write(chunk_name(SECONDS, position), struct.pack("<f", self._seconds(index) / count) * count)
         last = chunk_name(CHECKSUMS, position)
         self.files.write(last, _checksum_chunk(checksum, count))
         self.files.delete(last + _FAILURE)
+
+    def _seconds(self, index: Index) -> float:
+        """Since its lease was taken; cells that the same thread has leased, and computes together, share the time."""
+        if index not in self._begun:
+            return math.nan
+        thread, begin = self._begun[index]
+        sharing = sum(each == thread for each, _ in list(self._begun.values()))
+        return (time.perf_counter() - begin) / sharing
 
     def fail(self, index: Index, reason: str) -> None:
         """Note why a cell could not be computed; the next command tries it again."""

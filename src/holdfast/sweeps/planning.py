@@ -67,6 +67,25 @@ def layout_of(sweep: Sweep, platform: str) -> Layout:
     return Layout.of(sweep.axes, seeds=sweep.seeds, most_seeds=most)
 
 
+def cells_together(sweep: Sweep, platform: str) -> int:
+    """Cells that are computed in one call: on an accelerator as many as fill it, if the program can do that.
+
+    Args:
+        sweep: what is swept.
+        platform: of jax, where it runs.
+
+    Example:
+        >>> from holdfast.sweeps.specification import specify
+        >>> sweep = specify({"dimension": 20}, {"bias": [0.0, 1.0], "seeds": 64})
+        >>> cells_together(sweep, "cpu"), cells_together(sweep, "gpu")
+        (1, 128)
+    """
+    if platform == "cpu" or not program_of(sweep.program).together:
+        return 1
+    runs = sweep.seeds if sweep.record == "quantiles" else layout_of(sweep, platform).seeds_per_cell
+    return max(1, SEEDS_ON_ACCELERATOR // runs)
+
+
 def plan(sweep: Sweep, platform: str, *, probe: bool = True) -> Plan:
     """What a sweep costs; raises an error for one that no disk holds.
 

@@ -180,7 +180,7 @@ class Header:
             about = {"long_name": meaning} if meaning else {}
             whole, all_names = (*layout.points, *shape), (*layout.dimensions, *dimensions)
             arrays[name] = array_metadata(kind, whole, (*chunk, *shape), all_names, about)
-        found = {}
+        found: dict[str, bytes] = {}
         coordinates: list[tuple[str, str, Values | np.ndarray]] = [
             (name, axis.name, values) for axis in layout.axes for name, values in axis.coordinates.items()
         ]

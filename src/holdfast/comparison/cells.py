@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import jax
 
@@ -20,7 +19,8 @@ from holdfast.execution.store import Key
 _REMEMBERED = 50
 
 
-class ComparisonCell(NamedTuple):
+@dataclass(frozen=True)
+class ComparisonCell:
     """A method on one seed of a test.
 
     Example:

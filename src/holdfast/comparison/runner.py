@@ -142,11 +142,11 @@ def _compute(
 
 
 def _recorded(cell: ComparisonCell) -> Values | None:
-    test, method, seed = cell
+    test, method = cell.test, cell.method
     # An object of the user may have the name of one that was recorded.
     if PUBLIC_TESTS.get(test.name) is not test or METHODS.get(method.name) is not method:
         return None
-    error = recorded_error(test.name, method.name, seed)
+    error = recorded_error(test.name, method.name, cell.seed)
     return None if error is None else {"error": error, "choice": "recorded"}
 
 

@@ -66,7 +66,6 @@ class RecordedSection:
         about: where, when and how it was computed.
         columns: of the table, the first one for the names of its rows.
         rows: of the table.
-        figure: as SVG text.
     """
 
     name: str
@@ -74,7 +73,6 @@ class RecordedSection:
     about: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    figure: str
 
 
 def page(
@@ -118,7 +116,7 @@ def page(
         quick=quick,
         contents=contents,
         sections=blocks,
-        recorded=[_recorded(each) for each in recorded],
+        recorded=recorded,
         claims=claims,
         covered=covered,
         origins={name: each for name, each in counts_by_origin(covered).items() if each},
@@ -188,6 +186,7 @@ def _count(amount: int, noun: str) -> str:
 
 
 def _section(section: Section) -> dict[str, Any]:
+    width, height = _size(section.figure)
     return {
         "id": f"experiment-{section.name}",
         "name": section.name,
@@ -196,34 +195,15 @@ def _section(section: Section) -> dict[str, Any]:
         "heading": f"{label(section.name)}: {section.title}",
         "about": section.about,
         "seeds": section.seeds,
-        "left_open": section.left_open,
-        "answer": section.answer,
-        "claims": section.claims,
-        **_image(section.figure),
-    }
-
-
-def _recorded(section: RecordedSection) -> dict[str, Any]:
-    return {
-        "id": f"recorded-{section.name}",
-        "label": section.title,
-        "title": section.title,
-        "about": section.about,
-        "columns": list(section.columns),
-        "rows": section.rows,
-        **_image(section.figure),
-    }
-
-
-def _image(figure: str) -> dict[str, Any]:
-    width, height = _size(figure)
-    return {
-        "source": base64.b64encode(figure.encode()).decode(),
+        "source": base64.b64encode(section.figure.encode()).decode(),
         "width": f"{width:.0f}",
         "height": f"{height:.0f}",
         "min_width": f"{NARROWEST * width:.0f}",
         "max_width": f"{WIDEST * width:.0f}",
         "scrolls": width > PHONE_WIDTH,
+        "left_open": section.left_open,
+        "answer": section.answer,
+        "claims": section.claims,
     }
 
 

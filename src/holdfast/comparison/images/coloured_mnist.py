@@ -25,7 +25,7 @@ matching features between groups, mixtures of images, ensembles and several star
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from holdfast.comparison.images.image_methods import (
     AVERAGED,
     ImageMethod,
     ImageProblem,
+    TrainedImages,
     group_dro,
     irm,
     log_likelihood,
@@ -46,7 +47,7 @@ from holdfast.comparison.images.image_methods import (
     one_in_turn,
     v_rex,
 )
-from holdfast.comparison.images.recorded_images import about_run
+from holdfast.comparison.images.recorded_images import about_session
 from holdfast.comparison.images.selection import (
     candidates,
     chosen_results,
@@ -65,7 +66,8 @@ PUBLISHED_DECAY = 1e-3
 PENALTIES = (1e3, 1e4, 1e5)
 ANNEAL = 200
 STEP_SIZES = (0.3, 1.0, 2.0)
-SNAPSHOT_EVERY = 100
+# Heads are chosen among networks at the multiples of so many steps.
+SNAPSHOT_EVERY = 200
 # SGD takes more steps than Adam, and so does dropout: so many times those of the others.
 LONGER, WITH_DROPOUT = 5 / 3, 4 / 3
 # Dropout of the inputs, for methods to compare with.
@@ -97,42 +99,65 @@ METHODS = {
 }
 
 
-def run_methods(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(method, results) on one problem, as they come."""
-    longer = max(AVERAGED, int(LONGER * steps))
-    with_drops = int(WITH_DROPOUT * steps)
-    snapshots = tuple(range(SNAPSHOT_EVERY, steps + 1, SNAPSHOT_EVERY)) or (steps,)
-    pooled = train_on_mnist(POOLED, problem, mean_accuracy, steps=steps, snapshots=snapshots)
-    yield "pooled", chosen_results(candidates(POOLED, pooled))
+WITHOUT_ATTRIBUTE = (
+    "discover and balance",
+    "discover and balance, dropout",
+    "discover and offset, dropout",
+    "discover and remove, dropout, all rows",
+)
+GREY = ("without colour", "without colour, dropout")
+PROTOCOL = ("pooled", *WITHOUT_ATTRIBUTE, *GREY, "head", *METHODS)
 
+
+def run_methods(
+    problem: ImageProblem, steps: int, finished: Collection[str] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(method, results) on one problem, as they come; what is finished is left out."""
+    left = [name for name in PROTOCOL if name not in finished]
+    with_drops = int(WITH_DROPOUT * steps)
+    if {"pooled", *WITHOUT_ATTRIBUTE, "head"}.intersection(left):
+        snapshots = tuple(range(SNAPSHOT_EVERY, steps + 1, SNAPSHOT_EVERY)) or (steps,)
+        pooled = train_on_mnist(POOLED, problem, mean_accuracy, steps=steps, snapshots=snapshots)
+        yield "pooled", chosen_results(candidates(POOLED, pooled))
+    if set(WITHOUT_ATTRIBUTE).intersection(left):
+        yield from zip(WITHOUT_ATTRIBUTE, _without_attribute(problem, pooled, steps, with_drops), strict=True)
+    if set(GREY).intersection(left):
+        train, held_out, test = (without_colour(rows) for rows in problem[:3])
+        grey = ImageProblem(train, held_out, test, problem.seeds)
+        trained = train_on_mnist(POOLED, grey, mean_accuracy, steps=steps)
+        yield GREY[0], chosen_results(candidates(POOLED, trained))
+        trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)
+        yield GREY[1], chosen_results(candidates(DROPOUT, trained))
+    if "head" in left:
+        yield "head", fit_heads(problem, pooled.snapshots, WEIGHT_DECAYS)
+    for name, method in METHODS.items():
+        if name in left:
+            longer = max(AVERAGED, int(LONGER * steps)) if method.sgd else with_drops
+            own = longer if method.sgd or any(method.dropout) else steps
+            rule = mean_accuracy if method is DROPOUT else worst_environment
+            yield name, chosen_results(candidates(method, train_on_mnist(method, problem, rule, steps=own)))
+
+
+def _without_attribute(
+    problem: ImageProblem, pooled: TrainedImages, steps: int, with_drops: int
+) -> Iterator[dict[str, Any]]:
+    """The results of the methods that discover an attribute and do without it."""
     discovered = discover_attribute(problem, pooled.best, np.argmax(pooled.score, axis=1))
     rule = weighted_by(discovered.held_out)
     balanced = train_on_mnist(POOLED, problem, rule, steps=steps, weights=discovered.train)
-    yield "discover and balance", chosen_results(candidates(POOLED, balanced)) | {"discovery": discovered.about}
+    yield chosen_results(candidates(POOLED, balanced)) | {"discovery": discovered.about}
     by_weights = remove_attribute(problem, discovered, "weights", with_drops)
-    yield "discover and balance, dropout", chosen_results(by_weights)
+    yield chosen_results(by_weights)
     by_offsets = remove_attribute(problem, discovered, "offsets", with_drops)
-    yield "discover and offset, dropout", chosen_results(by_offsets)
-    yield "discover and remove, dropout, all rows", refit(problem, discovered, together([by_weights, by_offsets]))
-
-    train, held_out, test = (without_colour(rows) for rows in problem[:3])
-    grey = ImageProblem(train, held_out, test, problem.seeds)
-    trained = train_on_mnist(POOLED, grey, mean_accuracy, steps=steps)
-    yield "without colour", chosen_results(candidates(POOLED, trained))
-    trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)
-    yield "without colour, dropout", chosen_results(candidates(DROPOUT, trained))
-    yield "head", fit_heads(problem, pooled.snapshots, WEIGHT_DECAYS)
-    for name, method in METHODS.items():
-        own = longer if method.sgd else with_drops if any(method.dropout) else steps
-        rule = mean_accuracy if method is DROPOUT else worst_environment
-        yield name, chosen_results(candidates(method, train_on_mnist(method, problem, rule, steps=own)))
+    yield chosen_results(by_offsets)
+    yield refit(problem, discovered, together([by_weights, by_offsets]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the comparison and write it as JSON."""
+    """Run the comparison and write it as JSON; with a file that exists, what it lacks."""
     parser = argparse.ArgumentParser(description="Coloured MNIST: every method under one protocol.")
     parser.add_argument("--data", required=True, help="folder with the IDX files of MNIST")
-    parser.add_argument("--out", required=True, help="JSON file to write")
+    parser.add_argument("--out", required=True, help="JSON file to write; if it exists, what it lacks is added")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=600)
@@ -144,18 +169,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     source = read_small_mnist(options.data, options.images)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    began = time.monotonic()
-    results: dict[str, dict[str, Any]] = {name: {} for name in options.problems}
-    for name, found in results.items():
-        for method, result in run_methods(make_problem(source, PROBLEMS[name], seeds, device), options.steps):
+    settings = {"seeds": list(seeds), "images": len(source.digits), "steps": options.steps}
+    out, began = Path(options.out), time.monotonic()
+    written: dict[str, Any] = {"settings": settings, "protocol": PROTOCOL, "sessions": [], "problems": {}}
+    if out.exists():
+        written |= json.loads(out.read_text(encoding="utf-8"))
+        if written["settings"] != settings:
+            parser.error(f"--out must be a new file or one with the settings {settings}, got {written['settings']}")
+    finished = {name: tuple(written["problems"].get(name, {})) for name in options.problems}
+    written["sessions"].append({})
+    for name in options.problems:
+        if set(PROTOCOL) <= set(finished[name]):
+            continue
+        found = written["problems"].setdefault(name, {})
+        problem = make_problem(source, PROBLEMS[name], seeds, device)
+        for method, result in run_methods(problem, options.steps, finished[name]):
+            if method in finished[name]:
+                continue
             found[method] = result
-            mean = mean_interval(result["test"])
-            seconds = time.monotonic() - began
+            written["sessions"][-1] = about_session(began)
+            mean, seconds = mean_interval(result["test"]), time.monotonic() - began
             print(
                 f"{seconds:4.0f} s  {name}  {method:40} {mean.value:.4f} [{mean.low:.4f}, {mean.high:.4f}]", flush=True
             )
-            about = about_run(seeds, began, images=len(source.digits), steps=options.steps)
-            write_text(Path(options.out), json.dumps({"about": about, "problems": results}) + "\n")
+            write_text(out, json.dumps(written) + "\n")
             if seconds > options.limit:
                 return
 

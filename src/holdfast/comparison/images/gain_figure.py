@@ -1,4 +1,13 @@
-"""The map of the gain as a figure, with what the theory says about it."""
+"""The map of the gain as a figure, with what the theory says about it.
+
+python -m holdfast.comparison.images.gain_figure gain_map.json gain_map.png
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -8,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from holdfast.comparison.images.recorded_images import recorded_gains
 from holdfast.plots.bands import style
 from holdfast.theory.lyapunov import two_point_threshold
 
@@ -41,36 +49,44 @@ def colour_strength(mean_image_norm: float) -> float:
     return mean_image_norm / (2 * np.sqrt(2))
 
 
-def mean_gains(order: str, *, step: str = "chosen") -> np.ndarray:
+def mean_gains(measured: Mapping[str, Any], order: str, *, step: str = "chosen") -> np.ndarray:
     """(cells, step sizes): accuracy at the test, one environment a step minus pooled SGD, mean over the seeds.
 
     Args:
+        measured: what `python -m holdfast.comparison.images.gain_map` wrote.
         order: "reshuffled", "cyclic" or "independent".
         step: chosen, on held-out rows, or last.
 
-    Example:
-        >>> mean_gains("reshuffled").shape
-        (19, 3)
+    Example, one cell, two seeds, one step size:
+        >>> accuracy = {"pooled": {"chosen": [[[0.5], [0.6]]]}, "cyclic": {"chosen": [[[0.7], [0.6]]]}}
+        >>> mean_gains({"accuracy": accuracy}, "cyclic").round(2).tolist()
+        [[0.1]]
     """
-    accuracy = recorded_gains()["accuracy"]
+    accuracy = measured["accuracy"]
     return np.mean(np.array(accuracy[order][step]) - np.array(accuracy["pooled"][step]), axis=1)
 
 
-def draw_gain_map(orders: tuple[str, ...] = ("reshuffled", "independent")) -> Figure:
+def draw_gain_map(measured: Mapping[str, Any], orders: tuple[str, ...] = ("reshuffled", "independent")) -> Figure:
     """The gain over mean agreement and difference, one panel for each step size and order.
 
-    Example:
-        >>> len(draw_gain_map(("reshuffled",)).axes)  # with the bar of the colours
-        4
+    Args:
+        measured: what `python -m holdfast.comparison.images.gain_map` wrote.
+        orders: one row of panels for each.
+
+    Example, two cells, one seed, one step size:
+        >>> accuracy = {"pooled": {"chosen": [[[0.5]], [[0.4]]]}, "cyclic": {"chosen": [[[0.7]], [[0.4]]]}}
+        >>> cells = [[0.5, 0.2], [0.6, 0.4]]
+        >>> measured = {"accuracy": accuracy, "cells": cells, "step_sizes": [1.0], "mean_image_norm": 3.0}
+        >>> len(draw_gain_map(measured, ("cyclic",)).axes)  # with the bar of the colours
+        2
     """
-    recorded = recorded_gains()
-    sizes, strength = recorded["step_sizes"], colour_strength(recorded["mean_image_norm"])
+    sizes, strength = measured["step_sizes"], colour_strength(measured["mean_image_norm"])
     with style():
         figure = Figure(figsize=(3.3 * len(sizes) + 0.9, 3.0 * len(orders) + 1.1), layout="constrained")
         panels = figure.subplots(len(orders), len(sizes), squeeze=False, sharex=True, sharey=True)
         for row, order in zip(panels, orders, strict=True):
             for number, (axes, step_size) in enumerate(zip(row, sizes, strict=True)):
-                image = _panel(axes, recorded["cells"], mean_gains(order)[:, number])
+                image = _panel(axes, measured["cells"], mean_gains(measured, order)[:, number])
                 _theory(axes, step_size, strength)
                 axes.set_title(f"{TITLES[order]}, step size {step_size:g}", fontsize=9)
         for axes in panels[-1]:
@@ -106,3 +122,12 @@ def _theory(axes: Axes, step_size: float, strength: float) -> None:
     axes.plot(mean, two_point_threshold(step_size, strength * (2 * mean - 1)) / strength, color="black")
     axes.plot(mean, 2 * mean - 1, color="black", linestyle=":")
     axes.set(xlim=(low, high), ylim=(bottom, top))
+
+
+def main(measured: str, figure: str) -> None:
+    """Draw the map of a file."""
+    draw_gain_map(json.loads(Path(measured).read_text(encoding="utf-8"))).savefig(figure, dpi=110)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

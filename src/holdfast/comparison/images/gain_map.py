@@ -27,7 +27,7 @@ from holdfast.comparison.images.image_methods import (
     train_method,
     visiting,
 )
-from holdfast.comparison.images.recorded_images import about_run
+from holdfast.comparison.images.recorded_images import about_session
 from holdfast.comparison.images.selection import worst_environment
 from holdfast.core.writing import write_text
 from holdfast.datasets.digit_images import DigitImages
@@ -95,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     source = read_small_mnist(options.data, options.images)
     began = time.monotonic()
     written: dict[str, Any] = {
+        "settings": {"seeds": list(seeds), "images": len(source.digits), "steps": options.steps},
         "step_sizes": STEP_SIZES,
         "cells": map_cells(),
         # of the image of a mean digit, which sets the pace of the colour: see `gain_figure.colour_strength`
@@ -103,9 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     for name, accuracy in measure_gains(map_problem(source, seeds, device), options.steps):
         written["accuracy"][name] = accuracy
-        about = about_run(seeds, began, images=len(source.digits), steps=options.steps)
-        print(f"{about['seconds']:4.0f} s  {name}", flush=True)
-        write_text(Path(options.out), json.dumps({"about": about, **written}) + "\n")
+        written["sessions"] = [about_session(began)]
+        print(f"{time.monotonic() - began:4.0f} s  {name}", flush=True)
+        write_text(Path(options.out), json.dumps(written) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import platform
 import time
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,21 @@ from typing import Any
 from holdfast.core.statistics import Estimate, mean_interval
 
 RESULTS = Path(__file__).with_name("coloured_mnist.json")
-GAINS = Path(__file__).with_name("gain_map.json")
 # Published for other rules: the last step, with the setting that is best on test rows.
 AS_PUBLISHED = ("IRM", "V-REx", "Group DRO")
 
 
-def about_run(seeds: Sequence[int], began: float, **settings: Any) -> dict[str, Any]:
-    """Where and how a run was computed: seeds, settings, device, versions and seconds since `began`."""
+def about_session(began: float) -> dict[str, Any]:
+    """Where a session computes: device, versions, and seconds since `began`.
+
+    Example:
+        >>> sorted(about_session(time.monotonic()))
+        ['device', 'seconds', 'versions']
+    """
     import numpy as np
     import torch
 
     return {
-        "seeds": list(seeds),
-        **settings,
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine(),
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
         "seconds": round(time.monotonic() - began, 1),
@@ -35,21 +36,10 @@ def recorded_results() -> dict[str, Any]:
     """The results of all methods, as `python -m holdfast.comparison.images.coloured_mnist` wrote them.
 
     Example:
-        >>> sorted(recorded_results())
-        ['about', 'problems']
+        >>> list(recorded_results())
+        ['settings', 'protocol', 'sessions', 'problems']
     """
     return json.loads(RESULTS.read_text(encoding="utf-8"))
-
-
-@cache
-def recorded_gains() -> dict[str, Any]:
-    """The map of the gain, as `python -m holdfast.comparison.images.gain_map` wrote it.
-
-    Example:
-        >>> sorted(recorded_gains()["accuracy"])
-        ['cyclic', 'independent', 'pooled', 'reshuffled']
-    """
-    return json.loads(GAINS.read_text(encoding="utf-8"))
 
 
 def accuracies() -> dict[str, dict[str, Estimate]]:
@@ -69,20 +59,35 @@ def accuracies() -> dict[str, dict[str, Estimate]]:
     return found
 
 
+def not_run() -> list[str]:
+    """The methods of the protocol that are not recorded on every problem.
+
+    Example:
+        >>> set(not_run()) <= set(recorded_results()["protocol"])
+        True
+    """
+    problems = recorded_results()["problems"].values()
+    return [name for name in recorded_results()["protocol"] if not all(name in results for results in problems)]
+
+
 def about_recorded_images() -> str:
-    """Where the results come from, in two sentences.
+    """Where the results come from, in a few sentences.
 
     Example:
         >>> about_recorded_images().startswith("Recorded, not computed here")
         True
     """
-    about = recorded_results()["about"]
-    seeds = about["seeds"]
-    return (
-        f"Recorded, not computed here: {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {about['images']:,} images, on "
-        f"{about['device']} with torch {about['versions']['torch']} in {about['seconds']:.0f} seconds. Mean accuracy "
-        "at the test with its interval of 95 %; the best possible is 0.75."
-    )
+    settings, sessions = recorded_results()["settings"], recorded_results()["sessions"]
+    seeds = settings["seeds"]
+    machines = sorted({f"{each['device']} with torch {each['versions']['torch']}" for each in sessions})
+    sentences = [
+        f"Recorded, not computed here: {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {settings['images']:,} images, "
+        f"on {' and '.join(machines)}.",
+        "Mean accuracy at the test with its interval of 95 %; the best possible is 0.75.",
+    ]
+    if not_run():
+        sentences.append(f"Not run yet: {'; '.join(not_run())}.")
+    return " ".join(sentences)
 
 
 def table_rows() -> list[tuple[str, ...]]:
@@ -93,8 +98,9 @@ def table_rows() -> list[tuple[str, ...]]:
         ('method', '0.8 and 0.9', '0.9 and 0.3')
     """
     problems = list(recorded_results()["problems"])
+    complete = {name: found for name, found in accuracies().items() if len(found) == len(problems)}
     rows: list[tuple[str, ...]] = [("method", *problems)]
-    for method, found in sorted(accuracies().items(), key=lambda each: each[1][problems[0]].value):
+    for method, found in sorted(complete.items(), key=lambda each: each[1][problems[0]].value):
         rows.append((method, *(_cell(found[problem]) for problem in problems)))
     return rows
 

@@ -2,27 +2,22 @@
 
     python -m holdfast.comparison.images.recorded_report docs
 
-writes the table and the map of the gain into the folder of the documentation.
+writes the table into the folder of the documentation.
 """
 
-import io
 import sys
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from holdfast.comparison.images.gain_figure import draw_gain_map
 from holdfast.comparison.images.published import published_accuracies
 from holdfast.comparison.images.recorded_images import about_recorded_images, table_rows
 from holdfast.core.writing import write_text
-from holdfast.plots.bands import style
 from holdfast.reproduction.page import RecordedSection
 
-TABLE, MAP = "coloured_mnist_table.md", "coloured_mnist_gain.png"
+TABLE = "coloured_mnist_table.md"
 
 
 def recorded_section() -> RecordedSection:
-    """The table and the map of the gain, as a section of the report of a reproduction.
+    """The table, as a section of the report of a reproduction.
 
     Example:
         >>> recorded_section().columns
@@ -35,7 +30,6 @@ def recorded_section() -> RecordedSection:
         about=about_recorded_images(),
         columns=head,
         rows=tuple(rows),
-        figure=_svg(draw_gain_map()),
     )
 
 
@@ -70,17 +64,9 @@ def _table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
 
-def _svg(figure: Figure) -> str:
-    written = io.StringIO()
-    with style():
-        figure.savefig(written, format="svg")
-    return written.getvalue()
-
-
 def main(folder: str) -> None:
-    """Write the table and the map into the folder of the documentation."""
+    """Write the table into the folder of the documentation."""
     write_text(Path(folder) / TABLE, to_markdown())
-    draw_gain_map().savefig(Path(folder) / MAP, dpi=110)
 
 
 if __name__ == "__main__":

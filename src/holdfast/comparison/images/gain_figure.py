@@ -46,7 +46,7 @@ def colour_strength(mean_image_norm: float) -> float:
         >>> round(colour_strength(2.0), 3)
         0.707
     """
-    return mean_image_norm / (2 * np.sqrt(2))
+    return mean_image_norm / (2 * 2**0.5)
 
 
 def mean_gains(measured: Mapping[str, Any], order: str, *, step: str = "chosen") -> np.ndarray:
@@ -106,7 +106,7 @@ def _panel(axes: Axes, cells: list[list[float]], gains: np.ndarray) -> QuadMesh:
     values = np.full((len(differences), len(means)), np.nan)
     for (mean, difference), gain in zip(cells, gains, strict=True):
         values[np.searchsorted(differences, difference), np.searchsorted(means, mean)] = gain
-        text = f"{gain:+.2f}".replace("-", "\N{MINUS SIGN}")
+        text = f"{round(gain, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
         outlined = [withStroke(linewidth=2.5, foreground="white")]  # legible on dark cells and on lines
         axes.text(mean, difference, text, ha="center", va="center", fontsize=8, path_effects=outlined, zorder=5)
     norm = TwoSlopeNorm(0, -LARGEST_GAIN, LARGEST_GAIN)

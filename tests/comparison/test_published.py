@@ -13,7 +13,8 @@ def test_every_number_can_be_traced():
     assert {each["source"] for each in content["results"]} == set(content["sources"])
     assert {each["rule"] for each in content["results"]} == set(content["rules"])
     for each in published_accuracies():
-        assert 0 < each.test < 100 and 0 < each.spread < 10
+        assert 0 < each.test < 100
+        assert 0 < each.spread < 10
         assert re.fullmatch(r"\d{4}\.\d{5}", each.source.arxiv)
         assert re.fullmatch(r"Table \d", each.source.table)
         assert each.source.verified
@@ -31,5 +32,5 @@ def test_no_published_method_beats_the_network_without_colour():
 
 
 def test_a_method_that_is_not_in_the_file_is_refused():
-    with pytest.raises(ValueError, match="method must be among ERM, IRM, .*, got 'SAND-mask'"):
+    with pytest.raises(ValueError, match=r"method must be among ERM, IRM, .*, got 'SAND-mask'"):
         published_accuracies("SAND-mask")

@@ -73,7 +73,7 @@ def gains(data: xr.Dataset) -> xr.DataArray:
     area = data["area"].mean("seed")
     networks = (area - area.sel(network="pooled")).sel(network=list(REPAIRS)).rename(network="method")
     linear = data["linear_area"].sel(linear="HeteroClassifier") - data["linear_area"].sel(linear="logistic regression")
-    own = linear.drop_vars("linear").expand_dims(method=["HeteroClassifier"], axis=-1)
+    own = linear.expand_dims(method=["HeteroClassifier"], axis=-1)
     return xr.concat([networks, own], "method")
 
 

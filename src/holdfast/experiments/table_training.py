@@ -88,8 +88,9 @@ def table_rows(name: str, fold: int) -> TableRows:
 def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> TableResult:
     """Train on all rows, find what varies, and repair the network in two ways.
 
-    Environments are permuted so many times to count false alarms at this level. All trainings start from the same weights and stop by the same held-out rows, with classes of equal weight: without
-    that, accuracy says little where one class is rare.
+    Environments are permuted so many times to count false alarms at this level. All trainings start from the same
+    weights and stop by the same held-out rows, with classes of equal weight: without that, accuracy says little where
+    one class is rare.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

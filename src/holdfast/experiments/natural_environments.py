@@ -69,12 +69,12 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 
 def gains(data: xr.Dataset) -> xr.DataArray:
-    """(fold, method): how much larger the area is than without the repair, mean over seeds."""
+    """(fold, repair): how much larger the area is than without the repair, mean over seeds."""
     area = data["area"].mean("seed")
-    networks = (area - area.sel(network="pooled")).sel(network=list(REPAIRS)).rename(network="method")
+    networks = (area - area.sel(network="pooled")).sel(network=list(REPAIRS)).rename(network="repair")
     linear = data["linear_area"].sel(linear="HeteroClassifier") - data["linear_area"].sel(linear="logistic regression")
-    own = linear.expand_dims(method=["HeteroClassifier"], axis=-1)
-    return xr.concat([networks, own], "method")
+    own = linear.expand_dims(repair=["HeteroClassifier"], axis=-1)
+    return xr.concat([networks, own], "repair")
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -84,8 +84,8 @@ def draw(data: xr.Dataset) -> Figure:
     tables, folds = list(dict.fromkeys(data["table"].values)), gains(data)
     heights = {table: len(tables) - 1 - number for number, table in enumerate(tables)}
     colours = ("#7a7a7a", "#1b6ca8", "#5fa8d3", "#c8553d", "#3a7d44")
-    for number, (method, colour) in enumerate(zip(folds["method"].values, colours, strict=True)):
-        own = folds.sel(method=method)
+    for number, (method, colour) in enumerate(zip(folds["repair"].values, colours, strict=True)):
+        own = folds.sel(repair=method)
         at = np.array([heights[table] for table in data["table"].values]) + 0.3 - 0.15 * number
         panels[0].plot(own, at, "o", color=colour, markersize=3, alpha=0.6)
         mean = mean_interval(own.values)
@@ -145,8 +145,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
               "regions and years are not draws of one law, and 500 rows see a fifth of a standard deviation"),
         *(
             claim(short, f"{method} changes the area under the ROC curve by less than a point.",
-                  mean_interval(gained.sel(method=method).values), (-POINT, POINT), point)
-            for short, method in zip(("head", "advised", "balance", "hetero"), gained["method"].values[1:], strict=True)
+                  mean_interval(gained.sel(repair=method).values), (-POINT, POINT), point)
+            for short, method in zip(("head", "advised", "balance", "hetero"), gained["repair"].values[1:], strict=True)
         ),
     ]  # fmt: skip
 
@@ -159,10 +159,10 @@ def answer(data: xr.Dataset) -> str:
         f"In {varies} of {data.sizes['fold']} folds something varies, {data['share'].mean().item():.0%} of what "
         f"separates the classes on average; discover calls it a possible shortcut in "
         f"{data['advised'].mean().item():.0%}. Area under the ROC curve against the pooled network: head "
-        f"{gained.sel(method='head').item():+.3f}, if advised {gained.sel(method='head, if advised').item():+.3f}, "
-        f"balance {gained.sel(method='balance').item():+.3f}; the discriminant alone "
-        f"{gained.sel(method='discriminant').item():+.3f}; HeteroClassifier against logistic regression "
-        f"{gained.sel(method='HeteroClassifier').item():+.3f} (mean area {area.item():.2f})."
+        f"{gained.sel(repair='head').item():+.3f}, if advised {gained.sel(repair='head, if advised').item():+.3f}, "
+        f"balance {gained.sel(repair='balance').item():+.3f}; the discriminant alone "
+        f"{gained.sel(repair='discriminant').item():+.3f}; HeteroClassifier against logistic regression "
+        f"{gained.sel(repair='HeteroClassifier').item():+.3f} (mean area {area.item():.2f})."
     )
 
 

@@ -11,21 +11,17 @@ from sklearn.metrics import roc_auc_score
 
 from holdfast.datasets.real import real_dataset
 from holdfast.embeddings.balancing import balanced_weights
-from holdfast.embeddings.discovery import Discovery
+from holdfast.embeddings.discovery import Discovery, discover
+from holdfast.embeddings.linear_head import invariant_head_of
 from holdfast.embeddings.variation import find_variation
 from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.grouping import Grouping
 from holdfast.torch.balancing import balance
-from holdfast.torch.discovery import discover
-from holdfast.torch.features import LayerReader
-from holdfast.torch.head import invariant_head, with_layer
 from holdfast.torch.training import TrainingOptions, row_losses, train_weighted
 
 NETWORKS = ("pooled", "discriminant", "head", "head, if advised", "balance")
 LINEAR = ("logistic regression", "HeteroClassifier")
-HIDDEN, OUTPUT = "3", "4"
-"""Names of the last hidden layer and of the one that reads it."""
 WIDTH, EPOCHS, BATCH_SIZE, LEARNING_RATE, PATIENCE = 32, 20, 512, 3e-3, 5
 
 
@@ -100,33 +96,34 @@ def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> 
         )  # fmt: skip
     labels, options = torch.from_numpy(rows.labels), TrainingOptions(EPOCHS, BATCH_SIZE, LEARNING_RATE, PATIENCE, seed)
 
-    def trained(weights: torch.Tensor) -> torch.nn.Module:
-        return train_weighted(
-            deepcopy(start), rows.inputs, labels, weights, rows.held_out, row_losses, False, 0.0, options
-        )[0]
+    def trained(weights: torch.Tensor) -> torch.nn.Sequential:
+        network = deepcopy(start)
+        train_weighted(network, rows.inputs, labels, weights, rows.held_out, row_losses, False, 0.0, options)
+        return network
 
-    def area(network: torch.nn.Module) -> float:
-        with torch.no_grad():
-            return float(roc_auc_score(rows.test_labels, network(rows.test_inputs).ravel().numpy()))
+    def area(scores: np.ndarray) -> float:
+        return float(roc_auc_score(rows.test_labels, scores.ravel()))
 
     equal = balanced_weights(rows.labels, np.zeros(len(rows.labels)))
     pooled = trained(torch.from_numpy(equal).float())
-    data = rows.inputs, labels
-    found = discover(pooled, data, layer=HIDDEN, environments=rows.environments)
-    head = with_layer(pooled, OUTPUT, invariant_head(pooled, data, layer=OUTPUT, environments=rows.environments).linear)
+    features, tested = (_read(pooled[:-1], each) for each in (rows.inputs, rows.test_inputs))
+    found = discover(features, rows.labels, rows.environments)
+    moments = collect_class_moments(features, rows.labels, found.grouping)
+    head = area(tested @ np.diff(invariant_head_of(moments).coefficients, axis=0)[0])
     advised = bool(found.count and found.tests.classes < found.variation.level and not found.variation.is_signal)
     weights = _weights(found)
-    features, tested = (_features(pooled, each) for each in (rows.inputs, rows.test_inputs))
+    repaired = pooled if weights is None else trained(weights)
     # shrunk, since some hidden units never fire
     plain = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(features, rows.labels)
+    as_it_is = area(_read(pooled, rows.test_inputs))
     areas = {
-        "pooled": area(pooled),
-        "discriminant": float(roc_auc_score(rows.test_labels, plain.decision_function(tested))),
-        "head": area(head),
-        "head, if advised": area(head if advised else pooled),
-        "balance": area(pooled if weights is None else trained(weights)),
+        "pooled": as_it_is,
+        "discriminant": area(plain.decision_function(tested)),
+        "head": head,
+        "head, if advised": head if advised else as_it_is,
+        "balance": area(_read(repaired, rows.test_inputs)),
     }
-    alarms = _false_alarms(features, rows, np.random.default_rng(seed), permutations, level)
+    alarms = _false_alarms(features, rows.labels, found.grouping, np.random.default_rng(seed), permutations, level)
     balanced = weights is not None
     return TableResult(
         np.array([areas[each] for each in NETWORKS]), found.count, found.variation.share, advised, balanced, alarms
@@ -153,24 +150,27 @@ def _weights(found: Discovery) -> torch.Tensor | None:
         return None
 
 
-def _features(network: torch.nn.Module, inputs: torch.Tensor) -> np.ndarray:
-    """(rows, WIDTH): the last hidden layer."""
-    reader = LayerReader(network, HIDDEN)
-    data = inputs, torch.zeros(len(inputs), dtype=torch.int64)
-    return np.concatenate([np.asarray(batch.features) for batch in reader.read(data)])
+def _read(layers: torch.nn.Module, inputs: torch.Tensor) -> np.ndarray:
+    """(rows, outputs)."""
+    with torch.no_grad():
+        return layers(inputs).double().numpy()
 
 
 def _false_alarms(
-    features: np.ndarray, rows: TableRows, random: np.random.Generator, permutations: int, level: float
+    features: np.ndarray,
+    labels: np.ndarray,
+    grouping: Grouping,
+    random: np.random.Generator,
+    permutations: int,
+    level: float,
 ) -> int:
     """How often a direction is found if environments are permuted within each class."""
-    names, codes = np.unique(rows.environments, return_inverse=True)
     count = 0
     for _ in range(permutations):
-        permuted = codes.copy()
+        codes = grouping.codes.copy()
         for label in (0, 1):
-            own = np.flatnonzero(rows.labels == label)
-            permuted[own] = codes[random.permutation(own)]
-        moments = collect_class_moments(features, rows.labels, Grouping(permuted, names.tolist()))
+            own = np.flatnonzero(labels == label)
+            codes[own] = grouping.codes[random.permutation(own)]
+        moments = collect_class_moments(features, labels, Grouping(codes, grouping.labels))
         count += find_variation(moments, level=level).count > 0
     return count

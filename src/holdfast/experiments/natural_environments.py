@@ -12,7 +12,7 @@ from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, mean_interval, proportion
 from holdfast.datasets.real_tables import REAL_TABLES
 from holdfast.experiments.names import TITLES
-from holdfast.plots import COLOURS, legend_below, new_figure
+from holdfast.plots import legend_below, new_figure
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 
@@ -80,7 +80,7 @@ def gains(data: xr.Dataset) -> xr.DataArray:
 
 
 def draw(data: xr.Dataset) -> Figure:
-    """Gains of each fold, and how much of what separates the classes varies."""
+    """Gains of each fold; how much varies, and how strong it is in the environment that is left out."""
     figure, panels = new_figure(2, "Real tables: gains in environments that were left out, and what varies")
     figure.set_size_inches(11, 5.4)
     tables, folds = list(dict.fromkeys(data["table"].values)), gains(data)
@@ -100,30 +100,26 @@ def draw(data: xr.Dataset) -> Figure:
     panels[0].set_yticks([*heights.values(), -1], [*heights, "all, 95 %"])
     panels[0].set(xlabel="gain in area under the ROC curve (a dot: one environment)", ylabel="table")
     legend_below(panels[0], 3)
-    at = np.array([heights[table] for table in data["table"].values])
-    for seed in range(data.sizes["seed"]):
-        offset = 0.15 * (seed - (data.sizes["seed"] - 1) / 2)
-        label = "a network, one environment left out" if seed == 0 else None
+    for table, marker in zip(tables, "osD^v", strict=True):
+        own = data.isel(fold=data["table"].values == table)
         panels[1].plot(
-            data["share"][:, seed], at + offset, "o", color=COLOURS["spurious"], markersize=4, alpha=0.6, label=label
+            own["share"].values.ravel(), own["persistence"].values.ravel(), marker, markersize=4, alpha=0.6, label=table
         )
-    panels[1].set_yticks(list(heights.values()), list(heights))
-    panels[1].set(xlabel="share of the class difference that varies", ylabel="table", xlim=(-0.02, 1.02))
-    legend_below(panels[1], 1)
+    for level, name in ((1.0, "as in training"), (-1.0, "reversed")):
+        panels[1].axhline(level, color="black", linewidth=0.8, linestyle="-" if level > 0 else "--", label=name)
+    panels[1].set(xlabel="share of the class difference that varies", ylabel="its strength, left out / training")
+    legend_below(panels[1], 3)
     return figure
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Areas of the table's folds, and what varies, means."""
-    table = data["table"].values
-    columns: dict[str, np.ndarray] = {
-        **{name: data["area"].sel(network=name).mean("seed").values for name in data["network"].values},
-        **{name: data["linear_area"].sel(linear=name).values for name in data["linear"].values},
-        **{name: data[name].mean("seed").values for name in ("directions", "share", "advised", "balanced")},
-    }
-    found = pd.DataFrame(columns).groupby(pd.Index(table, name="table"), sort=False).mean()
-    found.insert(0, "folds", pd.Series(table).value_counts())
-    return found.reset_index()
+    areas = data["area"].mean("seed").to_pandas().join(data["linear_area"].to_pandas())
+    areas = areas.groupby(data["table"].values, sort=False).mean()
+    names = ["directions", "share", "persistence", "advised", "balanced"]
+    varying = data[names].to_dataframe().groupby("table", sort=False)[names].mean()
+    counted = data["table"].to_pandas().value_counts().rename("folds")
+    return areas.join(varying).join(counted).rename_axis("table").reset_index()
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -158,9 +154,11 @@ def answer(data: xr.Dataset) -> str:
     """In words."""
     area, gained = data["area"].mean(), gains(data).mean("fold")
     varies = int(((data["directions"] > 0).mean("seed") > 0.5).sum())
+    persistence = float(np.nanmedian(data["persistence"]))
     return (
         f"In {varies} of {data.sizes['fold']} folds something varies, {data['share'].mean().item():.0%} of what "
-        f"separates the classes on average; discover calls it a possible shortcut in "
+        f"separates the classes on average; in the environment that is left out it is {persistence:.2f} times as "
+        "strong as in training (median). discover calls it a possible shortcut in "
         f"{data['advised'].mean().item():.0%}. Area under the ROC curve against the pooled network: head "
         f"{gained.sel(repair='head').item():+.3f}, if advised {gained.sel(repair='head, if advised').item():+.3f}, "
         f"balance {gained.sel(repair='balance').item():+.3f}; the discriminant alone "

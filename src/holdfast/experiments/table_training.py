@@ -52,6 +52,8 @@ class TableResult(NamedTuple):
         areas: (NETWORKS,), area under the ROC curve in the environment that is left out.
         directions: that vary.
         share: of what separates the classes that lies along them.
+        persistence: the difference between the classes along them in the environment that is left out, as a multiple
+            of that in training: 1 if it is the same, -1 if it is reversed; NaN if nothing varies.
         advised: whether what was found may be a shortcut: the class given the features varies as well, and it is not
             all that separates the classes.
         balanced: whether there are weights under which it says nothing about the class.
@@ -61,6 +63,7 @@ class TableResult(NamedTuple):
     areas: np.ndarray
     directions: int
     share: float
+    persistence: float
     advised: bool
     balanced: bool
     false_alarms: int
@@ -123,11 +126,11 @@ def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> 
         "head, if advised": head if advised else as_it_is,
         "balance": area(_read(repaired, rows.test_inputs)),
     }
+    seen, unseen = _difference(found.scores, rows.labels), _difference(found.score(tested), rows.test_labels)
+    persistence = float(seen @ unseen / (seen @ seen)) if found.count else np.nan
     alarms = _false_alarms(features, rows.labels, found.grouping, np.random.default_rng(seed), permutations, level)
-    balanced = weights is not None
-    return TableResult(
-        np.array([areas[each] for each in NETWORKS]), found.count, found.variation.share, advised, balanced, alarms
-    )
+    values = np.array([areas[each] for each in NETWORKS])
+    return TableResult(values, found.count, found.variation.share, persistence, advised, weights is not None, alarms)
 
 
 def run_linear(rows: TableRows) -> np.ndarray:
@@ -148,6 +151,11 @@ def _weights(found: Discovery) -> torch.Tensor | None:
         return balance(found, independence="each").weights
     except ValueError:
         return None
+
+
+def _difference(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(attributes,), between the means of the classes."""
+    return scores[labels == 1].mean(0) - scores[labels == 0].mean(0)
 
 
 def _read(layers: torch.nn.Module, inputs: torch.Tensor) -> np.ndarray:

@@ -101,10 +101,9 @@ def draw(data: xr.Dataset) -> Figure:
     panels[0].set(xlabel="gain in area under the ROC curve (a dot: one environment)", ylabel="table")
     legend_below(panels[0], 3)
     for table, marker in zip(tables, "osD^v", strict=True):
-        own = data.isel(fold=data["table"].values == table)
-        panels[1].plot(
-            own["share"].values.ravel(), own["persistence"].values.ravel(), marker, markersize=4, alpha=0.6, label=table
-        )
+        rows = data.isel(fold=data["table"].values == table)
+        shares, strengths = rows["share"].values.ravel(), rows["persistence"].values.ravel()
+        panels[1].plot(shares, strengths, marker, markersize=4, alpha=0.6, label=table)
     for level, name in ((1.0, "as in training"), (-1.0, "reversed")):
         panels[1].axhline(level, color="black", linewidth=0.8, linestyle="-" if level > 0 else "--", label=name)
     panels[1].set(xlabel="share of the class difference that varies", ylabel="its strength, left out / training")
@@ -114,11 +113,13 @@ def draw(data: xr.Dataset) -> Figure:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Areas of the table's folds, and what varies, means."""
-    areas = data["area"].mean("seed").to_pandas().join(data["linear_area"].to_pandas())
-    areas = areas.groupby(data["table"].values, sort=False).mean()
+    area = data["area"].mean("seed")
+    columns = {name: area.sel(network=name).values for name in data["network"].values}
+    columns |= {name: data["linear_area"].sel(linear=name).values for name in data["linear"].values}
+    areas = pd.DataFrame(columns).groupby(data["table"].values, sort=False).mean()
     names = ["directions", "share", "persistence", "advised", "balanced"]
     varying = data[names].to_dataframe().groupby("table", sort=False)[names].mean()
-    counted = data["table"].to_pandas().value_counts().rename("folds")
+    counted = pd.Series(data["table"].values).value_counts().rename("folds")
     return areas.join(varying).join(counted).rename_axis("table").reset_index()
 
 

@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.11 python3.14 python3.13 python3.12 python3; 
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: reproduce compare test test-slow fuzz kills endless lint bench docs clean
+.PHONY: reproduce compare test test-slow fuzz kills endless lab lint bench docs clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -30,6 +30,9 @@ endless: $(STAMP)  ## 10^8 rows, generated on two Dask workers and fitted there:
 
 kills: $(STAMP)  ## one sweep, killed at 30 random moments and resumed each time
 	PYTHONPATH=tests $(VENV)/bin/python -m sweeps.kill_campaign 30
+
+lab: $(STAMP)  ## the laboratory, a page on this computer where sliders move simulations
+	$(VENV)/bin/holdfast lab
 
 lint: $(STAMP)  ## style, types and layers
 	$(VENV)/bin/ruff check .

@@ -3,11 +3,12 @@
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from holdfast.core.names import Named
 from holdfast.lab.guard import Guard, refusal
 from holdfast.lab.inputs import read, schema
 from holdfast.lab.jobs import BusyError, Jobs, logger
@@ -32,11 +34,17 @@ TAB = re.compile(r"[0-9a-f]{32}")
 
 
 def create_app(
-    *, token: str | None = None, results: Path | None = None, jobs: Jobs | None = None, uploads: Uploads | None = None
+    *,
+    views: Mapping[str, Named] = VIEWS,
+    token: str | None = None,
+    results: Path | None = None,
+    jobs: Jobs | None = None,
+    uploads: Uploads | None = None,
 ) -> ASGIApp:
     """The server, as an ASGI application.
 
     Args:
+        views: name -> `View`, in the order of the menu.
         token: that every request has to know; None: anybody who reaches it.
         results: the folder that the view of results shows.
         jobs: the pool of computations.
@@ -48,7 +56,7 @@ def create_app(
         >>> client.get("/api/views").json()["views"][0]["title"]
         'Oscillation'
     """
-    state = _State(results, jobs or Jobs(), uploads or Uploads())
+    state = _State(views, results, jobs or Jobs(), uploads or Uploads())
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -61,7 +69,7 @@ def create_app(
     routes = [
         Route("/", partial(_file, "index.html")),
         Route("/favicon.ico", partial(_file, "icon.svg")),
-        Route("/api/views", state.views),
+        Route("/api/views", state.list_views),
         Route("/api/views/{name}", state.compute, methods=["POST"]),
         Route("/api/uploads", state.upload, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
@@ -73,14 +81,14 @@ def create_app(
 class _State:
     """What the requests share."""
 
-    def __init__(self, results: Path | None, jobs: Jobs, uploads: Uploads) -> None:
-        self.results, self.jobs, self.uploads = results, jobs, uploads
+    def __init__(self, views: Mapping[str, Named], results: Path | None, jobs: Jobs, uploads: Uploads) -> None:
+        self._views, self.results, self.jobs, self.uploads = views, results, jobs, uploads
 
-    async def views(self, request: Request) -> Response:
+    async def list_views(self, request: Request) -> Response:
         """The views, and the inputs of each."""
         listed = [
             {"name": name, "title": named.words, "inputs": schema(view.settings), "automatic": view.automatic}
-            for name, named in VIEWS.items()
+            for name, named in self._views.items()
             for view in [named.load()]
         ]
         return Response(encoded({"views": listed}), media_type="application/json")
@@ -88,9 +96,9 @@ class _State:
     async def compute(self, request: Request) -> Response:
         """A stream of events: the code for copying, progress and parts, and then the whole result."""
         name, tab = request.path_params["name"], _tab(request)
-        if name not in VIEWS:
-            raise HTTPException(404, f"the view must be one of {', '.join(VIEWS)}, got {name[:60]!r}")
-        view: View = VIEWS[name].load()
+        if name not in self._views:
+            raise HTTPException(404, f"the view must be one of {', '.join(self._views)}, got {name[:60]!r}")
+        view: View = self._views[name].load()
         settings = read(view.settings, await _json(request))
         context = Context(
             send=lambda part, data: None,
@@ -122,7 +130,7 @@ class _State:
 
     async def upload(self, request: Request) -> Response:
         """Save a file for this tab."""
-        name = request.headers.get("x-file-name", "")
+        name = unquote(request.headers.get("x-file-name", ""), errors="replace")
         number = await self.uploads.add(_tab(request), name, request.stream())
         return Response(encoded({"upload": number}), media_type="application/json")
 
@@ -160,7 +168,7 @@ async def _value_error(request: Request, error: ValueError) -> Response:
 
 
 async def _busy(request: Request, error: BusyError) -> Response:
-    return refusal("too many computations are waiting: please try again in a moment", 503)
+    return refusal("too many people are asking at once: please try again in a moment", 503)
 
 
 async def _gone(request: Request, error: ClientDisconnect) -> Response:

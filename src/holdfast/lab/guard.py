@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import MutableMapping
-from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -58,8 +57,8 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *extra]}
             await send(message)
 
-        answer: ASGIApp = self._refusal(scope) or self._app
         try:
+            answer: ASGIApp = self._refusal(scope) or self._app
             await answer(scope, receive, send_with_headers)
         except Exception:
             sentence = unexpected("The server could not answer")
@@ -80,8 +79,7 @@ class Guard:
 
     def _without_token(self, scope: Scope, headers: MutableMapping[str, str]) -> Response | None:
         """A refusal, or the redirection that moves the token of a link into a cookie."""
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        if cookie is not None and self._is_token(cookie.value):
+        if self._is_token(_cookies(headers.get("cookie", "")).get(COOKIE, "")):
             return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["path"] == "/" and self._is_token(given):
@@ -100,6 +98,11 @@ def refusal(sentence: str, status: int) -> Response:
     return JSONResponse(body, status)
 
 
+def _cookies(header: str) -> dict[str, str]:
+    pairs = (pair.strip().partition("=") for pair in header.split(";"))
+    return {name: value for name, _, value in pairs}
+
+
 def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdigit() else host.lower()

@@ -3,7 +3,6 @@
 The page builds its form from them, and the server checks with them what the page sends.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Real
@@ -47,9 +46,8 @@ class NumberInput:
     def checked(self, name: str, value: Any) -> float:
         """A number within the bounds."""
         kind = "a whole number" if self.whole else "a number"
-        fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-        fits = fits and (not self.whole or value == int(value)) and self.low <= value <= self.high
-        if not fits:
+        fits = isinstance(value, Real) and not isinstance(value, bool) and self.low <= value <= self.high
+        if not fits or (self.whole and value != int(value)):
             raise ValueError(f"{name} must be {kind} from {self.low:g} to {self.high:g}, got {_short(value)}")
         return int(value) if self.whole else float(value)
 

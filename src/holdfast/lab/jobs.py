@@ -24,7 +24,7 @@ Work = Callable[[Callable[[Event], None]], Any]
 
 
 class BusyError(Exception):
-    """Raised when too many computations are waiting."""
+    """Raised when too many computations or uploads are waiting."""
 
 
 class _Computation:

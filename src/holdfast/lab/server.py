@@ -45,6 +45,7 @@ def serve(
         app,
         log_level="critical",
         access_log=False,
+        ws="none",
         server_header=False,
         limit_concurrency=CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE,

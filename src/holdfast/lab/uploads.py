@@ -8,8 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from holdfast.lab.jobs import BusyError
+
 # Bytes of one file, and of all files of all tabs; then the oldest ones go.
 LARGEST_FILE, LARGEST_TOTAL = 64 * 2**20, 512 * 2**20
+# Uploads that may be on their way at once: together they are no more than what may stay.
+AT_ONCE = LARGEST_TOTAL // LARGEST_FILE
 # Uploads are asked for by the numbers that `add` returns; the ending tells readers of tables what is inside.
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".csv.gz", ".tsv.gz")
 
@@ -27,6 +31,7 @@ class Uploads:
         self._folder: Path | None = None
         self._files: OrderedDict[str, _Upload] = OrderedDict()
         self._largest_file, self._largest_total = largest_file, largest_total
+        self._arriving = 0
 
     async def add(self, tab: str, name: str, body: AsyncIterator[bytes]) -> str:
         """Save a file; returns the number under which this tab finds it.
@@ -42,8 +47,11 @@ class Uploads:
             raise ValueError(f"the file must end in one of {', '.join(ENDINGS)}, got {name[-60:]!r}")
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="holdfast-lab-"))
+        if self._arriving >= AT_ONCE:
+            raise BusyError
         number = secrets.token_hex(16)
         path, size = self._folder / f"{number}{ending}", 0
+        self._arriving += 1
         try:
             with path.open("wb") as file:
                 async for piece in body:
@@ -56,6 +64,8 @@ class Uploads:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
+        finally:
+            self._arriving -= 1
         self._files[number] = _Upload(tab, path, size)
         self._forget_oldest()
         return number

@@ -30,6 +30,7 @@ async function open() {
 async function followAddress() {
   const { view, settings } = readAddress(location.hash, page.views);
   if (view !== page.view) await show(view);
+  if (view !== page.view) return;
   page.settings = settings;
   page.form.set(settings);
   changedSettings(performance.now());
@@ -47,6 +48,7 @@ async function show(view) {
   at("stage").replaceChildren();
   at("summary").textContent = "";
   const { create } = await import(`./views/${view.name}.js`);
+  if (view !== page.view) return; // another one was chosen meanwhile
   page.form = buildForm(at("settings"), view.inputs, (name, value) => choose({ [name]: value }));
   page.drawing = create(at("stage"), { choose, run, complain });
   if (!view.automatic) addRunButton();
@@ -84,7 +86,7 @@ function run(since = performance.now()) {
 function receive(event, request) {
   if (request.view !== page.view.name) return;
   switch (event.event) {
-    case "accepted": page.code = event; complain(""); break;
+    case "accepted": page.code = event; complain(""); at("notice").textContent = ""; break;
     case "progress": at("phase").textContent = "computing"; at("progress").max = event.total; at("progress").value = event.done; break;
     case "waiting": at("progress").removeAttribute("value"); at("phase").textContent = "waiting for a free worker"; break;
     case "running": at("progress").removeAttribute("value"); at("phase").textContent = "computing; new sizes are compiled first"; break;

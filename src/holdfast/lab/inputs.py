@@ -3,10 +3,12 @@
 The page builds its form from them, and the server checks with them what the page sends.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from numbers import Real
 from typing import Any, Literal, Protocol
+
+from holdfast.lab.uploads import ENDINGS
 
 
 class Input(Protocol):
@@ -46,7 +48,7 @@ class NumberInput:
     def checked(self, name: str, value: Any) -> float:
         """A number within the bounds."""
         kind = "a whole number" if self.whole else "a number"
-        fits = isinstance(value, Real) and not isinstance(value, bool) and self.low <= value <= self.high
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
         if not fits or (self.whole and value != int(value)):
             raise ValueError(f"{name} must be {kind} from {self.low:g} to {self.high:g}, got {_short(value)}")
         return int(value) if self.whole else float(value)
@@ -99,6 +101,28 @@ class TextInput:
         return value
 
 
+@dataclass(frozen=True)
+class UploadInput:
+    """A file of the person; the settings hold the number that the server has given it, or nothing yet.
+
+    Attributes:
+        label: next to the button.
+        endings: of the files that the button offers.
+        group: heading above it.
+    """
+
+    label: str
+    endings: tuple[str, ...]
+    group: str
+    kind: Literal["upload"] = "upload"
+
+    def checked(self, name: str, value: Any) -> str:
+        """The number of an upload, or an empty text."""
+        if not isinstance(value, str) or not re.fullmatch(r"([0-9a-f]{32})?", value):
+            raise ValueError(f"{name} must be the number of an upload, got {_short(value)}")
+        return value
+
+
 def number(
     default: float,
     label: str,
@@ -136,11 +160,16 @@ def text(default: str, label: str, *, longest: int = 200, group: str = "") -> An
     return field(default=default, metadata={"input": TextInput(label, longest, group)})
 
 
+def upload(label: str, *, endings: tuple[str, ...] = ENDINGS, group: str = "") -> Any:
+    """A field of settings that holds an uploaded file; see `UploadInput`. It is never part of a permalink."""
+    return field(default="", metadata={"input": UploadInput(label, endings, group)})
+
+
 def read(settings: type, given: Any) -> Any:
     """The settings that a browser has sent; fields that it left out have their defaults.
 
     Args:
-        settings: a dataclass whose fields are made by `number`, `choice` and `text`.
+        settings: a dataclass whose fields are made by `number`, `choice`, `text` and `upload`.
         given: what was sent, of whatever kind.
     """
     if not isinstance(given, dict):

@@ -5,7 +5,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -89,7 +89,7 @@ class Jobs:
         self._newest: dict[Any, _Computation] = {}
         self._unfinished = 0
 
-    def events(self, owner: Any, work: Work) -> AsyncIterator[Event]:
+    def events(self, owner: Any, work: Work) -> AsyncGenerator[Event, None]:
         """Compute, and return what happens, to the end; whoever stops listening stops the computation.
 
         Args:
@@ -124,7 +124,7 @@ class Jobs:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def _follow(job: _Computation, future: Future) -> AsyncIterator[Event]:
+async def _follow(job: _Computation, future: Future) -> AsyncGenerator[Event, None]:
     try:
         while True:
             try:

@@ -49,8 +49,8 @@ async function show(view) {
   at("summary").textContent = "";
   const { create } = await import(`./views/${view.name}.js`);
   if (view !== page.view) return; // another one was chosen meanwhile
-  page.form = buildForm(at("settings"), view.inputs, (name, value) => choose({ [name]: value }));
-  page.drawing = create(at("stage"), { choose, run, complain });
+  page.form = buildForm(at("settings"), view.inputs, (name, value) => choose({ [name]: value }), complain);
+  page.drawing = create(at("stage"), { choose, run, complain, offer: page.form.offer });
   if (!view.automatic) addRunButton();
 }
 

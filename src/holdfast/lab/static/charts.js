@@ -138,7 +138,7 @@ function options(spec) {
   return { height: spec.height ?? 260 };
 }
 
-function newFrame(width, height, legendRowCount) {
+export function newFrame(width, height, legendRowCount) {
   const top = MARGIN.top + LEGEND_ROW * legendRowCount;
   const total = height + LEGEND_ROW * legendRowCount;
   return { width, height: total, left: MARGIN.left, right: width - MARGIN.right, top, bottom: total - MARGIN.bottom };
@@ -149,7 +149,7 @@ function clipPath(name, frame) {
   return svgElement("defs", {}, [svgElement("clipPath", { id: name }, [svgElement("rect", box)])]);
 }
 
-function axes(spec, frame, x, y, grid = true) {
+export function axes(spec, frame, x, y, grid = true) {
   const parts = [];
   const text = (attributes, words) => { const made = svgElement("text", attributes); made.textContent = words; return made; };
   for (const tick of y.ticks(5)) {
@@ -170,7 +170,7 @@ function axes(spec, frame, x, y, grid = true) {
 }
 
 // Entries above the frame, in as many rows as the width needs: a legend never covers data.
-function legendRows(entries, width) {
+export function legendRows(entries, width) {
   const laid = [];
   let [left, row] = [MARGIN.left, 0];
   for (const entry of entries) {

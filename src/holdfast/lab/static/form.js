@@ -1,9 +1,11 @@
 // The form of a view, built from the description of its inputs.
 
+import { upload } from "./runner.js";
 import { written } from "./scales.js";
 
-// Returns {set(settings)}; `changed(name, value)` is called while a slider moves.
-export function buildForm(form, inputs, changed) {
+// Returns {set(settings), offer(name, values)}; `changed(name, value)` is called while a slider moves, `complain(sentence)`
+// if a file cannot be uploaded. `offer` suggests values for a text, such as the names of columns.
+export function buildForm(form, inputs, changed, complain) {
   form.replaceChildren();
   const setters = {};
   const groups = new Map();
@@ -21,17 +23,25 @@ export function buildForm(form, inputs, changed) {
     const label = document.createElement("label");
     label.htmlFor = `input-${input.name}`;
     label.textContent = input.label;
-    const { control, output, hint, set } = CONTROLS[input.kind](input, (value) => changed(input.name, value));
+    const { control, output, hint, set } = CONTROLS[input.kind](input, (value) => changed(input.name, value), complain);
     control.id = label.htmlFor;
     control.name = input.name;
     field.append(label, ...(output ? [output] : []), control, ...(hint ? [hint] : []));
     groups.get(input.group).append(field);
     setters[input.name] = set;
   }
-  return { set: (settings) => { for (const [name, set] of Object.entries(setters)) set(settings[name]); } };
+  const offer = (name, values) => {
+    const control = form.elements[name];
+    const list = document.getElementById(`offers-${name}`) ?? document.createElement("datalist");
+    list.id = `offers-${name}`;
+    list.replaceChildren(...values.map((value) => new Option(value, value)));
+    control.setAttribute("list", list.id);
+    control.after(list);
+  };
+  return { set: (settings) => { for (const [name, set] of Object.entries(setters)) set(settings[name]); }, offer };
 }
 
-const CONTROLS = { number: slider, choice: menu, text: textField };
+const CONTROLS = { number: slider, choice: menu, text: textField, upload: filePicker };
 
 function slider(input, changed) {
   const control = document.createElement("input");
@@ -79,4 +89,15 @@ function textField(input, changed) {
   control.maxLength = input.longest;
   control.addEventListener("change", () => changed(control.value));
   return { control, set: (value) => { control.value = value; } };
+}
+
+function filePicker(input, changed, complain) {
+  const control = document.createElement("input");
+  control.type = "file";
+  control.accept = input.endings.join(",");
+  control.addEventListener("change", async () => {
+    if (!control.files.length) return;
+    try { changed(await upload(control.files[0])); } catch (error) { complain(error.message); }
+  });
+  return { control, set: (value) => { if (!value) control.value = ""; } };
 }

@@ -7,7 +7,7 @@ export function readAddress(hash, views) {
   const given = new URLSearchParams(query);
   const settings = {};
   for (const input of view.inputs) {
-    settings[input.name] = given.has(input.name) ? parsed(input, given.get(input.name)) : input.default;
+    settings[input.name] = given.has(input.name) && input.kind !== "upload" ? parsed(input, given.get(input.name)) : input.default;
   }
   return { view, settings };
 }
@@ -15,6 +15,7 @@ export function readAddress(hash, views) {
 export function writeAddress(view, settings) {
   const given = new URLSearchParams();
   for (const input of view.inputs) {
+    if (input.kind === "upload") continue; // data of a person
     if (settings[input.name] !== input.default) given.set(input.name, String(settings[input.name]));
   }
   const query = given.toString();

@@ -1,5 +1,7 @@
 """`holdfast lab`."""
 
+import os
+import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,4 +44,6 @@ def execute(arguments: LabArguments) -> int:
     from holdfast.lab.server import serve
 
     serve(host=arguments.host, port=arguments.port, browser=not arguments.no_browser, results=arguments.results)
-    return 0
+    # A thread may be compiling, which cannot be interrupted and which Python would wait for. The server has cleaned up.
+    sys.stdout.flush()
+    os._exit(0)

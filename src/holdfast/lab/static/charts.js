@@ -101,7 +101,19 @@ function drawPlane(spec, width) {
   return picture;
 }
 
+// Cells are thousands of elements that stay the same while the point moves, so they are made once for each size.
+const mapsOfValues = new WeakMap();
+
 function cellMap(cells, x, y) {
+  const size = [cells.x[0], cells.x[cells.x.length - 1]].map(x).concat([cells.y[0], cells.y[cells.y.length - 1]].map(y)).join();
+  const before = mapsOfValues.get(cells.values);
+  if (before?.size === size) return before.group;
+  const group = newCellMap(cells, x, y);
+  mapsOfValues.set(cells.values, { size, group });
+  return group;
+}
+
+function newCellMap(cells, x, y) {
   const group = svgElement("g", { "shape-rendering": "crispEdges" });
   const edgesOf = (values, scale) => {
     const at = values.map(scale);

@@ -86,7 +86,7 @@ def compute(settings: OscillationSettings, context: Context) -> dict[str, Any]:
     return {
         "map": _exponent_map(settings.environments, settings.bias),
         "curves": _curves(settings.environments, settings.bias, settings.steps, settings.init_scale),
-        "summary": _summary(settings, trajectories, point),
+        "summary": f"{_summary(settings, trajectories, point)} {_window(settings)}",
     }
 
 
@@ -165,6 +165,16 @@ def _summary(settings: OscillationSettings, trajectories: dict[str, Any], point:
     grows = "dies out" if point["exponent"] < 0 else "grows"
     medians = f"Medians of {trajectories['hetero']['runs']} runs after the last step. {'; '.join(ends)}."
     return f"{medians} The exponent is {point['exponent']:.3g}: a small spurious signal {grows} under HeteroSGD."
+
+
+def _window(settings: OscillationSettings) -> str:
+    """The step sizes that wash the spurious signal out."""
+    from holdfast.theory.window import sharp_window
+
+    window = sharp_window(LAWS[settings.environments].load()(settings.bias, settings.heterogeneity))
+    if window.empty:
+        return "No step size both washes it out and holds the invariant signal."
+    return f"Step sizes from {window.low:.3g} to {window.high:.3g} wash it out and hold the invariant signal."
 
 
 def _divergence(run: dict[str, Any]) -> str:

@@ -220,7 +220,9 @@ function linePath(xs, ys, x, y) {
 }
 
 function bandPath(each, x, y) {
-  const there = each.x.map((value, index) => `${x(value).toFixed(1)} ${y(each.high[index]).toFixed(1)}`);
-  const back = each.x.map((value, index) => `${x(value).toFixed(1)} ${y(each.low[index]).toFixed(1)}`).reverse();
+  const finite = [...each.x.keys()].filter((index) => each.low[index] !== null && each.high[index] !== null);
+  if (finite.length === 0) return "";
+  const there = finite.map((index) => `${x(each.x[index]).toFixed(1)} ${y(each.high[index]).toFixed(1)}`);
+  const back = finite.map((index) => `${x(each.x[index]).toFixed(1)} ${y(each.low[index]).toFixed(1)}`).reverse();
   return `M${there.join("L")}L${back.join("L")}Z`;
 }

@@ -1,5 +1,6 @@
 """Oscillation: HeteroSGD beside PooledSGD, and where the setting lies in the plane of step size and heterogeneity."""
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -91,19 +92,24 @@ def compute(settings: OscillationSettings, context: Context) -> dict[str, Any]:
 
 
 def _bands(settings: Settings, context: Context) -> dict[str, Any]:
-    """Quantiles over the runs, and a single run, of both signals."""
+    """Quantiles over the runs that have not diverged, and a single run, of both signals."""
     import numpy as np
 
     from holdfast.sensing.simulation import execute
 
     records = execute(settings, progress=context.progress if settings.batching == "hetero" else None)
-    signals = {name: records.values[name] for name in ("invariant", "spurious")}
-    bands = {name: np.quantile(values, QUANTILES, axis=0) for name, values in signals.items()}
+    diverged = records.diverged_at[:, None]
+    gone = (diverged >= 0) & (
+        records.steps >= diverged
+    )  # from here on a run has no signals, only its last finite state
+    signals = {name: np.where(gone, np.nan, records.values[name]) for name in ("invariant", "spurious")}
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of all runs gone: no quantiles, no curves
+        bands = {name: np.nanquantile(values, QUANTILES, axis=0) for name, values in signals.items()}
     return {
         "steps": records.steps,
         **{name: dict(zip(("low", "median", "high"), band, strict=True)) for name, band in bands.items()},
         "one": {name: values[0] for name, values in signals.items()},
-        "diverged": int((records.diverged_at >= 0).sum()),
+        "diverged": int(gone[:, -1].sum()),
         "runs": settings.seeds,
     }
 
@@ -156,12 +162,7 @@ def _curves(environments: str, bias: float, steps: int, init_scale: float) -> li
 def _summary(settings: OscillationSettings, trajectories: dict[str, Any], point: dict[str, float]) -> str:
     """The result in words, for everybody and for screen readers."""
     names = {"hetero": "HeteroSGD", "pooled": NAMES[settings.batching]}
-    ends = [
-        f"{name}: invariant share {run['invariant']['median'][-1]:.2f}, spurious {run['spurious']['median'][-1]:.2g}"
-        f"{_divergence(run)}"
-        for key, name in names.items()
-        for run in [trajectories[key]]
-    ]
+    ends = [f"{name}: {_end(trajectories[key])}" for key, name in names.items()]
     grows = "dies out" if point["exponent"] < 0 else "grows"
     medians = f"Medians of {trajectories['hetero']['runs']} runs after the last step. {'; '.join(ends)}."
     return f"{medians} The exponent is {point['exponent']:.3g}: a small spurious signal {grows} under HeteroSGD."
@@ -177,8 +178,11 @@ def _window(settings: OscillationSettings) -> str:
     return f"Step sizes from {window.low:.3g} to {window.high:.3g} wash it out and hold the invariant signal."
 
 
-def _divergence(run: dict[str, Any]) -> str:
-    return f" ({run['diverged']} of {run['runs']} runs diverged)" if run["diverged"] else ""
+def _end(run: dict[str, Any]) -> str:
+    if run["diverged"] == run["runs"]:
+        return "all runs diverged"
+    lost = f" ({run['diverged']} of {run['runs']} runs diverged)" if run["diverged"] else ""
+    return f"invariant share {run['invariant']['median'][-1]:.2f}, spurious {run['spurious']['median'][-1]:.2g}{lost}"
 
 
 def snippets(settings: OscillationSettings) -> Snippets:

@@ -8,7 +8,7 @@ const LARGEST_EXPONENT = 0.15; // from here on, cells of the map have their full
 const NAMES = { pooled: "PooledSGD", full: "Full batches" };
 
 export function create(stage, { choose }) {
-  const note = "median, and 10 to 90 % of the runs";
+  const note = "median, 10 to 90 % of runs";
   const charts = {
     hetero: lineChart(stage, { title: "HeteroSGD", note, name: "oscillation-hetero" }),
     pooled: lineChart(stage, { title: "PooledSGD", note, name: "oscillation-pooled" }),
@@ -39,13 +39,14 @@ function shareDomain(trajectories, log) {
 
 function signals(run, settings, domain) {
   const series = ["invariant", "spurious"].flatMap((name) => [
-    { label: `${name} signal`, tone: name, x: run.steps, y: run[name].median, low: run[name].low, high: run[name].high, dash: name === "spurious" ? 1 : 0 },
-    { label: name === "spurious" ? "one run" : "", tone: name, x: run.steps, y: run.one[name], thin: true },
+    { label: name, tone: name, x: run.steps, y: run[name].median, low: run[name].low, high: run[name].high, dash: name === "spurious" ? 1 : 0 },
+    { label: name === "spurious" ? "one of the runs" : "", tone: name, x: run.steps, y: run.one[name], thin: true },
   ]);
   const end = (name) => written(run[name].median[run.steps.length - 1]);
+  const lost = run.diverged ? ` ${run.diverged} of ${run.runs} runs diverged.` : "";
   return {
     x: { label: "step t" }, y: { label: "share of the signal learned", log: settings.scale === "log", domain },
-    series, description: `After ${run.steps[run.steps.length - 1]} steps the median invariant share is ${end("invariant")}, the spurious ${end("spurious")}.`,
+    series, description: `After ${run.steps[run.steps.length - 1]} steps the median invariant share is ${end("invariant")}, the spurious ${end("spurious")}.${lost}`,
   };
 }
 

@@ -87,6 +87,8 @@ def settings(view: str, chance: random.Random) -> object:
         except ValueError:
             continue
         del sent[name]
+    if "steps" in allowed:
+        sent.setdefault("steps", 50)
     return sent
 
 

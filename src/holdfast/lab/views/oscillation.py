@@ -99,9 +99,8 @@ def _bands(settings: Settings, context: Context) -> dict[str, Any]:
 
     records = execute(settings, progress=context.progress if settings.batching == "hetero" else None)
     diverged = records.diverged_at[:, None]
-    gone = (diverged >= 0) & (
-        records.steps >= diverged
-    )  # from here on a run has no signals, only its last finite state
+    # From the step of its divergence on a run has no signals, only its last finite state.
+    gone = (diverged >= 0) & (records.steps >= diverged)
     signals = {name: np.where(gone, np.nan, records.values[name]) for name in ("invariant", "spurious")}
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of all runs gone: no quantiles, no curves
         bands = {name: np.nanquantile(values, QUANTILES, axis=0) for name, values in signals.items()}
@@ -174,8 +173,8 @@ def _window(settings: OscillationSettings) -> str:
 
     window = sharp_window(LAWS[settings.environments].load()(settings.bias, settings.heterogeneity))
     if window.empty:
-        return "No step size both washes it out and holds the invariant signal."
-    return f"Step sizes from {window.low:.3g} to {window.high:.3g} wash it out and hold the invariant signal."
+        return f"No step size is in the window: {window.reason}."
+    return f"The window of step sizes is {window.low:.3g} to {window.high:.3g}: {window.reason}."
 
 
 def _end(run: dict[str, Any]) -> str:

@@ -70,9 +70,37 @@ function drawLines(spec, width) {
     if (each.dash) attributes["stroke-dasharray"] = DASHES[each.dash];
     inside.append(svgElement("path", attributes));
   }
-  return svgElement("svg", { viewBox: `0 0 ${width} ${frame.height}` }, [
+  const picture = svgElement("svg", { viewBox: `0 0 ${width} ${frame.height}` }, [
     clipPath(clip, frame), ...axes(spec, frame, x, y), inside, ...legend.draw(),
   ]);
+  picture.append(...readout(picture, spec, frame, x));
+  return picture;
+}
+
+// The values under the pointer, at the top of the frame.
+function readout(picture, spec, frame, x) {
+  const lines = spec.series.filter((each) => each.label && !each.thin);
+  const rule = svgElement("path", { class: "axis", visibility: "hidden" });
+  const words = svgElement("text", { class: "label", visibility: "hidden", x: (frame.left + frame.right) / 2, y: frame.top + 12, "text-anchor": "middle" });
+  const area = pointerArea(frame);
+  area.addEventListener("pointermove", (event) => {
+    const box = picture.getBoundingClientRect();
+    const wanted = x.invert((event.clientX - box.left) * (frame.width / box.width));
+    const xs = lines[0].x;
+    const nearest = xs.reduce((best, value, index) => (Math.abs(value - wanted) < Math.abs(xs[best] - wanted) ? index : best), 0);
+    const at = x(xs[nearest]);
+    rule.setAttribute("d", `M${at.toFixed(1)} ${frame.top}V${frame.bottom}`);
+    words.textContent = [written(xs[nearest]), ...lines.map((each) => `${each.label} ${written(each.y[nearest])}`)].join(" · ");
+    for (const each of [rule, words]) each.setAttribute("visibility", "visible");
+  });
+  area.addEventListener("pointerleave", () => { for (const each of [rule, words]) each.setAttribute("visibility", "hidden"); });
+  return [rule, words, area];
+}
+
+function pointerArea(frame) {
+  return svgElement("rect", {
+    class: "pick", x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top,
+  });
 }
 
 // A map of cells over two settings, curves of the theory, and the point of the current settings.
@@ -133,9 +161,7 @@ function newCellMap(cells, x, y) {
 
 // Pointers choose a point; whoever uses the keyboard has the sliders.
 function pickArea(picture, frame, x, y, pick) {
-  const area = svgElement("rect", {
-    class: "pick", x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top,
-  });
+  const area = pointerArea(frame);
   const send = (event) => {
     const box = picture.getBoundingClientRect();
     const factor = frame.width / box.width;
@@ -189,7 +215,7 @@ export function legendRows(entries, width) {
     const size = 30 + CHARACTER * entry.label.length;
     if (left + size > width - MARGIN.right && left > MARGIN.left) [left, row] = [MARGIN.left, row + 1];
     laid.push({ ...entry, left, top: MARGIN.top + 6 + LEGEND_ROW * row });
-    left += size + 10;
+    left += size + 14;
   }
   const draw = () => laid.flatMap((entry) => {
     const words = svgElement("text", { class: "label", x: entry.left + 28, y: entry.top + 4 });

@@ -1,6 +1,6 @@
 // Pictures and numbers as files, made in the browser from what it shows.
 
-const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "font-family", "font-size"];
+const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "font-family", "font-size", "paint-order"];
 const PIXELS = 2; // of a PNG for each pixel of the page
 
 export function saveButtons(name, picture, title) {

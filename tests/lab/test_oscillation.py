@@ -46,6 +46,7 @@ def test_the_curve_of_any_law_has_the_bias_of_the_view():
     np.testing.assert_allclose(searched, least_heterogeneity(two_point, step_size, bias=0.5), atol=spacing / 4)
 
 
+@pytest.mark.slow
 def test_runs_that_diverge_are_counted_and_leave_the_curves():
     """Normal strengths at a step size far beyond the window: the last finite state of a run is no signal."""
     settings = OscillationSettings(dimension=10, environments="gaussian", step_size=0.5, heterogeneity=12.0)

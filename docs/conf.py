@@ -21,7 +21,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
-exclude_patterns = ["_build", "comparison_table.md"]  # the latter is included by comparison.md
+exclude_patterns = ["_build", "comparison_table.md", "coloured_mnist_table.md"]  # the tables are included by pages
 default_role = "code"
 autodoc_default_options = {
     "members": True,

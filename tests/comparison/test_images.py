@@ -8,9 +8,12 @@ import torch
 
 from holdfast.comparison.images import coloured_mnist, image_methods
 from holdfast.comparison.images.batched_networks import batched_network, logits
+from holdfast.comparison.images.frozen_networks import device_moments
 from holdfast.comparison.images.image_methods import ImageMethod, ImageProblem, ImageRows, mean_risk, train_method
 from holdfast.datasets import bundled_digits, read_mnist
 from holdfast.datasets.digit_images import read_idx
+from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+from holdfast.estimators.grouping import Grouping
 from holdfast.torch import irm_loss
 
 
@@ -73,6 +76,17 @@ def test_the_penalty_of_irm_is_that_of_the_library():
         assert found[seed, 0].item() == pytest.approx(expected.item(), rel=1e-4)
 
 
+def test_moments_on_a_device_are_those_of_the_tables():
+    """Two ways to sum them, with another shift."""
+    random = np.random.default_rng(0)
+    features, labels, environments = random.standard_normal((60, 3)), random.integers(2, size=60), np.arange(60) // 30
+    one = class_statistics(collect_class_moments(features, labels, Grouping(environments, ["first", "second"])))
+    tensors = (torch.from_numpy(each) for each in (features, labels, environments))
+    other = class_statistics(device_moments(*tensors))
+    for name in ("counts", "means", "covariances"):
+        assert np.allclose(getattr(one, name), getattr(other, name))
+
+
 def test_rows_have_the_agreements_of_the_protocol():
     """Within four standard errors; held-out rows are other images than training rows."""
     source = bundled_digits()
@@ -87,7 +101,8 @@ def test_rows_have_the_agreements_of_the_protocol():
 @pytest.mark.slow
 def test_the_command_writes_one_file(tmp_path, monkeypatch):
     """On the bundled digits, enlarged and written as IDX files, with a small network."""
-    monkeypatch.setattr(image_methods, "HIDDEN", 16)
+    monkeypatch.setattr(image_methods, "HIDDEN", 8)
+    monkeypatch.setattr(image_methods, "AVERAGED", 20)
     images, digits = bundled_digits()
     large = np.kron(images[:, :7, :7], np.ones((4, 4)))
     for (name, labels), part in zip(
@@ -98,14 +113,26 @@ def test_the_command_writes_one_file(tmp_path, monkeypatch):
         _write_idx(tmp_path / name, np.round(255 * large[part]))
         _write_idx(tmp_path / labels, digits[part])
     assert np.allclose(read_mnist(tmp_path).images, large, atol=1 / 255)
-    monkeypatch.setattr(coloured_mnist, "SNAPSHOT_EVERY", 60)
+    monkeypatch.setattr(coloured_mnist, "SNAPSHOT_EVERY", 20)
     out = tmp_path / "out.json"
-    coloured_mnist.main(["--data", str(tmp_path), "--out", str(out), "--seeds", "2", "--steps", "120"])
+    arguments = ["--data", str(tmp_path), "--out", str(out), "--seeds", "2", "--steps", "20"]
+    coloured_mnist.main([*arguments, "--limit", "0"])
+    stopped = json.loads(out.read_text())
+    assert stopped["problems"].keys() == {"0.8 and 0.9"}
+    assert list(stopped["problems"]["0.8 and 0.9"]) == ["pooled"]
+    stopped["problems"]["0.8 and 0.9"]["pooled"]["test"] = [0.123, 0.456]  # a mark that no run would give
+    out.write_text(json.dumps(stopped))
+    with pytest.raises(SystemExit):
+        coloured_mnist.main([*arguments, "--first-seed", "5"])
+    coloured_mnist.main(arguments)
     found = json.loads(out.read_text())
+    assert found["problems"]["0.8 and 0.9"]["pooled"]["test"] == [0.123, 0.456]  # not computed again
+    assert len(found["sessions"]) == 2
     assert set(found["problems"]) == {"0.8 and 0.9", "0.9 and 0.3"}
-    for methods in found["problems"].values():
-        assert set(methods) == {"pooled", *coloured_mnist.METHODS, "head", "discover and balance", "without colour"}
-        assert all(len(method["test"]) == 2 for method in methods.values())
+    for results in found["problems"].values():
+        assert tuple(results) == coloured_mnist.PROTOCOL
+        assert all(len(method["test"]) == 2 for method in results.values())
+        assert len(results["discover and balance"]["discovery"]["agreement"]) == 2
 
 
 def _write_idx(path, values):

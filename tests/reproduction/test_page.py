@@ -4,7 +4,7 @@ from markupsafe import escape
 
 from holdfast.core.statistics import Estimate
 from holdfast.reproduction.claims import AS_STATED, OUR_SETTINGS, Claim, Conditions, Verdict
-from holdfast.reproduction.page import Section, page
+from holdfast.reproduction.page import RecordedSection, Section, page
 
 DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 662.4 302.4"><g id="axes_1"/></svg>'
 VERSIONS = {"holdfast": "0.1.0", "jax": "0.10.2"}
@@ -55,6 +55,20 @@ def test_the_page_stands_alone_and_its_links_lead_somewhere(parse_page):
     read = parse_page(page(SECTIONS, versions=VERSIONS, failures={"figure_9": "TypeError: <no>"}))
     read.assert_stands_alone("https://arxiv.org/abs/2403.01420", "comparison.html")
     assert all(image["alt"] for image in read.all("img"))
+
+
+def test_recorded_results_are_on_the_page_and_not_counted(parse_page):
+    rows = (("balance", "0.7 (0.6 to 0.8)"), ("pooled", "0.1 < 0.2"))
+    recorded = RecordedSection("digits", "Coloured digits", "On an H200.", ("method", "accuracy"), rows)
+    plain, read = (parse_page(page(SECTIONS, versions=VERSIONS, recorded=each)) for each in ((), (recorded,)))
+    assert "recorded-digits" in read.ids
+    for text in ("Coloured digits (recorded, not computed here)", "On an H200.", "0.7 (0.6 to 0.8)", "0.1 < 0.2"):
+        assert text in read.text
+        assert text not in plain.text
+    count = f"{len(NAMES)} claims from {len(SECTIONS)} experiments"
+    assert count in plain.text
+    assert count in read.text
+    read.assert_stands_alone("https://arxiv.org/abs/2403.01420", "comparison.html")
 
 
 def test_the_summary_counts_verdicts_and_names_what_broke():

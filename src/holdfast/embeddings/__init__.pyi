@@ -3,6 +3,7 @@ from .attributes import bimodal_rotation as bimodal_rotation
 from .attributes import group_scores as group_scores
 from .attributes import two_means as two_means
 from .balancing import RowBalance as RowBalance
+from .balancing import attribute_offsets as attribute_offsets
 from .balancing import balance_rows as balance_rows
 from .balancing import balanced_weights as balanced_weights
 from .discovery import Discovery as Discovery

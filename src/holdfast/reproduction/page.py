@@ -56,6 +56,25 @@ class Section:
     answer: str = ""
 
 
+@dataclass(frozen=True)
+class RecordedSection:
+    """Results that come with the package, for the report: they were computed elsewhere and are no claims of this run.
+
+    Attributes:
+        name: as in a link.
+        title: what was measured.
+        about: where, when and how it was computed.
+        columns: of the table, the first one for the names of its rows.
+        rows: of the table.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 def page(
     sections: Sequence[Section],
     *,
@@ -63,6 +82,7 @@ def page(
     quick: bool = False,
     failures: Mapping[str, str] | None = None,
     covered: Sequence[Covered] = (),
+    recorded: Sequence[RecordedSection] = (),
 ) -> str:
     """The report as HTML that needs no other file.
 
@@ -72,6 +92,7 @@ def page(
         quick: whether this was a quick look with few seeds; the report then says so.
         failures: the error of each experiment that stopped with one, by name.
         covered: the statements of the papers with the claims that test them.
+        recorded: results that come with the package; they are not counted.
 
     Example:
         >>> html = page((), versions={"holdfast": "0.1"}, failures={"figure_9": "ValueError: no < yes"})
@@ -82,6 +103,7 @@ def page(
     counts = Counter(claim.verdict for claim in claims)
     blocks = [_section(section) for section in sections]
     contents = {block["id"]: block["heading"] for block in blocks}
+    contents |= {f"recorded-{each.name}": f"{each.title} (recorded, not computed here)" for each in recorded}
     if failures:
         contents["failures"] = "Experiments that failed"
     if claims:
@@ -94,6 +116,7 @@ def page(
         quick=quick,
         contents=contents,
         sections=blocks,
+        recorded=recorded,
         claims=claims,
         covered=covered,
         origins={name: each for name, each in counts_by_origin(covered).items() if each},

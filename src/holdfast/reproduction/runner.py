@@ -22,7 +22,7 @@ from holdfast.execution.store import Key
 from holdfast.reproduction.claims import Claim
 from holdfast.reproduction.coverage import Statement, coverage
 from holdfast.reproduction.experiment import Effort, Experiment
-from holdfast.reproduction.page import Section, page
+from holdfast.reproduction.page import RecordedSection, Section, page
 from holdfast.reproduction.results import Bars, RemoteError, checked_folder, data_sets, write_figure
 from holdfast.sensing.trajectory import versions
 
@@ -85,6 +85,7 @@ def reproduce(
     quick: bool = False,
     seeds: int | None = None,
     statements: Mapping[str, Statement] | None = None,
+    recorded: Sequence[RecordedSection] = (),
     engine: Engine | None = None,
     reporter: Reporter = ONLY_PROBLEMS,
 ) -> int:
@@ -103,6 +104,7 @@ def reproduce(
         quick: a quick look; the verdicts then do not change the exit code.
         seeds: of each curve, instead of the number that each experiment asks for.
         statements: of the sources, by the names that claims give; the report then says which claims test each.
+        recorded: results that come with the package; the report shows them and does not count them.
         engine: where experiments are computed, see `holdfast.execution.engines`; by default three at once in threads,
             and each may use all cores. Workers in other processes import the functions of an experiment.
         reporter: where to report; by default warnings and errors go to stderr.
@@ -162,7 +164,7 @@ def reproduce(
         "claims": [claim.asdict() for claim in claims],
     }
     covered = coverage(statements, claims) if statements else []
-    report = page(sections, versions=versions(), quick=quick, failures=failures, covered=covered)
+    report = page(sections, versions=versions(), quick=quick, failures=failures, covered=covered, recorded=recorded)
     for file, text in (("claims.json", json.dumps(written, indent=1, allow_nan=False) + "\n"), ("report.html", report)):
         write_text(out / file, text)
         reporter.note(f"wrote {out / file}")

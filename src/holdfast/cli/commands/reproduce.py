@@ -55,6 +55,7 @@ def execute(arguments: ReproduceArguments) -> int:
     if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):
         os.environ.setdefault("XLA_FLAGS", FLAGS)
     from holdfast.cli.terminal.reproduction import REPORTER
+    from holdfast.comparison.images.recorded_report import recorded_section
     from holdfast.experiments.statements import STATEMENTS
     from holdfast.reproduction.runner import reproduce
 
@@ -65,6 +66,7 @@ def execute(arguments: ReproduceArguments) -> int:
             quick=arguments.quick,
             seeds=arguments.seeds,
             statements=STATEMENTS,
+            recorded=() if arguments.names else (recorded_section(),),
             engine=engine,
             reporter=REPORTER,
         )

@@ -57,21 +57,50 @@ def batched_network(
     return BatchedNetwork(tuple(weights), tuple(biases))
 
 
-def hidden(network: BatchedNetwork, inputs: torch.Tensor) -> torch.Tensor:
-    """(S, C, rows, units): the last hidden layer of rows of each seed, (S, rows, inputs)."""
+def drop(values: torch.Tensor, rate: float, generator: torch.Generator) -> torch.Tensor:
+    """Dropout: entries are zero with probability `rate`, and the others larger by 1 / (1 - rate).
+
+    Example:
+        >>> drop(torch.ones(1, 10_000), 0.2, torch.Generator().manual_seed(0)).unique().tolist()
+        [0.0, 1.25]
+    """
+    if rate == 0:
+        return values
+    random = torch.rand(values.shape, generator=generator, device=values.device)
+    return values * (random >= rate) / (1 - rate)
+
+
+def hidden(
+    network: BatchedNetwork, inputs: torch.Tensor, rate: float = 0.0, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """(S, C, rows, units): the last hidden layer of rows of each seed, (S, rows, inputs).
+
+    With a generator, units of all hidden layers are dropped at the rate, the same ones in all settings.
+    """
+
+    def dropped(units: torch.Tensor) -> torch.Tensor:
+        if generator is None or rate == 0:
+            return units
+        return units * drop(torch.ones_like(units[:, :1]), rate, generator)
+
     first, *others = network.weights[:-1]
     seeds, settings, pixels, units = first.shape
     # one product for all settings of a seed: they read the same rows, which a batched product would copy for each
     side_by_side = inputs @ first.transpose(1, 2).reshape(seeds, pixels, settings * units)
-    found = torch.relu(side_by_side.unflatten(-1, (settings, units)).transpose(1, 2) + network.biases[0])
+    found = side_by_side.unflatten(-1, (settings, units)).transpose(1, 2)
+    # biases in the precision of the products, which may be half
+    found = dropped(torch.relu(found + network.biases[0].to(found.dtype)))
     for weight, bias in zip(others, network.biases[1:-1], strict=True):
-        found = torch.relu(found @ weight + bias)
+        found = found @ weight
+        found = dropped(torch.relu(found + bias.to(found.dtype)))
     return found
 
 
-def logits(network: BatchedNetwork, inputs: torch.Tensor) -> torch.Tensor:
-    """(S, C, rows): the log-odds of class 1."""
-    return (hidden(network, inputs) @ network.weights[-1] + network.biases[-1])[..., 0]
+def logits(
+    network: BatchedNetwork, inputs: torch.Tensor, rate: float = 0.0, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """(S, C, rows): the log-odds of class 1; see `hidden`."""
+    return (hidden(network, inputs, rate, generator) @ network.weights[-1] + network.biases[-1])[..., 0]
 
 
 def squared_norm(network: BatchedNetwork) -> torch.Tensor:

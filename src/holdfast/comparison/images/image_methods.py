@@ -11,6 +11,7 @@ from holdfast.comparison.images.batched_networks import (
     BatchedNetwork,
     batched_network,
     copied,
+    drop,
     logits,
     replace_where,
     squared_norm,
@@ -18,10 +19,15 @@ from holdfast.comparison.images.batched_networks import (
 
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
+DROPOUT_SEED = 0
+# Products of training are in bfloat16 on these; networks are judged in full precision everywhere.
+HALF_PRECISION = ("cuda",)
 # Held-out rows are scored after so many steps.
 SCORED_EVERY = 10
 # Weights of SGD are averaged over so many steps, a whole number of cycles of two environments.
 AVERAGED = 200
+# With dropout, steps are noisy: what is judged is a running mean of the weights that forgets so much with each step.
+FORGET = 0.05
 
 
 class ImageRows(NamedTuple):
@@ -62,11 +68,13 @@ class ImageMethod:
         objective: (losses (S, C, 2), penalties (S, C, 2) of IRM, settings, step, state) -> (S, C), what is minimised.
         grid: settings, name -> one value for each of C; all of the same length.
         sgd: SGD with the step sizes of the grid and averaged weights, instead of Adam.
+        dropout: rates of the inputs and of the hidden units; with any, weights are averaged over the last steps.
     """
 
     objective: Callable[..., torch.Tensor]
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     sgd: bool = False
+    dropout: tuple[float, float] = (0.0, 0.0)
 
 
 def mean_risk(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
@@ -77,6 +85,15 @@ def mean_risk(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step
 def one_in_turn(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
     """One environment a step, in turn: HeteroSGD."""
     return losses[..., step % losses.shape[-1]]
+
+
+def visiting(visits: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """One environment a step, in any order: (S, steps), the number of the environment for each seed and step."""
+
+    def objective(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+        return losses.take_along_dim(visits[:, step, None, None], -1)[..., 0]
+
+    return objective
 
 
 def irm(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
@@ -96,6 +113,16 @@ def group_dro(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step
     weights = state.get("weights", torch.full_like(losses, 0.5)) * torch.exp(grid["growth"][:, None] * losses.detach())
     state["weights"] = weights / weights.sum(-1, keepdim=True)
     return (state["weights"] * losses).sum(-1)
+
+
+def is_right(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """1 where the label is predicted, 0 elsewhere."""
+    return ((logits > 0) == (labels > 0.5)).float()
+
+
+def log_likelihood(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Of the label of each row. Chooses with less noise than the share of right ones."""
+    return labels * logits - torch.nn.functional.softplus(logits)
 
 
 class TrainedImages(NamedTuple):
@@ -131,6 +158,10 @@ def train_method(
     *,
     steps: int,
     weights: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
+    row_score: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = is_right,
+    stops: np.ndarray | None = None,
+    scored_every: int = SCORED_EVERY,
     snapshots: tuple[int, ...] = (),
     hidden: tuple[int, ...] | None = None,
     learning_rate: float | None = None,
@@ -140,9 +171,13 @@ def train_method(
     Args:
         method: what is minimised, with which settings.
         problem: rows of all seeds.
-        rule: right or wrong for each held-out row, (S, C, rows) -> (S, C), the score.
+        rule: of the score of each held-out row, (S, C, rows) -> (S, C), the score of a network.
         steps: of full gradients.
         weights: (S, rows) of training rows; None: equal.
+        offsets: (S, rows) of training rows, added to their logits in training only; None: 0.
+        row_score: (logits, labels) -> the score of each row, for the rule.
+        stops: (S, C), the steps to choose, instead of those of the best score.
+        scored_every: held-out rows are scored after so many steps of Adam.
         snapshots: steps whose networks are returned.
         hidden: units of each hidden layer; None: two of 256.
         learning_rate: of Adam; None: 0.001.
@@ -152,7 +187,8 @@ def train_method(
     count = len(next(iter(method.grid.values())))
     sizes = (train.inputs.shape[-1], *((HIDDEN, HIDDEN) if hidden is None else hidden), 1)
     network = batched_network(sizes, seeds=problem.seeds, settings=count, device=str(device))
-    judged = copied(network) if method.sgd else network
+    judged = copied(network) if method.sgd or any(method.dropout) else network
+    random = torch.Generator(device).manual_seed(DROPOUT_SEED)
     optimizer = torch.optim.Adam(network.parameters, lr=learning_rate or LEARNING_RATE)
     best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
     chosen = {name: torch.zeros_like(score) for name in ("step", "test", "first", "second")}
@@ -162,7 +198,9 @@ def train_method(
     own = torch.ones_like(train.labels) if weights is None else weights
     own = own / own.mean(-1, keepdim=True)
     for step in range(1, steps + 1):
-        scores = logits(network, train.inputs)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type in HALF_PRECISION):
+            scores = logits(network, drop(train.inputs, method.dropout[0], random), method.dropout[1], random)
+        scores = scores.float() if offsets is None else scores.float() + offsets[:, None]
         entries = torch.nn.functional.softplus(scores) - signs * scores
         losses = _by_environment(own[:, None] * entries)
         # the derivative of the loss by a factor of the logits, in each environment
@@ -177,12 +215,17 @@ def train_method(
             _descend(network, judged, grid["step_size"], step)
         else:
             optimizer.step()
+            if judged is not network:
+                _forget(judged, network)
         if step in snapshots:
             found[step] = copied(judged)
-        if step % (AVERAGED if method.sgd else SCORED_EVERY) == 0:
-            right, on_test = (_right(judged, rows) for rows in (problem.held_out, problem.test))
-            now, tested, environments = rule(right), on_test.mean(-1), _by_environment(right)
-            better = now > score
+        if step % (AVERAGED if method.sgd else scored_every) == 0:
+            with torch.no_grad():
+                on_held_out, on_test = (logits(judged, rows.inputs) for rows in (problem.held_out, problem.test))
+                now = rule(row_score(on_held_out, problem.held_out.labels[:, None]))
+                tested = is_right(on_test, problem.test.labels[:, None]).mean(-1)
+                environments = _by_environment(is_right(on_held_out, problem.held_out.labels[:, None]))
+            better = now > score if stops is None else torch.as_tensor(stops == step, device=device)
             replace_where(better, judged, best)
             score = torch.where(better, now, score)
             values = {"step": torch.full_like(now, step), "test": tested}
@@ -208,12 +251,13 @@ def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch
             mean += (each - mean) / part
 
 
+def _forget(average: BatchedNetwork, network: BatchedNetwork) -> None:
+    """The running mean of the weights moves towards them."""
+    with torch.no_grad():
+        for mean, each in zip(average.parameters, network.parameters, strict=True):
+            mean.lerp_(each, FORGET)
+
+
 def _by_environment(values: torch.Tensor) -> torch.Tensor:
     """(S, C, 2): means of the first and of the second half of the rows."""
     return values.unflatten(-1, (2, -1)).mean(-1)
-
-
-def _right(network: BatchedNetwork, rows: ImageRows) -> torch.Tensor:
-    """(S, C, rows): 1 where the label is predicted."""
-    with torch.no_grad():
-        return ((logits(network, rows.inputs) > 0) == (rows.labels[:, None] > 0.5)).float()

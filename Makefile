@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.11 python3.14 python3.13 python3.12 python3; 
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: reproduce compare test test-slow fuzz kills endless lint bench docs clean
+.PHONY: reproduce compare test test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -30,6 +30,18 @@ endless: $(STAMP)  ## 10^8 rows, generated on two Dask workers and fitted there:
 
 kills: $(STAMP)  ## one sweep, killed at 30 random moments and resumed each time
 	PYTHONPATH=tests $(VENV)/bin/python -m sweeps.kill_campaign 30
+
+lab: $(STAMP)  ## the laboratory, a page on this computer where sliders move simulations
+	$(VENV)/bin/holdfast lab
+
+lab-load: $(STAMP)  ## 50 users move sliders of the laboratory for a minute
+	PYTHONPATH=tests $(VENV)/bin/python -m lab.load_campaign 50 60
+
+lab-fuzz: $(STAMP)  ## 10,000 fuzzed requests and uploads to the laboratory
+	PYTHONPATH=tests $(VENV)/bin/python -m lab.fuzz_campaign 10000
+
+lab-slider: $(STAMP)  ## from a slider to new curves, in a browser: the median of 50, and the time to a usable page
+	PYTHONPATH=tests $(VENV)/bin/python -m lab.slider_campaign
 
 lint: $(STAMP)  ## style, types and layers
 	$(VENV)/bin/ruff check .

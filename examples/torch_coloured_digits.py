@@ -37,7 +37,7 @@ draw_sheet(found.discovery, rows.images).savefig(folder / "coloured_digits.png",
 write_sheet(found.discovery, rows.images, folder / "coloured_digits.html", title="Digits of two environments")
 
 # 3. Or leave the network as it is, and replace its last layer.
-head = invariant_head(found.pooled, data, layer="3", environments=rows.environments)
+head = invariant_head(found.pooled, data, replaces="3", environments=rows.environments)
 print("\n".join(head.fit.sentences))
 with_head = with_layer(found.pooled, "3", head.linear)
 

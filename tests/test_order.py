@@ -15,11 +15,13 @@ from holdfast import Settings, batching, simulate
 from holdfast.algorithms.factored import random_start
 from holdfast.completion import CompletionSettings, simulate_completion
 from holdfast.completion import names as completion_names
+from holdfast.core.algorithm import Algorithm
 from holdfast.core.randomness import START, standard_normals
+from holdfast.core.run import Run, run
 from holdfast.environments import PanelLaw, panel, table, two_point, uniform
 from holdfast.experiments import phase_diagram
 from holdfast.measurements import fixed_data_set
-from holdfast.order import LONGEST_CYCLE, ORDERS, cycle, cyclic, reshuffled
+from holdfast.order import LONGEST_CYCLE, ORDERS, cycle, cyclic, reshuffled, reshuffling
 from holdfast.sensing import names as sensing_names
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.simulation import execute
@@ -122,6 +124,28 @@ def test_independent_is_the_paper_to_the_bit(oracle):
     named, written_out = execute(given), execute(given, Parts(batching=drawn_anew))
     for name, values in named.values.items():
         np.testing.assert_array_equal(values, written_out.values[name])
+
+
+@pytest.mark.parametrize("slab", [1, 3])
+def test_a_remembered_cycle_is_the_same_to_the_bit(slab):
+    """What runs visit in 40 steps: the permutation is found anew in each step, or carried along."""
+    visits = (0, 1, 1, 2, 3, 4, 4)
+
+    def make(order):
+        start = jnp.zeros(40, jnp.int32)
+        return Algorithm(lambda: start, lambda key, seen, number: seen.at[number].set(order(number)))
+
+    def found(shared, parameters):
+        return Run(make(reshuffled(visits, parameters)), lambda seen: {"seen": seen})
+
+    def remembered(shared, parameters):
+        return Run(reshuffling(make, visits, parameters), lambda seen: {"seen": seen})
+
+    seeds = np.arange(3, dtype=np.uint32)
+    both = [run(each, None, seeds, seeds, steps=40, every=9, slab=slab).values["seen"] for each in (found, remembered)]
+    assert np.array_equal(*both)
+    assert all(sorted(row[:7]) == sorted(visits) for row in both[1][:, -1].tolist())
+    assert len({tuple(row) for row in both[1][:, -1].tolist()}) == len(seeds)
 
 
 @pytest.mark.parametrize("order", ["reshuffled", "cyclic"])

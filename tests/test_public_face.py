@@ -58,7 +58,7 @@ SUBPACKAGES = {
 }
 
 # Packages that are no part of the interface for users: thin shells, and the inside of the estimators.
-INTERNAL = re.compile(r"holdfast\.(cli|bench|estimators\.search)\b")
+INTERNAL = re.compile(r"holdfast\.(cli|bench|lab|estimators\.search)\b")
 PACKAGES = {module.name for module in pkgutil.walk_packages(holdfast.__path__, "holdfast.") if module.ispkg}
 FACES = sorted(name for name in PACKAGES | {f"holdfast.{name}" for name in SUBPACKAGES} if not INTERNAL.match(name))
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-import holdfast.comparison.blocks as comparing
+import holdfast.comparison.cells as comparing
 from holdfast.cli.main import main
 from holdfast.comparison import METHODS, PUBLIC_TESTS
 
@@ -15,7 +15,7 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, cap
             raise ValueError("no <luck>")
         return compute(method, data_sets, seeds)
 
-    monkeypatch.setattr("holdfast.comparison.blocks.compute_cells", stumble)
+    monkeypatch.setattr("holdfast.comparison.cells.compute_cells", stumble)
     names = ["--tests", "structural", "--methods", "eills", "oracle", "--data-seeds", "2"]
     assert main(["compare", *names, "--out", str(tmp_path)]) == 1
     output = capsys.readouterr()

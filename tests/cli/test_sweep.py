@@ -156,7 +156,9 @@ def test_a_simulation_goes_on_where_it_stopped(tmp_path, capsys):
     assert capsys.readouterr().err == f"{path} already has these results: they are reused, nothing was computed\n"
     assert (path / "spurious" / "c.0.0.0").stat().st_mtime_ns == old
     assert main([*SIMULATE, "--bias", "0.5", "--out", str(path)]) == 2
-    assert "settings.bias must be 1.0 as in the folder" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "settings.bias must be 1.0 as in the folder" in refused
+    assert "--overwrite replaces" in refused
     assert main([*SIMULATE, "--bias", "0.5", "--out", str(path), "--overwrite"]) == 0
     assert Trajectory.load(path).settings.bias == 0.5
 

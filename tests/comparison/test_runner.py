@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-import holdfast.comparison.blocks as comparing
+import holdfast.comparison.cells as comparing
 from holdfast.comparison import METHODS, PUBLIC_TESTS, ComparedMethod, PublicTest, compare, summarize, to_markdown
 from holdfast.comparison.public_tests import GROUPS
 from holdfast.comparison.recorded import PUBLISHED, recorded_file
@@ -37,7 +37,7 @@ def test_what_was_computed_is_reused(small, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("holdfast.comparison.blocks.compute_cells", refuse)
+    monkeypatch.setattr("holdfast.comparison.cells.compute_cells", refuse)
     assert compare(**SMALL, data_seeds=2, out=out) == comparison
 
 
@@ -49,7 +49,7 @@ def test_a_damaged_cell_is_computed_again_and_no_other(small, monkeypatch, tmp_p
     counted = []
     compute = comparing.compute_cells
     monkeypatch.setattr(
-        "holdfast.comparison.blocks.compute_cells", lambda *arguments: counted.append(1) or compute(*arguments)
+        "holdfast.comparison.cells.compute_cells", lambda *arguments: counted.append(1) or compute(*arguments)
     )
     again = compare(**SMALL, data_seeds=2, out=tmp_path)
     assert len(counted) == 1

@@ -65,7 +65,7 @@ def test_means_differences_and_sentences_are_over_the_same_seeds():
         "irm": 12,
     }
     first, second = findings(comparison)
-    assert first == "Example1: EILLS leads with 23.00."
+    assert first == "Example1: EILLS leads with 23.00 over the 12 of 20 that all compared methods have."
     assert "behind by 0.500 (0.500 to 0.500)" in second
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from holdfast.embeddings import invariant_head_of
+from holdfast.embeddings import balance_rows, discover, invariant_head_of
 from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.grouping import Grouping
 
@@ -96,3 +96,37 @@ def test_errors_name_the_argument():
     x, y, grouping = _problem(0, 100, (1.0, 2.0), size=3)
     with pytest.raises(ValueError, match="components must be whole numbers of at least 1, got 0"):
         invariant_head_of(collect_class_moments(x, y, grouping), components=0)
+
+
+def test_rows_that_leave_no_variance_within_classes_are_refused():
+    """Four means of classes in environments take four degrees of freedom of the rows."""
+    random = np.random.default_rng(0)
+    for rows, message in ((8, "rows must be at least 9, 5 more than the 4 means .* in 2 environments, got 8"), (9, "")):
+        y, grouping = np.arange(rows) % 2, Grouping(np.arange(rows) // 4 % 2, [0, 1])
+        moments = collect_class_moments(random.standard_normal((rows, 3)), y, grouping)
+        if message:
+            with pytest.raises(ValueError, match=message):
+                invariant_head_of(moments)
+        else:
+            assert np.isfinite(invariant_head_of(moments).coefficients).all()
+    one_class = collect_class_moments(
+        random.standard_normal((20, 3)), np.zeros(20, int), Grouping(np.arange(20) % 2, [0, 1])
+    )
+    with pytest.raises(ValueError, match="targets must be of at least 2 classes, got 1"):
+        invariant_head_of(one_class)
+
+
+def test_environments_without_two_common_classes_are_not_said_to_agree():
+    random = np.random.default_rng(0)
+    y = np.arange(100) // 50
+    head = invariant_head_of(
+        collect_class_moments(random.standard_normal((100, 3)) + y[:, None], y, Grouping(y, [0, 1]))
+    )
+    assert head.sentences[0].startswith("Nothing can be compared")
+
+
+def test_what_is_printed_is_short():
+    x, y, grouping = _problem(0, 400, (1.0, 2.0), size=3)
+    head = invariant_head_of(collect_class_moments(x, y, grouping))
+    for each in (head, head.variation, discover(x, y, grouping.codes), balance_rows(y, grouping.codes)):
+        assert len(repr(each)) < 120, each

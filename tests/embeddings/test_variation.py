@@ -228,6 +228,7 @@ def test_errors_name_the_argument():
         ((x[0], y, e), "features must have two dimensions"),
         ((x, [0, 0, 0, 0], e), "targets must be labels of 2 to 1000 classes, got 1 different values"),
         ((x, y[:2], e), "targets must be one label for each of the 4 rows"),
+        ((x, [0.1, 2.0, 0.7, 1.0], e), "got numbers such as 0.1; pass continuous=True for numbers"),
     ):
         with pytest.raises(ValueError, match=words):
             discover(*arguments)

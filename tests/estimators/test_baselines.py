@@ -216,7 +216,7 @@ def test_eills_without_a_penalty_is_least_squares_on_balanced_environments(table
         (PooledRegressor(-1.0), "regularization must be at least 0, got -1"),
         (PooledClassifier(0.0), "regularization must be above 0, got 0"),
         (AnchorRegressor(0.0), "gamma must be above 0, got 0"),
-        (InvariantCausalRegressor(1.5), "level must be between 0 and 1, got 1.5"),
+        (InvariantCausalRegressor(1.5), "significance must be between 0 and 1, got 1.5"),
         (InvariantLeastSquares(-2.0), "penalty must be at least 0, got -2"),
         (ExplicitRegressor(steps=0), "steps must be at least 1, got 0"),
     ],

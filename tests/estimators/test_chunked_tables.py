@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from estimators.chunked import RELATIVE, agree, cut
 from holdfast.cli.main import main
 from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
@@ -32,9 +33,6 @@ from holdfast.io.passes import Columns, Passes
 from holdfast.io.survey import survey
 
 ROWS = 600
-# Sums in another order differ by about 1e-16 of their size times the root of their number; the fit makes it no larger
-# than by the condition of its normal equations, which is below 1e3 here.
-RELATIVE = 1e-10
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +51,6 @@ def plants():
     frame.loc[random.random(ROWS) < 0.2, "water"] = np.nan
     frame.loc[random.random(ROWS) < 0.01, "site"] = None
     return frame.sort_values("grown", ignore_index=True)  # chunks lie far apart, and lack classes
-
-
-def agree(found, expected):
-    """All numbers of two models, and all words."""
-    assert found.classes == expected.classes
-    assert found.notes == expected.notes
-    assert found.advice == expected.advice
-    assert found.columns == expected.columns
-    assert found.rows == expected.rows
-    for name in ("coefficients", "intercepts"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=RELATIVE, atol=1e-12)
-    assert [each.environment for each in found.effects] == [each.environment for each in expected.effects]
-    effects = [np.array([list(each.effects.values()) for each in model.effects], float) for model in (found, expected)]
-    np.testing.assert_allclose(*effects, rtol=1e-9, atol=1e-9 * np.nanmax(np.abs(effects[1])))
-
-
-def cut(frame, cuts):
-    """A Dask data frame of these partitions, some of which may be empty."""
-    parts = np.split(np.arange(len(frame)), sorted(cuts))
-    return dd.from_map(frame.iloc.__getitem__, parts, meta=frame.iloc[:0])
 
 
 CASES = {
@@ -199,6 +177,31 @@ def test_estimators_take_dask_frames_and_chunks(plants, names):
         np.testing.assert_allclose(classified.coef_, by_class.coef_, rtol=RELATIVE)
         assert model.summary().response == "grown"
         assert model.feature_names_in_.tolist() == ["light", "age"]
+
+
+def test_predictions_of_a_dask_frame_are_lazy(plants):
+    complete = plants[["light", "age", "grown", "tall"]]
+    inputs, frame = complete[["light", "age"]], cut(complete, [0, 200])
+    with dask.config.set(scheduler="synchronous"):
+        numbers = HeteroRegressor().fit(inputs, complete["grown"])
+        found = numbers.predict(frame[["light", "age"]])
+        assert isinstance(found, dd.Series)
+        pd.testing.assert_series_equal(found.compute(), pd.Series(numbers.predict(inputs), inputs.index))
+        labels = HeteroClassifier(invariance="class_means").fit(inputs, complete["tall"])
+        assert labels.predict(frame[["light", "age"]]).compute().tolist() == labels.predict(inputs).tolist()
+        shares = labels.predict_proba(frame[["light", "age"]])
+        assert list(shares.columns) == ["high", "low", "middle"]
+        np.testing.assert_array_equal(shares.compute(), labels.predict_proba(inputs))
+        with pytest.raises(ValueError, match="feature names should match"):
+            numbers.predict(frame[["light"]])
+
+
+def test_text_in_a_dask_frame_is_named_with_what_takes_it(plants):
+    frame = cut(plants, [100])
+    with pytest.raises(ValueError, match=r"could not convert the column 'soil' of text.*OneHotEncoder.*fit_table"):
+        HeteroRegressor().fit(frame[["light", "soil"]], frame["grown"])
+    with pytest.raises(ValueError, match=r"could not convert the columns 'soil', 'tall' of text"):
+        HeteroRegressor().fit(plants[["light", "soil", "tall"]], plants["grown"])
 
 
 def test_categories_have_their_own_order_in_chunks(plants):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from holdfast.estimators import group_rows
-from holdfast.estimators.moments import CHUNK_ROWS, add_moments, collect_moments, standardized
+from holdfast.estimators.moments import BLOCK_ROWS, add_moments, collect_moments, standardized
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_chunks_in_any_order_give_the_same_moments(table):
 
 def test_more_rows_than_a_block():
     random = np.random.default_rng(2)
-    x, y = random.standard_normal((2 * CHUNK_ROWS + 5, 2)), random.standard_normal(2 * CHUNK_ROWS + 5)
+    x, y = random.standard_normal((2 * BLOCK_ROWS + 5, 2)), random.standard_normal(2 * BLOCK_ROWS + 5)
     np.testing.assert_allclose(standardized(collect_moments(x, y)).second[0], np.corrcoef(x.T), atol=1e-10)
 
 

@@ -6,6 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import SplineTransformer
 
+from holdfast.core.splines import spline_basis
 from holdfast.datasets import CURVED_SHAPES, curved_table, structural_dataset
 from holdfast.estimators import EffectExpansion, HeteroRegressor, HeteroSplineRegressor
 from holdfast.estimators.search.feature_sets import Groups
@@ -24,6 +25,17 @@ def test_an_expansion_is_splines_and_products():
     np.testing.assert_allclose(expansion.transform(x), np.column_stack([splines, product]), atol=1e-12)
     assert expansion.groups_ == [0] * 6 + [1] * 6 + [(0, 1)]
     assert list(expansion.get_feature_names_out(["a", "b"])[[0, 6, 12]]) == ["a curve 1", "b curve 1", "a * b"]
+
+
+def test_splines_are_those_of_scikit_learn():
+    """Inside, at the knots, beyond them; knots at irregular distances and in other units."""
+    random = np.random.default_rng(1)
+    for unit in (1.0, 1e-7, 1e9):
+        knots = unit * (np.cumsum(random.exponential(size=6)) + 3)
+        x = np.concatenate([knots, unit * random.uniform(-5, 20, 200)])
+        theirs = SplineTransformer(knots=knots[:, None], extrapolation="linear", include_bias=False)
+        np.testing.assert_allclose(spline_basis(x, knots), theirs.fit_transform(x[:, None]), rtol=1e-9, atol=1e-11)
+    assert np.isnan(spline_basis(np.array([np.nan, np.inf]), knots)).all()
 
 
 def test_an_indicator_has_no_curve():

@@ -1,8 +1,11 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
+from holdfast.execution.coordinates import read_values
+from holdfast.execution.files import files_at
 from holdfast.execution.layout import Axis, Layout
 from holdfast.execution.recorded import Recorded
 
@@ -18,13 +21,14 @@ def test_blocks_are_equal_and_as_few_as_possible(seeds):
     assert len(blocks) * layout.seeds_per_cell - seeds < layout.seeds_per_cell  # no block is all surplus
 
 
-def test_a_layout_survives_json():
+def test_a_layout_survives_json(tmp_path):
     axes = [
         Axis("a", {"a": (1.5, float("inf"))}),
         Axis("point", {"b": ("x", "y"), "c": (True, False), "d": (2**60, 1)}),
     ]
     layout = Layout.of(axes, seeds=3, most_seeds=2)
-    assert Layout.from_plain(json.loads(json.dumps(layout.plain(), allow_nan=False))) == layout
+    plain = json.loads(json.dumps(layout.plain(), allow_nan=False))
+    assert Layout.from_plain(plain, partial(read_values, files_at(tmp_path))) == layout
 
 
 @pytest.mark.parametrize(

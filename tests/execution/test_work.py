@@ -15,7 +15,7 @@ from holdfast.core.worker import StoppedError, working
 from holdfast.execution.cells import Lease
 from holdfast.execution.engines import Finished, ThreadEngine, VersionMismatchError
 from holdfast.execution.engines.clusters import LostClusterError
-from holdfast.execution.work import CellWork, SaveError, compute
+from holdfast.execution.work import CellWork, SaveError, Together, compute
 
 
 class MemoryCells:
@@ -188,11 +188,11 @@ def test_a_stopped_cell_is_neither_saved_nor_a_failure():
         raise ValueError("because it was stopped")
 
     work = CellWork(cells, function)
-    assert work("a").state == "stopped"
+    assert work(["a"])[0].state == "stopped"
     with working(stopped=lambda: True):
-        assert work("b").state == "stopped"
+        assert work(["b"])[0].state == "stopped"
     assert (cells.saved, cells.failed, cells.leased) == ({}, {}, set())
-    assert work("b").state == "failed"
+    assert work(["b"])[0].state == "failed"
 
 
 @pytest.mark.parametrize("error", [VersionMismatchError("worker 3 has jax 0.9.0"), LostClusterError("no connection")])
@@ -234,3 +234,35 @@ def test_cells_that_nobody_counted_are_added_to_the_total():
     compute(cells, sum, ThreadEngine(1), lambda *report: reports.append(report), total=2)
     assert reports[-1][:2] == (6, 6)
     assert all(done <= total and (left is None or left >= 0) for done, total, _, left, _ in reports)
+
+
+def test_cells_of_one_kind_are_computed_together_and_saved_one_by_one():
+    cells, blocks = MemoryCells((i, j) for i in range(7) for j in range(3)), []
+
+    def function(block):
+        blocks.append(block)
+        return [sum(index) for index in block]
+
+    together = Together(4, lambda index: index[1], function)
+    outcome = compute(cells, sum, ThreadEngine(2), together=together)
+    assert cells.saved == {index: sum(index) for index in cells.indices}
+    assert (outcome.computed, outcome.failed) == (21, 0)
+    assert sorted(map(len, blocks)) == [3, 3, 3, 4, 4, 4]
+    assert all(len({j for _, j in block}) == 1 for block in blocks)
+
+
+def test_a_block_leaves_out_what_others_have_and_fails_cell_by_cell():
+    cells = MemoryCells((number,) for number in range(6))
+    cells.leased.add((4,))
+    cells.saved[5,] = 25
+
+    def function(block):
+        assert block == [(0,), (1,), (2,), (3,)]
+        raise ZeroDivisionError
+
+    work = CellWork(cells, lambda index: 6 // index[0], Together(6, len, function))
+    states = [receipt.state for receipt in work([(number,) for number in range(6)])]
+    assert states == ["failed", "computed", "computed", "computed", "busy", "finished"]
+    assert cells.saved == {(1,): 6, (2,): 3, (3,): 2, (5,): 25}
+    assert cells.failed == {(0,): "ZeroDivisionError: integer division or modulo by zero"}
+    assert cells.leased == {(4,)}

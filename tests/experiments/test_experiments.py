@@ -39,6 +39,7 @@ FEW = {
     "exponents": 16,
     "tails": 32,
     "advised": 32,
+    "natural_environments": 1,
 }
 # One of each kind that takes a second or two: figures, theorems, and proofs. The others have more programs to compile,
 # explicit samples, or jumps that have to be waited for.

@@ -110,10 +110,14 @@ def model_case(source: random.Random, folder: Path) -> str:
     columns = [
         {"name": "light", "fill": 0.5},
         {"name": "soil", "kind": "category", "categories": ["clay", "sand"], "fill": "sand"},
-        {"name": "day", "kind": "date"},
+        {"name": "day", "kind": "date", "knots": [18_000.0, 18_200.0, 18_500.0]},
     ]
-    regression = {"task": "regression", "coefficients": [[2.0, 0.25, 0.5, 0.1, 0.01]], "intercepts": [1.0]}
-    rows = {"coefficients": [[1.0, 0, 0, 0, 0], [0, 0, 2.0, 0, 0], [0, 1.0, 0, 0, 0.5]], "intercepts": [0, 1.0, 2.0]}
+    curve = [0.01, 0.02, 0.0, -0.01]
+    regression = {"task": "regression", "coefficients": [[2.0, 0.25, 0.5, 0.1, *curve]], "intercepts": [1.0]}
+    rows = {
+        "coefficients": [[1.0, 0, 0, 0, *curve], [0, 0, 2.0, 0, 0, 0, 0, 0], [0, 1.0, 0, 0, *curve]],
+        "intercepts": [0, 1.0, 2.0],
+    }
     classes = {"task": "classification", "classes": ["oak", "pine", "yew"], **rows}
     base = {
         "format": "holdfast linear model 2",

@@ -171,6 +171,7 @@ def options(source: random.Random, table: FuzzedTable) -> list[str]:
         "--exclude": names,
         "--id": names,
         "--missing": ["auto", "drop", "impute", "guess"],
+        "--effects": ["linear", "auto", "smooth", "bent"],
     }
     for option, values in possible.items():
         if source.random() < 0.04:

@@ -79,7 +79,7 @@ def test_images_are_averaged_over_positions_and_arguments_may_be_named():
 def test_the_head_takes_the_place_of_the_last_layer(network, rows):
     """The new network computes the discriminant of NumPy on the features of the old one."""
     inputs, labels, environments = rows
-    head = invariant_head(network, (inputs, labels), layer="3", environments=environments)
+    head = invariant_head(network, (inputs, labels), replaces="3", environments=environments)
     network.eval()
     features = network[:3](inputs).detach().double().numpy()
     moments = collect_class_moments(features, labels.numpy(), group_rows(environments, 300))
@@ -87,7 +87,7 @@ def test_the_head_takes_the_place_of_the_last_layer(network, rows):
     scores = with_layer(network, "3", head.linear)(inputs).detach().numpy()
     by_hand = features @ expected.coefficients.T + expected.intercepts
     assert np.allclose(scores, by_hand, rtol=1e-3, atol=1e-3 * abs(by_hand).max())
-    odds = invariant_head(network, (inputs, labels), layer="3", environments=environments, log_odds=True)
+    odds = invariant_head(network, (inputs, labels), replaces="3", environments=environments, log_odds=True)
     difference = with_layer(network, "3", odds.linear)(inputs)[:, 0].detach().numpy()
     assert np.allclose(difference, scores[:, 1] - scores[:, 0], rtol=1e-3, atol=1e-3 * abs(scores).max())
 
@@ -128,6 +128,8 @@ def test_errors_name_the_argument(network, rows):
         layer_moments(reader, (inputs, labels))
     with pytest.raises(ValueError, match="environments must hold one label for each"):
         layer_moments(reader, (inputs, labels), environments[:10])
+    with pytest.raises(ValueError, match=r"got numbers such as .*; pass continuous=True for numbers"):
+        invariant_head(network, (inputs, inputs[:, 0]), replaces="3", environments=environments)
     sequence = torch.nn.Sequential(torch.nn.Linear(4, 4))
     with pytest.raises(ValueError, match=r"features of the shape \(rows, features\), got \(2, 3, 4\) of '0'"):
         next(LayerReader(sequence, "0").read([(torch.zeros(2, 3, 4), torch.zeros(2))]))

@@ -3,6 +3,7 @@
 import itertools
 import sys
 import types
+from importlib.machinery import ModuleSpec
 
 import numpy as np
 import pytest
@@ -173,7 +174,9 @@ def test_the_lightning_callback_logs_every_so_many_steps(monkeypatch):
     """Lightning is not a dependency: a stand-in has what the callback uses of it."""
     stand_in = types.ModuleType("lightning.pytorch")
     stand_in.Callback = type("Callback", (), {})
-    monkeypatch.setitem(sys.modules, "lightning", types.ModuleType("lightning"))
+    package = types.ModuleType("lightning")
+    package.__spec__ = ModuleSpec("lightning", None)
+    monkeypatch.setitem(sys.modules, "lightning", package)
     monkeypatch.setitem(sys.modules, "lightning.pytorch", stand_in)
 
     class Module(nn.Linear):
@@ -188,3 +191,10 @@ def test_the_lightning_callback_logs_every_so_many_steps(monkeypatch):
     for step in range(1, 5):
         callback.on_train_batch_end(types.SimpleNamespace(global_step=step), module, None, None, step - 1)
     assert [sorted(values) for values in module.logged] == [["gradient_norm/a", "heterogeneity", "loss/a"]] * 2
+
+
+def test_without_lightning_a_message_says_what_to_install(monkeypatch):
+    for name in ("lightning", "pytorch_lightning"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match=r"lightning_callback needs Lightning, .*: pip install lightning"):
+        lightning_callback(lambda m, x: m(x).mean(), {})

@@ -201,6 +201,8 @@ def test_labels_that_are_numbers(labels):
         ([], "labels must have at least one row, got 0"),
         ([[1, 2], [3, 4]], "environments must be one label for each row, got an array of shape"),
         ([1.0, float("nan")], "missing labels"),
+        (ConcatDataset([TensorDataset(torch.zeros(3))]), "got the data themselves, a ConcatDataset; for_concatenated"),
+        (DataLoader(TensorDataset(torch.zeros(3))), "got the data themselves, a DataLoader"),
     ],
 )
 def test_labels_that_cannot_be_meant(labels, message):
@@ -260,6 +262,17 @@ def test_concatenated_data_sets_are_environments():
         EnvironmentBatchSampler.for_concatenated(dataset, names=["z"])
     with pytest.raises(ValueError, match="names must be different"):
         EnvironmentBatchSampler.for_concatenated(dataset, names=["z", "z", "a"])
+    with pytest.raises(ValueError, match="dataset must be a ConcatDataset, got TensorDataset"):
+        EnvironmentBatchSampler.for_concatenated(parts[0])
+
+
+def test_labels_that_are_not_as_many_as_the_rows_are_refused():
+    """Too many would end in an error of the data set, too few would leave rows out in silence."""
+    dataset = ConcatDataset([TensorDataset(torch.zeros(3)), TensorDataset(torch.ones(5))])
+    assert len(EnvironmentBatchSampler([0, 1] * 4, 2, dataset=dataset)) == 4
+    for labels in ([0, 1] * 3, [0, 1] * 5):
+        with pytest.raises(ValueError, match=rf"each of the 8 rows of the data set, got {len(labels)} labels"):
+            EnvironmentBatchSampler(labels, 2, dataset=dataset)
 
 
 def test_an_environment_of_weight_zero_is_not_visited():

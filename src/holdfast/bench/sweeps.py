@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.base import DEPTH, Engine
 from holdfast.execution.engines.processes import ProcessEngine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.recorded import Recorded
@@ -22,6 +22,16 @@ from holdfast.sweeps.specification import specify
 VARIABLES = 12
 LONG = 1.0  # processor seconds of a long cell
 
+GRID = """
+step_size = {{ start = 0.01, stop = 0.5, count = {side} }}
+heterogeneity = {{ start = 0.0, stop = 12.0, count = {side} }}
+"""
+RANDOM = """
+design = "random"
+count = {count}
+step_size = {{ low = 0.01, high = 0.5, scale = "log" }}
+heterogeneity = {{ low = 0.0, high = 12.0 }}
+"""
 # A command up to its first cell: imports, checks of all settings, metadata, and the list of what is missing.
 START = """
 import sys
@@ -46,10 +56,17 @@ def long(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
     return Recorded({**recorded.values, "processor_seconds": used})
 
 
-def store_of_small_cells(quick: bool) -> dict[str, float]:
-    """Processor milliseconds of a cell beside its computation: lease, engine, files, checksum; and to verify it."""
-    side = 20 if quick else 100
-    axes = {"x": list(range(side)), "y": list(range(side))}
+def store_of_small_cells(quick: bool) -> dict[str, dict[str, float]]:
+    """Processor milliseconds of a cell beside its computation: lease, engine, files, checksum; and to verify it.
+
+    For two numbers of cells, because a cell must not cost more where there are many. 100,000 of them take 6 GB on a
+    file system with blocks of 4 kB.
+    """
+    return {f"{cells:,} cells": _small_cells(cells) for cells in ((100, 400) if quick else (10_000, 100_000))}
+
+
+def _small_cells(count: int) -> dict[str, float]:
+    axes = {"x": list(range(count // 100)), "y": list(range(100))}
     cells = specify({}, axes, seeds=8, program=small)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.zarr"
@@ -61,10 +78,9 @@ def store_of_small_cells(quick: bool) -> dict[str, float]:
         again = time.process_time() - begin
     begin = time.process_time()
     for number in range(outcome.computed):
-        small({"x": number % side}, np.arange(8))
+        small({"x": number % 100}, np.arange(8))
     computation = time.process_time() - begin
     return {
-        "cells": outcome.computed,
         "cpu_ms_per_cell": 1e3 * (whole - computation) / outcome.computed,
         "cpu_ms_per_cell_to_verify": 1e3 * again / outcome.computed,
     }
@@ -82,36 +98,45 @@ def store_of_long_cells(quick: bool) -> dict[str, float]:
 
 
 def start(quick: bool) -> dict[str, dict[str, float]]:
-    """Processor seconds of a command until its first cell can begin: in cells of 64 runs, and of one run each."""
+    """Processor seconds of a command until its first cell can begin, for designs of a million runs."""
+    side = 200 if quick else 1000
+    coarse = side // 8
+    designs = {
+        "64 runs a cell": (coarse**2, 64, GRID.format(side=coarse)),
+        "1 run a cell": (side**2, 1, GRID.format(side=side)),
+        "random points": (side**2, 1, RANDOM.format(count=side**2)),
+        "with text": (side**2, 1, RANDOM.format(count=side**2) + 'order = ["independent", "reshuffled", "cyclic"]\n'),
+    }
     found = {}
-    for side, seeds in ((25, 64), (200, 1)) if quick else ((125, 64), (1000, 1)):
+    for name, (cells, seeds, axes) in designs.items():
         with tempfile.TemporaryDirectory() as folder:
             spec = Path(folder) / "spec.toml"
-            spec.write_text(
-                f"[sweep]\nseeds = {seeds}\n"
-                f"step_size = {{ start = 0.01, stop = 0.5, count = {side} }}\n"
-                f"heterogeneity = {{ start = 0.0, stop = 12.0, count = {side} }}\n"
-            )
+            spec.write_text(f"[sweep]\nseeds = {seeds}\n{axes}")
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, "-c", START, str(spec), f"{folder}/results.zarr"], check=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found[f"{seeds} runs a cell"] = {"runs": side**2 * seeds, "cells": side**2, "cpu_seconds": seconds}
+        found[name] = {"runs": cells * seeds, "cells": cells, "cpu_seconds": seconds}
     return found
 
 
 def two_processes(quick: bool) -> dict[str, float]:
-    """Cells a second of two processes against one, each held to a core, once they have started."""
-    rates = {count: _rate(ProcessEngine(count), 8 if quick else 40, count) for count in (1, 2)}
+    """Cells a second of two processes against one, each held to a core, while all of them have work."""
+    rates = {count: _rate(ProcessEngine(count), 16 if quick else 40, count) for count in (1, 2)}
     return {"one": rates[1], "two": rates[2], "two_over_one": rates[2] / rates[1]}
 
 
 def _rate(engine: Engine, cells: int, workers: int) -> float:
-    """Cells a second, from the moment when every worker has finished one: it then has compiled."""
+    """Cells a second, while every worker is busy.
+
+    That is from the moment when each has finished one, so that it has compiled, to the moment when the last ones are
+    handed out: these are bound to their worker, and another one may run out of work before.
+    """
     axes = {"heterogeneity": {"start": 1.0, "stop": 9.0, "count": cells}}
     chosen = specify({"dimension": 60, "steps": 400}, axes, seeds=64)
     with tempfile.TemporaryDirectory() as folder:
         run_sweep(chosen, Path(folder) / "results.zarr", engine)
         paths = (Path(folder) / "results.zarr" / "checksum").glob("c.*[0-9]")
         finished = sorted(path.stat().st_mtime for path in paths)
-    return (cells - 2 * workers) / (finished[-1] - finished[2 * workers - 1])
+    first, last = DEPTH * workers - 1, cells - 1 - DEPTH * workers
+    return (last - first) / (finished[last] - finished[first])

@@ -20,6 +20,7 @@ from holdfast.cli.commands import (
     compare,
     fit,
     jumps,
+    lab,
     phase,
     predict,
     reproduce,
@@ -48,6 +49,7 @@ COMMANDS: dict[str, tuple[Any, Any]] = {
     "fit": (fit.FitArguments, fit.execute),
     "predict": (predict.PredictArguments, predict.execute),
     "compare": (compare.CompareArguments, compare.execute),
+    "lab": (lab.LabArguments, lab.execute),
     "bench": (bench.BenchArguments, bench.execute),
 }
 

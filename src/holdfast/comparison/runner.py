@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import jax
 
-from holdfast.comparison.blocks import Block, BlockCells
+from holdfast.comparison.cells import ComparisonCell, ComparisonProgram
 from holdfast.comparison.measures import Values
 from holdfast.comparison.methods import METHODS, ComparedMethod
 from holdfast.comparison.public_tests import PUBLIC_TESTS, PublicTest
@@ -14,8 +14,9 @@ from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.results import CellIndex, Comparison
 from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.threads import ThreadEngine
+from holdfast.execution.entries import EntryCells
 from holdfast.execution.store import FOLDER, LOST, RECORDS, DamagedError, Store
-from holdfast.execution.work import Report, compute
+from holdfast.execution.work import Report, Together, compute
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
 
@@ -62,33 +63,32 @@ def compare(
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     store = Store((out / FOLDER / "cells").absolute(), RECORDS)  # workers have working directories of their own
-    blocks = [
-        Block(test, method, (seed,))
+    asked = [
+        ComparisonCell(test, method, seed)
         for test in chosen_tests
         for seed in range(test.seed_count(data_seeds))
         for method in chosen_methods
         if applies(method, test)
     ]
-    store.prepare(key for block in blocks for key in block.keys)
+    store.prepare(cell.key for cell in asked)
     found: dict[CellIndex, Values] = {}
-    for block in blocks:
-        values = (None if recompute else _recorded(block)) or _cached(store, block)
+    for cell in asked:
+        values = (None if recompute else _recorded(cell)) or _cached(store, cell)
         if values is not None:
-            found[block.indices[0]] = values
+            found[cell.index] = values
     failures: dict[CellIndex, str] = {}
     if not only_cached:
-        width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(blocks), 1))
-        missing = _side_by_side([block for block in blocks if block.indices[0] not in found], width)
+        width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(asked), 1))
+        missing = [cell for cell in asked if cell.index not in found]
         with store.scratch() as scratch:
             for where, lasting in ((store, True), (scratch, False)):
-                work = BlockCells(where, {block.name: block for block in missing if block.lasting is lasting})
-                if work.blocks:
-                    _compute(work, engine or ThreadEngine(), report, found, failures)
+                work = ComparisonProgram({cell.name: cell for cell in missing if cell.lasting is lasting})
+                if work.cells:
+                    _compute(work, where, width, engine or ThreadEngine(), report, found, failures)
     cells: dict[tuple[str, str], dict[int, Values]] = {}
-    for block in blocks:
-        for test, method, seed in block.indices:
-            if CellIndex(test, method, seed) in found:
-                cells.setdefault((test, method), {})[seed] = found[CellIndex(test, method, seed)]
+    for test, method, seed in (cell.index for cell in asked):
+        if CellIndex(test, method, seed) in found:
+            cells.setdefault((test, method), {})[seed] = found[CellIndex(test, method, seed)]
     return Comparison(chosen_tests, chosen_methods, cells, failures)
 
 
@@ -119,50 +119,39 @@ def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Nam
     return tuple(chosen.values())
 
 
-def _side_by_side(blocks: Sequence[Block], width: int) -> list[Block]:
-    """Blocks of single seeds, put together where a method fits several at once."""
-    together: dict[tuple[str, str, str], list[Block]] = {}
-    for block in blocks:
-        name = block.name if block.method.fit_all is None else ""
-        together.setdefault((block.test.name, block.method.name, name), []).append(block)
-    return [
-        group[0]._replace(seeds=tuple(seed for block in group[begin : begin + width] for seed in block.seeds))
-        for group in together.values()
-        for begin in range(0, len(group), width)
-    ]
-
-
 def _compute(
-    work: BlockCells,
+    work: ComparisonProgram,
+    store: Store[Values],
+    width: int,
     engine: Engine,
     report: Report | None,
     found: dict[CellIndex, Values],
     failures: dict[CellIndex, str],
 ) -> None:
-    """Compute blocks and add what they give to what was found, and to what failed."""
-    outcome = compute(work, work.compute, engine, report, total=len(work.blocks))
+    """Compute cells and add what they give to what was found, and to what failed."""
+    entries = EntryCells(store, {name: cell.key for name, cell in work.cells.items()})
+    together = Together(width, work.kind, work.together) if width > 1 else None
+    outcome = compute(entries, work, engine, report, total=len(work.cells), together=together)
     reasons = {str(name): reason for reason, names in outcome.failures.items() for name in names}
-    for name, block in work.blocks.items():
-        for index, key in zip(block.indices, block.keys, strict=True):
-            values = None if name in reasons else work.store.load(key)
-            if values is None:
-                failures[index] = reasons.get(name, LOST)
-            else:
-                found[index] = values
+    for name, cell in work.cells.items():
+        values = None if name in reasons else store.load(cell.key)
+        if values is None:
+            failures[cell.index] = reasons.get(name, LOST)
+        else:
+            found[cell.index] = values
 
 
-def _recorded(block: Block) -> Values | None:
-    test, method, (seed,) = block
+def _recorded(cell: ComparisonCell) -> Values | None:
+    test, method = cell.test, cell.method
     # An object of the user may have the name of one that was recorded.
     if PUBLIC_TESTS.get(test.name) is not test or METHODS.get(method.name) is not method:
         return None
-    error = recorded_error(test.name, method.name, seed)
+    error = recorded_error(test.name, method.name, cell.seed)
     return None if error is None else {"error": error, "choice": "recorded"}
 
 
-def _cached(store: Store[Values], block: Block) -> Values | None:
-    (key,) = block.keys
+def _cached(store: Store[Values], cell: ComparisonCell) -> Values | None:
     try:
-        return store.load(key) if block.lasting else None
+        return store.load(cell.key) if cell.lasting else None
     except DamagedError:
         return None  # it is deleted, and computed again

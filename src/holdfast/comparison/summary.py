@@ -195,20 +195,22 @@ def _ranked(comparison: Comparison, test: PublicTest) -> RankedTest:
                 )
     first = rankings[test.group.measures[0]]
     methods = {method.name: method for method in comparison.methods}
-    return RankedTest(test, most, scores, first.leaders, _findings(test.name, first, methods))
+    return RankedTest(test, most, scores, first.leaders, _findings(test.name, first, methods, most))
 
 
-def _findings(test: str, ranking: Ranking, methods: dict[str, ComparedMethod]) -> list[str]:
+def _findings(test: str, ranking: Ranking, methods: dict[str, ComparedMethod], seeds: int) -> list[str]:
     """Who leads a test, and how far our best method is behind if none of ours leads.
 
-    All numbers are over the seeds that the compared methods share.
+    All numbers are over the seeds that the compared methods share, which the sentence names if they are fewer.
     """
     if not ranking.leaders:
         return []
     means = {name: float(values.mean()) for name, values in ranking.values.items()}
     best, *others = ranking.leaders
     among = f", not distinguishable from {'; '.join(methods[name].title for name in others)}" if others else ""
-    sentences = [f"{test}: {methods[best].title} leads with {number(means[best])}{among}."]
+    shared = len(ranking.values[best])
+    where = "" if shared == seeds else f" over the {shared} of {seeds} that all compared methods have"
+    sentences = [f"{test}: {methods[best].title} leads with {number(means[best])}{where}{among}."]
     ours = [name for name in means if methods[name].ours]
     if ours and not any(methods[name].ours for name in ranking.leaders):
         nearest = min(ours, key=lambda name: means[name])

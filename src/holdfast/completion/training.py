@@ -11,9 +11,11 @@ from jax.typing import ArrayLike
 from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repeated
 from holdfast.completion.names import ALGORITHMS, ORDERED, ORDERS, PROBLEMS, AlgorithmName, OrderName
 from holdfast.completion.settings import CompletionSettings
+from holdfast.core.algorithm import Algorithm
 from holdfast.core.progress import Progress, stages
 from holdfast.core.randomness import OFFSHOOT, derived_seeds
 from holdfast.core.run import Run, run
+from holdfast.order import Order, reshuffling
 from holdfast.problems.deep_linear_network import LayerGradient
 from holdfast.problems.matrix_completion import MatrixCompletion
 
@@ -45,19 +47,26 @@ class CompletionBuilder:
     def __call__(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> Run:
         """The algorithm of one run; its layers are recorded."""
         substeps = self.substeps if self.algorithm == "sde" else 1
-        gradient = self._gradient(problem, parameters)
-        algorithm = deep_linear(gradient, parameters["layers"], parameters["step_size"] / substeps, parameters["ridge"])
+        step_size, ridge = parameters["step_size"] / substeps, parameters["ridge"]
+        entries, seed = tuple(range(problem.count)), parameters["seed"]
+
+        def make(order: Order | None) -> Algorithm:
+            return deep_linear(self._gradient(problem, parameters, order), parameters["layers"], step_size, ridge)
+
+        if self.order == "reshuffled" and self.algorithm in ORDERED:
+            algorithm = reshuffling(make, entries, seed)
+        else:
+            algorithm = make(ORDERS[self.order].load()(entries, seed))
         return Run(repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers})
 
-    def _gradient(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> LayerGradient:
+    def _gradient(self, problem: MatrixCompletion, parameters: Mapping[str, Any], order: Order | None) -> LayerGradient:
         options: dict[str, tuple] = {
             "mini-batch": (self.batch_size,),
             "label-noise": (parameters["noise_variance"],),
             "sde": (self.substeps,),
         }
-        turns = {"order": ORDERS[self.order].load()(tuple(range(problem.count)), parameters["seed"])}
-        made = partial(ALGORITHMS[self.algorithm].load(), **(turns if self.algorithm in ORDERED else {}))
-        return made(problem, *options.get(self.algorithm, ()))
+        ordered = {"order": order} if self.algorithm in ORDERED else {}
+        return partial(ALGORITHMS[self.algorithm].load(), **ordered)(problem, *options.get(self.algorithm, ()))
 
 
 class LayerPaths(NamedTuple):

@@ -38,6 +38,10 @@ class RowBalance(NamedTuple):
     names: list[tuple]
     counts: np.ndarray
 
+    def __repr__(self) -> str:
+        smallest = int(self.counts.min())
+        return f"RowBalance(rows={len(self.weights)}, groups={len(self.counts)}, smallest={smallest})"
+
     @property
     def effective_rows(self) -> float:
         """(sum of weights)^2 / sum of squares: rows of equal weight with the same sampling error."""

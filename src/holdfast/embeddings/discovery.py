@@ -18,7 +18,7 @@ from holdfast.estimators.grouping import Grouping, group_rows
 MOST_LABELS = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Discovery:
     """What varies between environments, as scores and attributes of the rows.
 
@@ -112,6 +112,9 @@ class Discovery:
         """What was found, in words, each with the test that shows it."""
         return explain(self.variation, self.tests, self.grouping, self.classes)
 
+    def __repr__(self) -> str:
+        return f"Discovery(count={self.count}, rows={len(self.targets)}, environments={self.grouping.count})"
+
     def __str__(self) -> str:
         return "\n".join(self.sentences)
 
@@ -167,6 +170,7 @@ def encode_targets(targets: ArrayLike, rows: int, continuous: bool) -> tuple[np.
         raise ValueError(f"targets must be one label for each of the {rows} rows, got the shape {labels.shape}")
     if continuous:
         return labels.astype(float), ()
+    check_labels(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if not 1 < len(classes) <= MOST_LABELS:
         raise ValueError(
@@ -174,6 +178,24 @@ def encode_targets(targets: ArrayLike, rows: int, continuous: bool) -> tuple[np.
             + ("; pass continuous=True if they are numbers" if len(classes) > MOST_LABELS else "")
         )
     return codes, tuple(classes.tolist())
+
+
+def check_labels(targets: np.ndarray) -> None:
+    """Raise an error if targets are numbers with decimals, which are no labels of classes.
+
+    Example:
+        >>> check_labels(np.array([0.0, 1.0]))
+        >>> check_labels(np.array([0.0, 0.37]))
+        Traceback (most recent call last):
+        ValueError: targets must be labels of classes, got numbers such as 0.37; pass continuous=True for numbers
+    """
+    if not np.issubdtype(targets.dtype, np.floating):
+        return
+    odd = targets[targets != np.floor(targets)]
+    if len(odd):
+        raise ValueError(
+            f"targets must be labels of classes, got numbers such as {odd[0]:.3g}; pass continuous=True for numbers"
+        )
 
 
 def describe_variation(

@@ -52,7 +52,7 @@ def _sentences(variation: Variation, tests: InvarianceTests, grouping: Grouping,
     if count == 0:
         yield (
             f"Nothing varies: {differ} equally in the {number} environments ({_p_value(variation.p_values[0])}, level "
-            f"{variation.level:g}, {len(variation.directions)} components)."
+            f"{variation.level:g}, {_components(len(variation.directions))})."
         )
     else:
         yield (
@@ -122,6 +122,10 @@ def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
             f"({_p_value(variation.label_shift_p_value)}). That is no shortcut: directions are compared within "
             "environments. But probabilities of a network trained on all rows are those of the mixture."
         )
+
+
+def _components(count: int) -> str:
+    return "1 component" if count == 1 else f"{count} components"
 
 
 def _p_value(value: float) -> str:

@@ -90,10 +90,17 @@ class LinearHead(NamedTuple):
     quality: HeadQuality
     tried: tuple[HeadQuality, ...]
 
+    def __repr__(self) -> str:
+        outputs, features = self.coefficients.shape
+        removed, components = self.quality.varying, self.quality.components
+        return f"LinearHead(features={features}, outputs={outputs}, removed={removed}, components={components})"
+
     @property
     def sentences(self) -> list[str]:
         """How much was removed, and how well these environments can tell it from the rest."""
         quality, share = self.quality, self.variation.share
+        if self.variation.found.most == 0:
+            return ["Nothing can be compared: no two environments have two classes in common. Nothing was removed."]
         if quality.varying == 0:
             return [
                 f"Nothing varies in {quality.components} components ({len(self.variation.components.moments.labels)} "
@@ -146,6 +153,7 @@ def invariant_head_of(
         >>> bool(abs(invariant_head_of(moments, continuous=True).coefficients[0] - [0.5, 0.0]).max() < 0.05)
         True
     """
+    _check_rows(moments, continuous)
     everything = principal_components(moments, continuous=continuous)
     most = everything.directions.shape[1]
     wanted = [components] if isinstance(components, int) else list(components)
@@ -168,6 +176,20 @@ def invariant_head_of(
     return LinearHead(coefficients, intercepts, classes, chosen, tried[best], tuple(tried))
 
 
+def _check_rows(moments: ClassMoments, continuous: bool) -> None:
+    """Raise an error if there is nothing to separate, or no covariance within classes to measure it by."""
+    classes = int((moments.counts.sum(0) > 0).sum())
+    if not continuous and classes < 2:
+        raise ValueError(f"targets must be of at least 2 classes, got {classes}")
+    means = int((moments.counts > 0).sum()) * (1 + continuous)  # and slopes
+    rows, least = int(moments.counts.sum()), means + ROWS_PER_COMPONENT
+    if rows < least:
+        raise ValueError(
+            f"rows must be at least {least}, {ROWS_PER_COMPONENT} more than the {means} means that are estimated in "
+            f"{len(moments.labels)} environments, got {rows}"
+        )
+
+
 def _class_head(variation: Variation) -> tuple[np.ndarray, np.ndarray]:
     statistics = variation.statistics
     scores = linear_discriminant(statistics, variation.found.directions[:, variation.count :])
@@ -187,18 +209,7 @@ def _number_head(variation: Variation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def head_quality(variation: Variation) -> HeadQuality:
-    """Signal, leak and noise of the head that leaves out what varies.
-
-    Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
-        >>> random = np.random.default_rng(0)
-        >>> y, environments = np.arange(8000) % 2, Grouping(np.arange(8000) // 4000, ["a", "b"])
-        >>> x = random.standard_normal((8000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
-        >>> found = compare_differences(principal_components(collect_class_moments(x, y, environments)), 0.01)
-        >>> abs(head_quality(found).signal - 1.0) < 0.1
-        True
-    """
+    """Signal, leak and noise of the head that leaves out what varies; `HeadQuality` has the equations."""
     statistics, found = variation.statistics, variation.found
     counts, size, rank = statistics.counts, len(variation.directions), variation.count
     weights = counts.sum(0) / counts.sum()

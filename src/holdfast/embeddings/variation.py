@@ -27,7 +27,7 @@ ROWS_PER_COMPONENT = 5
 LEVEL = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Variation:
     """What varies between environments, with the tests that show it.
 
@@ -60,6 +60,9 @@ class Variation:
     share: float
     rest_p_value: float
     label_shift_p_value: float
+
+    def __repr__(self) -> str:
+        return f"Variation(count={self.count}, components={len(self.directions)}, level={self.level:g})"
 
     @property
     def count(self) -> int:

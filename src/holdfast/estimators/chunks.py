@@ -1,8 +1,9 @@
 """What a fit needs of the rows of a table, added up over chunks: of a file, an iterable, or a Dask data frame."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import accumulate
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from holdfast.estimators.class_moments import add_class_moments, collect_class_moments
-from holdfast.estimators.contract import check_rows, response_name
+from holdfast.estimators.contract import check_no_text, check_rows, response_name
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments
 from holdfast.estimators.screening import QUICK_ROWS
@@ -19,6 +20,7 @@ from holdfast.io.frames import TableFrames
 from holdfast.io.passes import Columns, Passes
 from holdfast.io.reading import CHUNK_ROWS
 from holdfast.io.sampling import RowSample, sample_rows
+from holdfast.io.scan import row_counts
 
 
 class ChunkSums(NamedTuple):
@@ -76,7 +78,9 @@ class ChunkSums(NamedTuple):
 Collect = Callable[[Any, Any, Any, np.ndarray | None], ChunkSums | None]
 
 
-def regression_sums(X: Any, y: Any, environments: Any = None, rows: np.ndarray | None = None) -> ChunkSums | None:
+def regression_sums(
+    X: Any, y: Any, environments: Any = None, rows: np.ndarray | None = None, *, sampled: int = QUICK_ROWS
+) -> ChunkSums | None:
     """The second moments of one chunk.
 
     Args:
@@ -84,6 +88,7 @@ def regression_sums(X: Any, y: Any, environments: Any = None, rows: np.ndarray |
         y: (rows,), numbers.
         environments: one label for each row; None: one environment.
         rows: their positions in the table, increasing; None: from 0.
+        sampled: rows in the sample.
 
     Example:
         >>> first, second = regression_sums([[1.0]], [2.0], ["b"]), regression_sums([[3.0]], [1.0], ["a"])
@@ -95,7 +100,31 @@ def regression_sums(X: Any, y: Any, environments: Any = None, rows: np.ndarray |
     checked = BaseEstimator()
     x, values = check_rows(checked, X, y, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=1)
     grouping = group_rows(environments, len(x))
-    return _sums(collect_moments(x, values, grouping), checked, x, values, y, environments, grouping, rows)
+    return _sums(collect_moments(x, values, grouping), checked, x, values, y, environments, grouping, rows, sampled)
+
+
+def expanded_sums(
+    X: Any,
+    y: Any,
+    environments: Any = None,
+    rows: np.ndarray | None = None,
+    *,
+    expand: Callable[[np.ndarray], np.ndarray],
+) -> ChunkSums | None:
+    """The second moments of features that are made of the columns of one chunk.
+
+    Args:
+        X: (rows, columns).
+        y: (rows,), numbers.
+        environments: one label for each row; None: one environment.
+        rows: their positions in the table, increasing; None: from 0.
+        expand: columns -> features.
+
+    Example:
+        >>> expanded_sums([[2.0], [3.0]], [1.0, 2.0], expand=np.square).sums.shift.tolist()
+        [6.5, 1.5]
+    """
+    return None if len(X) == 0 else regression_sums(expand(np.asarray(X, float)), y, environments, rows, sampled=0)
 
 
 def class_sums(
@@ -133,10 +162,11 @@ def _sums(
     environments: Any,
     grouping: Grouping,
     rows: np.ndarray | None,
+    sampled: int = QUICK_ROWS,
 ) -> ChunkSums:
     names = getattr(checked, "feature_names_in_", None)
     kind = getattr(environments, "dtype", None)
-    sample = sample_rows(np.arange(len(x)) if rows is None else rows, [x, values, grouping.codes], QUICK_ROWS)
+    sample = sample_rows(np.arange(len(x)) if rows is None else rows, [x, values, grouping.codes], sampled)
     labels = np.empty(grouping.count, object)
     labels[:] = list(grouping.labels)
     return ChunkSums(
@@ -172,21 +202,32 @@ def sums_of_chunks(chunks: Iterable[tuple], collect: Collect) -> ChunkSums:
 
 
 class DaskRows(NamedTuple):
-    """The rows of a Dask data frame, each partition computed where it is, once.
+    """The rows of a Dask data frame, each partition computed where it is, once for each pass.
 
-    How many rows come before a partition would take a pass of its own to know, so rows are numbered by partition. Of
-    more than 4,000 rows, which ones are sampled therefore depends on the partitions (the same partitions give the same
-    sample). So may the hint at curves; the sums, and what is fitted to them, do not.
+    How many rows come before a partition takes a pass of its own to know (`counted`); without it, rows are numbered by
+    partition. Of more than 4,000 rows, which ones are sampled then depends on the partitions (the same partitions give
+    the same sample). So may the hint at curves; the sums, and what is fitted to them, do not.
 
     Attributes:
         X: a Dask data frame.
         y: a Dask column with the same partitions.
         environments: a Dask column with the same partitions; None: one environment.
+        passes: by which they are read, and counted.
+        lengths: partition -> its rows, once they are known.
     """
 
     X: Any
     y: Any
     environments: Any
+    passes: Passes
+    lengths: Mapping[int, int]
+
+    def counted(self) -> "DaskRows":
+        """The same rows, numbered as in one table: a pass over one column."""
+        names = [str(name) for name in self.X.columns[:1]]
+        frames = TableFrames(self.X[self.X.columns[:1].tolist()].rename(columns=str))
+        lengths = self.passes.reduce(frames, Columns(names, (), CHUNK_ROWS), row_counts, add)
+        return self._replace(lengths=lengths or {})
 
     def sums(self, collect: Collect) -> ChunkSums:
         """The sums of all rows: one pass.
@@ -206,7 +247,8 @@ class DaskRows(NamedTuple):
         added = {response: self.y} | ({} if self.environments is None else {place: self.environments})
         joined = self.X.assign(**added)
         split = partial(_split_columns, collect=collect, names=names, columns=[*added])
-        return Passes().reduce(TableFrames(joined), Columns([*names, *added], (), CHUNK_ROWS), split, merge)
+        frames = TableFrames(joined, self.lengths)
+        return self.passes.reduce(frames, Columns([*names, *added], (), CHUNK_ROWS), split, merge)
 
 
 def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any) -> DaskRows:
@@ -222,7 +264,8 @@ def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any) -> DaskRows
             raise ValueError(
                 f"{name} must be a column of Dask with the {X.npartitions} partitions of X, got {type(column).__name__}"
             )
-    return DaskRows(X, y, environments)
+    check_no_text(X)
+    return DaskRows(X, y, environments, Passes(), {})
 
 
 def _unused(name: str, names: list[str]) -> str:
@@ -230,5 +273,6 @@ def _unused(name: str, names: list[str]) -> str:
 
 
 def _split_columns(chunk: pd.DataFrame, collect: Callable[..., Any], names: list[str], columns: list[str]) -> Any:
+    """Features come first: a range of columns is no copy."""
     response, *place = (chunk[name] for name in columns)
-    return collect(chunk[names], response, place[0] if place else None, chunk.index.to_numpy())
+    return collect(chunk.iloc[:, : len(names)], response, place[0] if place else None, chunk.index.to_numpy())

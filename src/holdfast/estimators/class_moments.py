@@ -5,10 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.estimators.grouping import Grouping, group_rows
-from holdfast.estimators.moments import moved_sums
+from holdfast.estimators.moments import moved_sums, summed_products
 
-# Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
-CHUNK_ROWS = 16_384
 # A class of an environment with few rows says little about its own covariance: the pooled one counts as so many rows.
 PRIOR_ROWS = 10.0
 # Added to variances in standard units, so that matrices of dependent features have an inverse.
@@ -66,17 +64,8 @@ def collect_class_moments(
     classes, codes = np.unique(y, return_inverse=True)
     cells = grouping.codes * len(classes) + codes
     shift = np.asarray(x[:1000], float).mean(0)  # roughly the means
-    size = x.shape[1] + 1
-    sums = np.zeros((grouping.count * len(classes), size, size))
-    for begin in range(0, len(x), CHUNK_ROWS):
-        rows = np.arange(begin, min(begin + CHUNK_ROWS, len(x)))
-        rows = rows[np.argsort(cells[rows], kind="stable")]
-        block = np.column_stack([np.ones(len(rows)), x[rows] - shift])
-        weighted = block if weights is None else block * weights[rows, None]
-        used, first = np.unique(cells[rows], return_index=True)
-        for cell, start, stop in zip(used, first, np.append(first[1:], len(rows)), strict=True):
-            sums[cell] += weighted[start:stop].T @ block[start:stop]
-    shape = (grouping.count, len(classes), size, size)
+    sums = summed_products([x], shift, cells, grouping.count * len(classes), weights=weights)
+    shape = (grouping.count, len(classes), *sums.shape[1:])
     return ClassMoments(tuple(grouping.labels), tuple(classes.tolist()), shift, sums.reshape(shape))
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.io.frames import is_dask_frame, map_rows
 
 
 class EnvironmentEstimator(Protocol):
@@ -61,17 +62,50 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any, **options: Any) -> tupl
     try:
         return validate_data(estimator, X, y, **options)
     except ValueError as error:
-        if "NaN" in str(error) or "could not convert" in str(error):
-            error.add_note(_NOT_NUMBERS)
+        if "NaN" not in str(error) and "could not convert" not in str(error):
+            raise
+        check_no_text(X)
+        error.add_note(_NOT_NUMBERS)
         raise
+
+
+def check_no_text(X: Any) -> None:
+    """Raise a ValueError that names the columns of a data frame, of pandas or Dask, that hold text.
+
+    Example:
+        >>> check_no_text(pd.DataFrame({"light": [1.0], "soil": ["clay"]}))
+        Traceback (most recent call last):
+        ValueError: X must hold numbers, could not convert the column 'soil' of text. Columns of text and missing \
+values need a pipeline that turns them into numbers (OneHotEncoder, SimpleImputer); holdfast.estimators.fit_table and \
+`holdfast fit` do so themselves.
+    """
+    rows = X._meta if is_dask_frame(X) else X
+    if not isinstance(rows, pd.DataFrame):
+        return
+    # an object may be anything; in the rows of a Dask data frame, whose meta has none, a worker will tell
+    words = [name for name in rows.columns if _holds_text(rows[name])]
+    if words:
+        named = f"{'columns' if len(words) > 1 else 'column'} {', '.join(map(repr, words[:5]))}"
+        more = f" and {len(words) - 5} more" if len(words) > 5 else ""
+        raise ValueError(f"X must hold numbers, could not convert the {named}{more} of text. {_NOT_NUMBERS}")
+
+
+def _holds_text(column: pd.Series) -> bool:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _holds_text(pd.Series(column.dtype.categories))
+    if column.dtype == object:
+        return bool((pd.to_numeric(column, errors="coerce").isna() & column.notna()).any())
+    return isinstance(column.dtype, pd.StringDtype)
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
     """Prediction by `coef_` and `intercept_`; a subclass provides `fit`."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """(rows,), the predicted responses."""
+        """(rows,), the predicted responses; of a Dask data frame, a column of Dask."""
         check_is_fitted(self)
+        if is_dask_frame(X):
+            return map_rows(X, self.predict)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return X @ self.coef_ + self.intercept_
 
@@ -81,18 +115,22 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     Two classes have one score, the log-odds of the second, with `coef_` of shape (1, features) and `intercept_` of
     shape (1,). More classes have a score each, whose softmax are their probabilities, with shapes (classes, features)
-    and (classes,).
+    and (classes,). Of a Dask data frame, all methods return what Dask computes later.
     """
 
     def decision_function(self, X: Any) -> np.ndarray:
         """(rows,), log-odds of the second of two classes, or (rows, classes), scores up to a number for each row."""
         check_is_fitted(self)
+        if is_dask_frame(X):
+            return map_rows(X, self.decision_function, self.classes_)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         scores = X @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(rows, classes), probabilities of the classes."""
+        if is_dask_frame(X):
+            return map_rows(X, self.predict_proba, self.classes_)
         scores = self.decision_function(X)
         if scores.ndim == 2:
             return softmax(scores, axis=1)
@@ -101,6 +139,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the most probable class."""
+        if is_dask_frame(X):
+            return map_rows(X, self.predict)
         scores = self.decision_function(X)
         return self.classes_[scores.argmax(1) if scores.ndim == 2 else (scores > 0).astype(int)]
 

@@ -1,11 +1,11 @@
 """The effect of a column as a curve, in each environment on its own, with its error."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.estimators.expansion import EffectExpansion
+from holdfast.estimators.moments import MomentSums, standardized
 
 # Points of a curve, between these quantiles of its column: beyond them there are too few rows to say anything.
 POINTS, OUTER = 41, (0.01, 0.99)
@@ -40,9 +40,8 @@ class EffectCurves(NamedTuple):
 
 def effect_curves(
     expansion: EffectExpansion,
-    x: np.ndarray,
-    y: np.ndarray,
-    rows: Sequence[np.ndarray],
+    sums: MomentSums,
+    sample: tuple[np.ndarray, np.ndarray],
     coefficients: np.ndarray,
     selected: np.ndarray,
 ) -> list[EffectCurves]:
@@ -53,30 +52,27 @@ def effect_curves(
 
     Args:
         expansion: of the columns.
-        x: (rows, columns).
-        y: (rows,).
-        rows: the positions of the rows of each environment.
+        sums: of the expanded columns and the response.
+        sample: (rows, columns) and the labels of their environments: all rows, or enough for quantiles.
         coefficients: (features,), of the fit to the expanded columns.
         selected: (features,), the invariant ones.
 
     Example, y = x^2 in both environments:
-        >>> random = np.random.default_rng(0)
-        >>> x = random.standard_normal((2000, 1))
+        >>> from holdfast.estimators.grouping import group_rows
+        >>> from holdfast.estimators.moments import collect_moments
+        >>> x, labels = np.random.default_rng(0).standard_normal((2000, 1)), np.repeat([0, 1], 1000)
         >>> expansion = EffectExpansion(effects="smooth", interactions=False).fit(x)
         >>> features = expansion.transform(x)
         >>> w = np.linalg.lstsq(features - features.mean(0), x[:, 0] ** 2 - 1, rcond=None)[0]
-        >>> parts, chosen = np.array_split(np.arange(2000), 2), np.ones(len(w), bool)
-        >>> (found,) = effect_curves(expansion, x, x[:, 0] ** 2, parts, w, chosen)
+        >>> sums = collect_moments(features, x[:, 0] ** 2, group_rows(labels, 2000))
+        >>> (found,) = effect_curves(expansion, sums, (x, labels), w, np.ones(len(w), bool))
         >>> middle = np.abs(found.grid) < 1.5
         >>> bool(np.abs(found.estimates - (found.grid**2 - 1))[:, middle].max() < 0.1)
         True
     """
-    features = expansion.transform(x)
-    mean = features.mean(0)
-    features -= mean
-    units = features.std(0)
-    units[units == 0] = 1.0
-    features /= units
+    known = standardized(sums, within=True)
+    x, labels = sample
+    units, response = known.scale[:-1], known.scale[-1]
     owners = np.array([-1 if isinstance(group, tuple) else group for group in expansion.groups_])
     groups = [np.flatnonzero(owners == number) for number in range(x.shape[1])]
     grids, bases = [], []
@@ -86,16 +82,17 @@ def effect_curves(
         point = np.tile(x.mean(0), (POINTS, 1))
         point[:, number] = grid
         grids.append(grid)
-        bases.append((expansion.transform(point)[:, own] - mean[own]) / units[own])
-    estimates, errors = np.full((2, len(rows), x.shape[1], POINTS), np.nan)
-    degrees = np.full((len(rows), x.shape[1]), np.nan)
-    for place, positions in enumerate(rows):
-        z = features[positions] - features[positions].mean(0)
-        response = y[positions] - y[positions].mean()
-        second, cross, square = z.T @ z, z.T @ response, float(response @ response)
+        bases.append((expansion.transform(point)[:, own] - known.location[own]) / units[own])
+    estimates, errors = np.full((2, len(sums.labels), x.shape[1], POINTS), np.nan)
+    degrees = np.full((len(sums.labels), x.shape[1]), np.nan)
+    for place, (label, count) in enumerate(zip(sums.labels, known.counts, strict=True)):
+        rows = x[labels == label]
+        if len(rows) == 0:
+            continue
+        second, cross, square = (count * moment[place] for moment in known.moments)
         for number, own in enumerate(groups):
             used = np.union1d(np.flatnonzero(selected), own)
-            spare = len(positions) - len(used) - 1
+            spare = count - len(used) - 1
             # directions that do not vary here are left out, so that what they would say about the column is missing
             values, vectors = np.linalg.eigh(second[np.ix_(used, used)])
             measured = values > NEGLIGIBLE * max(float(values[-1]), 1e-300)
@@ -104,9 +101,9 @@ def effect_curves(
             if spare <= 0 or np.abs(vectors[within][:, ~measured]).max(initial=0.0) > np.sqrt(NEGLIGIBLE):
                 continue
             w = inverse @ cross[used]
-            variance = max(square - float(w @ cross[used]), 0.0) / spare
-            basis, covariance = bases[number], inverse[np.ix_(within, within)]
-            low, high = np.quantile(x[positions, number], OUTER)
+            variance = max(float(square - w @ cross[used]), 0.0) / spare
+            basis, covariance = bases[number] * response, inverse[np.ix_(within, within)]
+            low, high = np.quantile(rows[:, number], OUTER)
             estimates[place, number] = np.where(
                 (grids[number] >= low) & (grids[number] <= high), basis @ w[within], np.nan
             )

@@ -1,10 +1,11 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
@@ -15,12 +16,15 @@ from sklearn.utils import Tags
 
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
+from holdfast.estimators.chunks import ChunkSums, expanded_sums, regression_sums
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_settings
+from holdfast.estimators.expansion import SAMPLED_ROWS
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.row_sums import CountedRows, check_classes, check_sizes, sum_rows, true_of_all
-from holdfast.io.columns import encode, groups_of
+from holdfast.estimators.spline import ColumnSums, HeteroSplineRegressor
+from holdfast.io.columns import Column, encode, groups_of
 from holdfast.io.encoding import class_labels
 from holdfast.io.frames import TableFrames, is_dask_frame
 from holdfast.io.missing import about_dropped, plan_missing, refilled, with_bins
@@ -31,6 +35,8 @@ from holdfast.io.reading import CHUNK_ROWS, TableData, TableFiles, open_table
 from holdfast.io.survey import Survey, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
+TableEffects = Literal["linear", "auto", "smooth"]
+TableEstimator = HeteroRegressor | HeteroSplineRegressor | HeteroClassifier
 # Of a progress bar: understanding the columns, reading their values, and the search for what is invariant.
 STAGES = (45, 25, 30)
 
@@ -50,7 +56,7 @@ class FittedTable(NamedTuple):
     """
 
     model: TableModel
-    estimator: HeteroRegressor | HeteroClassifier
+    estimator: TableEstimator
 
 
 def fit_table(
@@ -60,17 +66,19 @@ def fit_table(
     options: ReadingOptions | None = None,
     *,
     task: TableTask = "auto",
+    effects: TableEffects = "linear",
     schema: TableModel | str | Path | None = None,
     dask: Any = None,
     chunk_rows: int = CHUNK_ROWS,
     progress: Progress | None = None,
     **settings: Any,
 ) -> FittedTable:
-    """Fit the table of one or several files, or of a data frame, which is read two to four times.
+    """Fit the table of one or several files, or of a data frame, which is read two to five times.
 
-    A regression, and a classification with invariance="class_means", need memory for one chunk only, and for a million
-    rows of the columns that are imputed or binned. They can be read by the workers of a Dask cluster: the answer is the
-    same, up to rounding. `estimator.passes_` says how often the table was read.
+    A regression, and a classification with invariance="class_means", need memory for one chunk only, for a million
+    rows of the columns that are imputed or binned, and with curves for 131,072 rows. They can be read by the workers of
+    a Dask cluster: the answer is the same, up to rounding. `estimator.passes_` says how often the table was read: once
+    to see what its columns are and once for the fit, and once more for each of bins, imputation and curves.
 
     Args:
         data: .csv, .tsv (also .gz), .parquet or .feather; a path, a pattern, "-" or several of them; or a data frame of
@@ -80,13 +88,15 @@ def fit_table(
             "date:year"; None: one environment.
         options: how the files are read, and what happens to missing values.
         task: "auto" is classification for text and for a target of two values, regression for other numbers.
+        effects: of a regression: "linear"; "auto": curves for columns that need one, as in `HeteroSplineRegressor`; or
+            "smooth": curves for all columns of numbers.
         schema: a model of `fit_table`, or its file, whose columns are those of this table, so that it is read once;
             None: what the columns are is found in a pass of its own.
         dask: the cluster whose workers read the table: the address of a scheduler, its file, or a client of Dask; None:
             this process, or for a Dask data frame what Dask is set to use.
         chunk_rows: rows in a chunk.
         progress: called with (done, total) while the files are read and the features are selected.
-        settings: of `HeteroRegressor` or `HeteroClassifier`.
+        settings: of `HeteroRegressor`, `HeteroSplineRegressor` or `HeteroClassifier`.
 
     Example, the causes x0, x1 and x2 of y are found:
         >>> import tempfile
@@ -102,8 +112,10 @@ def fit_table(
     with passes_on(dask) as passes:
         found = _understood(data, target, environment, options, chunk_rows, understanding, passes, schema)
         kind = _task(task, found)
-        model = _estimator(kind, found, settings).set_params(verbose=selecting)
-        if isinstance(model, HeteroRegressor) or model.invariance == "class_means":
+        model = _estimator(kind, found, settings, effects).set_params(verbose=selecting)
+        if isinstance(model, HeteroSplineRegressor):
+            used = _fit_curves(model, found, passes, reading)
+        elif isinstance(model, HeteroRegressor) or model.invariance == "class_means":
             used = _fit_sums(model, found, passes, reading)
         elif dask is not None or found.table.on_dask:
             raise ValueError(
@@ -117,16 +129,20 @@ def fit_table(
             used = CountedRows(found.rows, len(features))
     model.set_params(verbose=0)
     model.passes_ = passes.count
+    linear, columns = model, found.columns
+    if isinstance(model, HeteroSplineRegressor):
+        linear, columns = model.regressor_, _with_knots(found, model)
+    summary = model.summary()
     saved = TableModel(
         task=kind,
         target=target,
         environment=environment,
         id=found.options.id,
-        columns=found.columns,
-        coefficients=tuple(map(tuple, np.atleast_2d(model.coef_).astype(float).tolist())),
-        intercepts=tuple(np.atleast_1d(model.intercept_).astype(float).tolist()),
+        columns=columns,
+        coefficients=tuple(map(tuple, np.atleast_2d(linear.coef_).astype(float).tolist())),
+        intercepts=tuple(np.atleast_1d(linear.intercept_).astype(float).tolist()),
         classes=tuple(str(label) for label in model.classes_) if isinstance(model, HeteroClassifier) else (),
-        stability=tuple(_records(model.stability_, model.summary().of_class)),
+        stability=tuple(_records(summary.stability, summary.of_class)),
         effects=tuple(_effects(model.effects_)),
         advice=tuple(model.advice_),
         notes=(*found.notes, *about_dropped(found, used.complete, used.read)),
@@ -163,6 +179,7 @@ def held_out_table(
     options: ReadingOptions | None = None,
     *,
     task: TableTask = "auto",
+    effects: TableEffects = "linear",
     progress: Progress | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
@@ -176,8 +193,9 @@ def held_out_table(
         environment: what the environments are, as in `fit_table`; at least two different ones.
         options: how the files are read.
         task: as in `fit_table`.
+        effects: as in `fit_table`; the pooled fit has straight lines.
         progress: called with (fits done, fits in all).
-        settings: of `HeteroRegressor` or `HeteroClassifier`.
+        settings: as in `fit_table`.
 
     Returns:
         environments x (hetero, pooled): mean squared errors, or shares of wrong classes.
@@ -186,7 +204,7 @@ def held_out_table(
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
     cells, response, labels = _together(found, kind, reading, encoded=False)
-    compared = {"hetero": _estimator(kind, found, settings), "pooled": _pooled(kind, response)}
+    compared = {"hetero": _estimator(kind, found, settings, effects), "pooled": _pooled(kind, response)}
     imputed = {name: _ImputedFit(estimator, found) for name, estimator in compared.items()}
     return held_out_errors(imputed, cells, response, labels, fitting)
 
@@ -232,6 +250,30 @@ def _fit_sums(
     return rows
 
 
+def _fit_curves(model: HeteroSplineRegressor, found: Survey, passes: Passes, progress: Progress | None) -> CountedRows:
+    """Fit with curves: a pass for straight lines and a sample of the rows, and another one if there are curves."""
+    check_settings(model)
+    lines, curves = stages(progress, (1, 1))
+    straight, rows = sum_rows(found, passes, partial(regression_sums, sampled=SAMPLED_ROWS), progress=lines)
+    straight.introduce(model)
+
+    def expanded(expand: Callable[[np.ndarray], np.ndarray]) -> ChunkSums:
+        return sum_rows(found, passes, partial(expanded_sums, expand=expand), progress=curves)[0]
+
+    model._fit_sums(ColumnSums(straight, expanded), straight.response)
+    return rows
+
+
+def _with_knots(found: Survey, model: HeteroSplineRegressor) -> tuple[Column, ...]:
+    """The columns, with the knots of those that have curves: the first feature of a column of numbers is its number."""
+    first = np.cumsum([0, *(len(column.features) for column in found.columns)])
+    knots = {number: tuple(map(float, placed)) for number, placed in model.expansion_.knots_.items()}
+    return tuple(
+        msgspec.structs.replace(column, knots=knots.get(int(number), ()))
+        for column, number in zip(found.columns, first, strict=False)
+    )
+
+
 def _together(
     found: Survey, task: TableTask, progress: Progress | None, *, encoded: bool = True
 ) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
@@ -259,7 +301,7 @@ class _ImputedFit(BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Any, *, environments: Any = None) -> "_ImputedFit":
         self.columns_ = refilled(self.found.columns, X, self.found.table.decimal)
         extra: dict[str, Any] = {}
-        if isinstance(self.estimator, HeteroRegressor | HeteroClassifier):
+        if isinstance(self.estimator, TableEstimator):
             extra = {"environments": environments}
             if self.estimator.groups is not None:
                 self.estimator.set_params(groups=groups_of(self.columns_))
@@ -276,16 +318,27 @@ class _ImputedFit(BaseEstimator):
         return self.estimator.__sklearn_tags__()
 
 
-def _estimator(task: TableTask, found: Survey, settings: Mapping[str, Any]) -> HeteroRegressor | HeteroClassifier:
+def _estimator(
+    task: TableTask, found: Survey, settings: Mapping[str, Any], effects: TableEffects = "linear"
+) -> TableEstimator:
     known = dict(settings)
     invariance = known.get("invariance", "auto")
+    rotated = known.get("rotation", False)
     # class means are compared feature by feature
-    if not known.get("rotation", False) and (task == "regression" or invariance != "class_means"):
+    if not rotated and (task == "regression" or invariance != "class_means"):
         known.setdefault("groups", found.groups)
     if task == "regression":
         if known.pop("invariance", "auto") != "auto":
             raise ValueError(f"invariance must be left out for a regression, got {invariance!r}")
-        return HeteroRegressor(**known)
+        if effects == "linear":
+            return HeteroRegressor(**known)
+        if known.pop("rotation", False):
+            raise ValueError(f"rotation must be left out with curves of columns (effects={effects!r}), got True")
+        known.pop("random_state", None)  # of runs of SGD, which a fit with curves does not make
+        # a table has categories and indicators, whose products are many; no model file has them
+        return HeteroSplineRegressor(effects=effects, interactions=False, **known)
+    if effects != "linear":
+        raise ValueError(f"effects must be linear for a classification, got {effects!r}")
     if known.pop("level", "common") != "common":
         raise ValueError("level must be common for a classification, got 'environment'")
     return HeteroClassifier(**known)

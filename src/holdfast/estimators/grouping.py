@@ -91,8 +91,9 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
             f"{int(np.argmax(missing))}; name an environment for them or leave the rows out"
         )
     if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.cat.remove_unused_categories()
-        return Grouping(column.cat.codes.to_numpy().astype(np.intp), column.cat.categories.tolist())
+        codes, categories = column.cat.codes.to_numpy(), column.cat.categories
+        used = np.bincount(codes, minlength=len(categories)) > 0  # pandas would sort the rows to find out
+        return Grouping((np.cumsum(used) - 1)[codes], categories[used].tolist())
     codes, found = pd.factorize(column, sort=True)
     labels = found.tolist()
     order = label_order(labels)

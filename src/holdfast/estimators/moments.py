@@ -1,5 +1,6 @@
 """The second moments of each environment, all that least squares needs of a table, added up chunk by chunk."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,8 +9,11 @@ from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.scaling import is_constant
 from holdfast.losses.squared import SecondMoments
 
-# Rows that are centred and multiplied at once: memory stays bounded, and the block is large enough for BLAS.
-CHUNK_ROWS = 16_384
+# Rows that are centred and multiplied at once: a block of a few dozen columns stays in the cache of a core, and the
+# rows of one environment in it are enough for a product, of which there is one for each environment.
+BLOCK_ROWS, BLOCK_ROWS_OF_ONE = 8_192, 16
+# Columns whose spread is within 2^-200 and 2^200, 1e-60 and 1e60, are in units that squares and sums of them can have.
+MODEST_EXPONENT = 200
 # Rows that tell roughly where a column is and how far it spreads.
 ROUGH_ROWS = 1_000
 # Rounding leaves about 1e-15 of the mean square of a column as the variance of a constant one.
@@ -26,8 +30,8 @@ class MomentSums(NamedTuple):
     Attributes:
         labels: the label of each environment, in the order of `sums`.
         shift: (features + 1,), subtracted before squaring, so that large means cost no digits.
-        unit: (features + 1,), powers of two near the spread of the columns, so that squares neither overflow nor
-            vanish, whatever the units of the table.
+        unit: (features + 1,), 1, or powers of two near the spread of columns that are very large or small, so that
+            squares neither overflow nor vanish, whatever the units of the table.
         sums: (environments, features + 2, features + 2).
     """
 
@@ -55,24 +59,59 @@ def collect_moments(
     """
     grouping = grouping or group_rows(None, len(x))
     shift, unit = _rough_scale(x[:ROUGH_ROWS], y[:ROUGH_ROWS])
-    size = x.shape[1] + 2
-    sums = np.zeros((grouping.count, size, size))
-    for begin in range(0, len(x), CHUNK_ROWS):
-        block_rows = slice(begin, begin + CHUNK_ROWS)
-        codes = grouping.codes[block_rows]
-        order = np.argsort(codes, kind="stable")
-        block = np.empty((len(order), size))
-        block[:, 0] = 1.0
-        block[:, 1:-1] = x[block_rows][order]
-        block[:, -1] = y[block_rows][order]
-        block[:, 1:] -= shift
-        block[:, 1:] *= 1 / unit
-        ends = np.searchsorted(codes[order], np.arange(grouping.count), side="right")
-        weighted = block if weights is None else block * weights[block_rows][order, None]
-        for number, (first, last) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=True)):
-            if last > first:
-                sums[number] += weighted[first:last].T @ block[first:last]
+    sums = summed_products([x, y[:, None]], shift, grouping.codes, grouping.count, unit=unit, weights=weights)
     return MomentSums(tuple(grouping.labels), shift, unit, sums)
+
+
+def summed_products(
+    parts: Sequence[np.ndarray],
+    shift: np.ndarray,
+    codes: np.ndarray,
+    count: int,
+    *,
+    unit: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """(groups, columns + 1, columns + 1): the sums over the rows of each group of weight * r r^T, r = (1, x - shift).
+
+    Args:
+        parts: (rows, columns) each, of x.
+        shift: (columns,) of all parts, roughly the means.
+        codes: (rows,), the group of each row, from 0 to count - 1.
+        count: number of groups.
+        unit: (columns,), by which x - shift is divided; None: 1.
+        weights: how many rows each row stands for; None: one.
+
+    Example:
+        >>> x = np.array([[1.0], [2.0], [4.0]])
+        >>> summed_products([x], np.array([1.0]), np.array([1, 0, 1]), 2)[:, 1, 1].tolist()
+        [1.0, 9.0]
+    """
+    total, size = len(codes), len(shift) + 1
+    sums = np.zeros((count, size, size))
+    rows = max(BLOCK_ROWS, BLOCK_ROWS_OF_ONE * count)
+    if count <= np.iinfo(np.int16).max:
+        codes = codes.astype(np.int16)  # small integers are sorted digit by digit, several times as fast
+    # columns lie one after the other, so that each is centred in one go
+    block = np.ones((size, min(rows, total)))
+    for begin in range(0, total, rows):
+        own = codes[begin : begin + rows]
+        order = np.argsort(own, kind="stable")
+        r, filled = block[:, : len(own)], 1
+        for part in parts:
+            end = filled + part.shape[1]
+            taken = part[begin : begin + rows][order].T
+            np.subtract(taken, shift[filled - 1 : end - 1, None], out=r[filled:end])
+            filled = end
+        if unit is not None and (unit != 1).any():
+            r[1:] /= unit[:, None]
+        weighted = r if weights is None else r * weights[begin : begin + rows][order]
+        first = 0
+        for number, last in enumerate(np.cumsum(np.bincount(own, minlength=count)).tolist()):
+            if last > first:
+                sums[number] += weighted[:, first:last] @ r[:, first:last].T
+            first = last
+    return sums
 
 
 def add_moments(total: MomentSums, chunk: MomentSums) -> MomentSums:
@@ -237,10 +276,11 @@ def held_out_errors(moments: StandardizedMoments, columns: np.ndarray) -> np.nda
 
 
 def _rough_scale(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Roughly the means and, as powers of two, the spreads of the columns; those of the first rows will do."""
+    """Roughly the means of the columns, and their units; those of the first rows will do."""
     rows = np.column_stack([x, y]).astype(float)
     shift = rows.mean(0)
     # where the first rows are equal, the size of the values tells the unit
     spread = np.abs(rows - shift).max(0)
     size = np.where(spread > 0, spread, np.abs(shift))
-    return shift, np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1])
+    exponent = np.frexp(np.where(size > 0, size, 1.0))[1]
+    return shift, np.ldexp(1.0, np.where(np.abs(exponent) > MODEST_EXPONENT, exponent, 0))

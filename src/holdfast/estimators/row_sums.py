@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
-from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
+from holdfast.estimators.chunks import ChunkSums, Collect, class_sums, regression_sums
 from holdfast.io.encoding import RowEncoding, class_labels
 from holdfast.io.missing import about_dropped
 from holdfast.io.passes import Passes
@@ -34,17 +34,23 @@ class CountedRows(NamedTuple):
 
 
 def sum_rows(
-    found: Survey, passes: Passes, *, classes: bool = False, progress: Progress | None = None
+    found: Survey,
+    passes: Passes,
+    collect: Collect = regression_sums,
+    *,
+    classes: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[ChunkSums, CountedRows]:
     """The moments of all complete rows, and how many these are; ValueError if there are none, or too few.
 
     Args:
         found: the survey.
         passes: by which the table is read.
+        collect: of a regression, features -> sums.
         classes: whether the target holds classes.
         progress: called with (done, total).
     """
-    step = _Summing(found.encoding, classes)
+    step = _Summing(found.encoding, partial(class_sums, numbers=True) if classes else collect, classes)
     total = passes.reduce(found.table, found.reading, step.collect, step.merge, progress)
     if total is None:
         raise ValueError(f"data must have at least one row, got {found.table.name} with none")
@@ -105,15 +111,15 @@ class _Summing(NamedTuple):
     """Chunk -> what it adds to a fit, and how that adds up."""
 
     encoding: RowEncoding
+    sums: Collect
     classes: bool
 
     def collect(self, chunk: pd.DataFrame) -> _RowSums:
         features, values, labels = self.encoding.complete(chunk)
         rows = features.index.to_numpy()
-        if not self.classes:
-            return _RowSums(len(chunk), regression_sums(features, values, labels, rows))
-        self._check(values.nunique(), len(values))  # before there are moments of each of them
-        return _RowSums(len(chunk), class_sums(features, values, labels, rows, numbers=True))
+        if self.classes:
+            self._check(values.nunique(), len(values))  # before there are moments of each of them
+        return _RowSums(len(chunk), self.sums(features, values, labels, rows))
 
     def merge(self, before: _RowSums, after: _RowSums) -> _RowSums:
         read = before.read + after.read

@@ -194,7 +194,8 @@ class Curvature(NamedTuple):
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         return [
             f"Straight lines do not describe single environments ({', '.join(found[:3])}{more}), which may be the "
-            "reason why effects vary: HeteroSplineRegressor fits curves and interactions, and tests whether they hold."
+            'reason why effects vary: effects="auto" fits curves to a table in files, HeteroSplineRegressor curves and '
+            "interactions to arrays, and both test whether they hold."
         ]
 
 

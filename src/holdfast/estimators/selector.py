@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.progress import watched
 from holdfast.estimators.contract import check_settings
-from holdfast.estimators.spline import fit_expanded
+from holdfast.estimators.spline import fit_expanded, fit_expanded_classes, sums_in_memory
 
 # With a larger weight on the pooled fit, the invariant columns are not trusted to predict without the others.
 MOSTLY_POOLED = 0.5
@@ -96,9 +96,11 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64)
         self.task_ = _task_of(y) if self.task == "auto" else self.task
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
-        classes = self.task_ == "classification"
         with watched(self.verbose, "selecting") as progress:
-            found = fit_expanded(self, X, y, environments, names, classes=classes, progress=progress)
+            if self.task_ == "classification":
+                found = fit_expanded_classes(self, X, y, environments, names, progress=progress)
+            else:
+                found, _ = fit_expanded(self, sums_in_memory(X, y, environments), names, progress=progress)
         self.invariant_, self.stability_ = found.invariant, found.stability
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
         trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED

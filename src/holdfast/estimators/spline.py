@@ -1,8 +1,9 @@
 """Invariant regression with smooth effects and interactions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -11,14 +12,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
+from holdfast.estimators.chunks import ChunkSums, dask_rows, expanded_sums, regression_sums, sums_of_chunks
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import check_settings, response_name, two_classes
+from holdfast.estimators.contract import check_rows, check_settings, response_name, two_classes
 from holdfast.estimators.curves import effect_curves
-from holdfast.estimators.expansion import EffectExpansion
+from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion
 from holdfast.estimators.grouping import group_rows
+from holdfast.estimators.moments import standardized
 from holdfast.estimators.regressor import HeteroRegressor
+from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
 from holdfast.estimators.summary import TableSummary
+from holdfast.io.frames import is_dask_frame, map_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,52 +56,135 @@ class ExpandedFit(NamedTuple):
         return self.stability["invariant"].to_numpy()
 
 
+class ColumnSums(NamedTuple):
+    """What a fit with curves needs of a table: sums of its rows and a sample, and the sums of other features of them.
+
+    Attributes:
+        straight: of the columns, with a sample of `SAMPLED_ROWS` rows.
+        expanded: (columns -> features) -> of the features: another pass.
+    """
+
+    straight: ChunkSums
+    expanded: Callable[[Callable[[np.ndarray], np.ndarray]], ChunkSums]
+
+
+def sums_in_memory(x: np.ndarray, y: np.ndarray, environments: Any) -> ColumnSums:
+    """Those of a table in memory.
+
+    Args:
+        x: (rows, columns), checked.
+        y: (rows,), numbers.
+        environments: one label for each row; None: one environment.
+    """
+    straight = regression_sums(x, y, environments, sampled=SAMPLED_ROWS)
+    assert straight is not None  # it has rows
+    return ColumnSums(straight, lambda expand: cast(ChunkSums, regression_sums(expand(x), y, environments)))
+
+
 def fit_expanded(
+    settings: Any,
+    table: ColumnSums,
+    names: Sequence[str],
+    *,
+    groups: Sequence[Any] | None = None,
+    progress: Progress | None = None,
+) -> tuple[ExpandedFit, ChunkSums]:
+    """Fit a linear model to the curves and products that a table needs; also the sums that it was fitted to.
+
+    Args:
+        settings: an estimator with the settings of `HeteroSplineRegressor`.
+        table: sums of its rows.
+        names: of the columns.
+        groups: one label for each column; columns of one label are selected and tested together. None: one by one.
+        progress: called with (done, total).
+    """
+    screening, straight, expanded = stages(progress, STAGES)
+    x, y, labels = table.straight.sample.arrays
+    moments, seed = table.straight.ordered(), 0  # no run of SGD is made
+    scale = standardized(moments)
+    expansion = _expansion(settings).fit_errors(
+        np.asarray(x, float),
+        squared_errors(x, y, group_rows(labels, len(x)).rows()),
+        rows=round(float(moments.counts.sum())),
+        scaling=Scaling(scale.location[:-1], scale.scale[:-1], scale.constant),
+    )
+    screening(1, 1)
+    model = HeteroRegressor(**_shared(settings), level=settings.level, groups=groups, verbose=straight)
+    sums = table.straight._replace(names=None)
+    sums.introduce(model)
+    model._fit_moments(moments, seed)
+    lines = model.stability_["varies"].to_numpy() & ~model.invariant_
+    if expansion.curved_.any() or expansion.interacting_:
+        model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
+        sums = table.expanded(expansion.transform)
+        sums.introduce(model)
+        model._fit_moments(sums.ordered(), seed)
+    return _described(expansion, model, names, lines, scale.constant, groups), sums
+
+
+def fit_expanded_classes(
     settings: Any,
     x: np.ndarray,
     y: np.ndarray,
     environments: Any,
     names: Sequence[str],
     *,
-    classes: bool = False,
     progress: Progress | None = None,
 ) -> ExpandedFit:
-    """Fit a linear model to the curves and products that a table needs.
+    """As `fit_expanded`, for two classes, of which all rows are needed.
 
     Args:
         settings: an estimator with the settings of `HeteroSplineRegressor`.
         x: (rows, columns), checked.
-        y: (rows,), numbers or two classes.
+        y: (rows,), two labels.
         environments: one label for each row; None: one environment.
         names: of the columns.
-        classes: whether y holds classes.
         progress: called with (done, total).
     """
-    expansion = EffectExpansion(
-        effects=settings.effects,
-        interactions=settings.interactions,
-        knots=settings.knots,
-        significance=settings.significance,
-    )
-    shared = {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
-    # effects are what curves and products are about
-    model = (
-        HeteroClassifier(**shared, invariance="effects") if classes else HeteroRegressor(**shared, level=settings.level)
-    )
     screening, straight, expanded = stages(progress, STAGES)
-    rows = group_rows(environments, len(x)).rows()
-    expansion.fit_errors(x, logistic_errors(x, two_classes(y)[1], rows) if classes else squared_errors(x, y, rows))
+    errors = logistic_errors(x, two_classes(y)[1], group_rows(environments, len(x)).rows())
+    expansion = _expansion(settings).fit_errors(x, errors)
     screening(1, 1)
-    model.set_params(verbose=straight).fit(x, y, environments=environments)
-    varied_as_lines = model.stability_["varies"].to_numpy() & ~model.invariant_
+    # effects are what curves and products are about
+    model = HeteroClassifier(**_shared(settings), invariance="effects", verbose=straight)
+    model.fit(x, y, environments=environments)
+    lines = model.stability_["varies"].to_numpy() & ~model.invariant_
     if expansion.curved_.any() or expansion.interacting_:
         model.set_params(groups=expansion.groups_, verbose=expanded)
         model.fit(expansion.transform(x), y, environments=environments)
+    return _described(expansion, model, names, lines, np.ptp(x, axis=0) == 0, None)
+
+
+def _expansion(settings: Any) -> EffectExpansion:
+    names = ("effects", "interactions", "knots", "significance")
+    return EffectExpansion(**{name: getattr(settings, name) for name in names})
+
+
+def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
+    """The groups of expanded columns, by the labels of the columns instead of their numbers."""
+    if groups is None:
+        return list(numbers)
+    return [tuple(groups[one] for one in each) if isinstance(each, tuple) else groups[each] for each in numbers]
+
+
+def _shared(settings: Any) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
+
+
+def _described(
+    expansion: EffectExpansion,
+    model: HeteroRegressor | HeteroClassifier,
+    names: Sequence[str],
+    varied_as_lines: np.ndarray,
+    constant: np.ndarray,
+    groups: Sequence[Any] | None,
+) -> ExpandedFit:
+    """What a model of the expanded columns says about the columns."""
     model.set_params(verbose=0)
     owners = [group if isinstance(group, tuple) else (group, group) for group in expansion.groups_]
     first = np.array([pair[0] for pair in owners])
     main = first == np.array([pair[1] for pair in owners])
-    starts = np.searchsorted(first[main], np.arange(x.shape[1]))  # the first feature of each column speaks for it
+    starts = np.searchsorted(first[main], np.arange(len(names)))  # the first feature of each column speaks for it
     stability = model.stability_.iloc[starts].set_axis(pd.Index(names, name="feature"))
     invariant = model.invariant_[starts]
     # a curve has no single effect that could be low or high
@@ -104,8 +192,8 @@ def fit_expanded(
     stability.loc[expansion.curved_, numbers] = np.nan
     findings = model.findings_
     selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
-    constant = [name for name, flat in zip(names, np.ptp(x, axis=0) == 0, strict=True) if flat]
-    advice = advise(findings._replace(stability=stability, selection=selection, constant=constant, groups=()))
+    flat = [name for name, one in zip(names, constant, strict=True) if one]
+    advice = advise(findings._replace(stability=stability, selection=selection, constant=flat, groups=groups or ()))
     curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
     summary = replace(model.summary(), stability=stability, curves=curved)
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
@@ -114,12 +202,13 @@ def fit_expanded(
         expansion,
         model,
         stability,
-        [*_shapes(expansion, names), *_straight_lines(varied_as_lines, invariant, names), *advice],
+        [*about_shapes(expansion, names), *about_straight_lines(varied_as_lines, invariant, names), *advice],
         summary,
     )
 
 
-def _shapes(expansion: EffectExpansion, names: Sequence[str]) -> list[str]:
+def about_shapes(expansion: EffectExpansion, names: Sequence[str]) -> list[str]:
+    """Which terms a model has besides straight lines, in words."""
     terms = [f"a curve of {name}" for name, curved in zip(names, expansion.curved_, strict=True) if curved]
     terms += [f"the product {names[first]} * {names[second]}" for first, second in expansion.interacting_]
     sentences = []
@@ -132,8 +221,14 @@ def _shapes(expansion: EffectExpansion, names: Sequence[str]) -> list[str]:
     return sentences
 
 
-def _straight_lines(varied: np.ndarray, invariant: np.ndarray, names: Sequence[str]) -> list[str]:
-    """When a straight line was the reason why an effect varied."""
+def about_straight_lines(varied: np.ndarray, invariant: np.ndarray, names: Sequence[str]) -> list[str]:
+    """When a straight line was the reason why an effect varied, in words.
+
+    Args:
+        varied: (columns,), whose effects vary in a fit of straight lines.
+        invariant: (columns,), whose relation holds in the fit with curves.
+        names: of the columns.
+    """
     if not (varied & invariant).any():
         return []
     return [
@@ -150,23 +245,29 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
     A straight line is an approximation that depends on where the rows lie: if y follows a curve, its best straight
     lines differ between environments, and `HeteroRegressor` washes them out. This estimator finds which columns need a
     curve and which pairs interact (`EffectExpansion`), fits `HeteroRegressor` to them with all columns of a curve in
-    one group, and by default adds nothing where straight lines suffice.
+    one group, and by default adds nothing where straight lines suffice. Knots are placed, and terms looked for, in a
+    random sample of at most 131,072 rows; tests and fits see all of them, by their second moments, which add up, so
+    that `fit` takes a Dask data frame as well, and `fit_chunks` any chunks.
 
     Args:
         effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
         interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
         knots: of each curve, or "auto".
+        groups: one label for each column; columns of one label are selected and tested together. None: one by one.
         pooling, significance, tolerance, level: as in `HeteroRegressor`.
         search, verbose: as in `HeteroRegressor`.
 
     Attributes:
         invariant_: (columns,), whose relation to the response holds in all environments.
         stability_: table of columns: line or curve, coefficient of a line, whether it varies, whether it is invariant.
+        effects_: table of environments x columns without a curve: their effects, as in `HeteroRegressor`.
         advice_: sentences; they say where a straight line is the reason why an effect varies.
         pooling_: as in `HeteroRegressor`.
         environments_: labels.
         expansion_: the fitted `EffectExpansion`.
         regressor_: the `HeteroRegressor` of the expanded columns.
+        passes_: how often a Dask data frame was read: to count its rows, for straight lines and a sample, and for
+            curves if there are any.
         curves_: column -> its effect along the column, in the fit and in each environment (`EffectCurves`).
 
     Example, the best straight line through a parabola falls in one environment and rises in the other:
@@ -181,12 +282,15 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         ([True], [4.0])
     """
 
+    has_runs_ = False  # of SGD, to be drawn
+
     def __init__(
         self,
         *,
         effects="auto",
         interactions="auto",
         knots="auto",
+        groups=None,
         pooling="auto",
         search="elimination",
         significance=0.001,
@@ -197,6 +301,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         self.effects = effects
         self.interactions = interactions
         self.knots = knots
+        self.groups = groups
         self.pooling = pooling
         self.search = search
         self.significance = significance
@@ -208,23 +313,61 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         """Fit to a table.
 
         Args:
-            X: (rows, columns).
-            y: (rows,).
+            X: (rows, columns); a data frame of pandas or Dask, which is read three times, or an array.
+            y: (rows,); with Dask, a column with the partitions of X.
             environments: one label for each row, of any kind; None: one environment.
         """
         check_settings(self)
+        if is_dask_frame(X):
+            rows = dask_rows(X, y, environments, None).counted()
+            straight = rows.sums(partial(regression_sums, sampled=SAMPLED_ROWS))
+            straight.introduce(self)
+            self._fit_sums(
+                ColumnSums(straight, lambda expand: rows.sums(partial(expanded_sums, expand=expand))), straight.response
+            )
+            self.passes_ = rows.passes.count
+            return self
         response = response_name(y)
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
+        X, y = check_rows(self, X, y, y_numeric=True, dtype=np.float64)
+        return self._fit_sums(sums_in_memory(X, y, environments), response)
+
+    def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroSplineRegressor":
+        """Fit to a table that does not fit into memory, and is read twice.
+
+        Args:
+            chunks: of (X, y) or (X, y, environments), in any order; the same ones each time they are read.
+        """
+        check_settings(self)
+        if iter(chunks) is chunks:
+            raise ValueError(
+                f"chunks must be something that can be read twice, such as a list, got {type(chunks).__name__}, which "
+                "can be read once"
+            )
+        straight = sums_of_chunks(chunks, partial(regression_sums, sampled=SAMPLED_ROWS))
+        straight.introduce(self)
+        table = ColumnSums(straight, lambda expand: sums_of_chunks(chunks, partial(expanded_sums, expand=expand)))
+        return self._fit_sums(table, straight.response)
+
+    def _fit_sums(self, table: ColumnSums, response: str) -> "HeteroSplineRegressor":
+        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)])
         with watched(self.verbose, "fitting") as progress:
-            found = fit_expanded(self, X, y, environments, names, progress=progress)
+            found, sums = fit_expanded(
+                self, table, names, groups=None if self.groups is None else list(self.groups), progress=progress
+            )
         self.expansion_, self.regressor_, self.stability_, self.advice_, summary = found
         self._summary = replace(summary, response=response)
         self.invariant_ = found.invariant
-        rows = group_rows(environments, len(X)).rows()
-        curves = effect_curves(self.expansion_, X, y, rows, self.regressor_.coef_, self.regressor_.invariant_)
+        x, _, labels = table.straight.sample.arrays
+        curves = effect_curves(
+            self.expansion_, sums.ordered(), (x, labels), self.regressor_.coef_, self.regressor_.invariant_
+        )
         self.curves_ = dict(zip(map(str, names), curves, strict=True))
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
+        lines = np.flatnonzero(~self.expansion_.curved_).tolist()
+        positions = [self.expansion_.groups_.index(number) for number in lines]
+        self.effects_ = self.regressor_.effects_.iloc[:, positions].set_axis(
+            pd.Index(names, name="feature")[lines], axis="columns"
+        )
         return self
 
     def summary(self) -> TableSummary:
@@ -245,7 +388,9 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         return draw_curves(self.curves_, self.environments_, verdicts, columns, self._summary.response)
 
     def predict(self, X: Any) -> np.ndarray:
-        """(rows,), the predicted responses."""
+        """(rows,), the predicted responses; of a Dask data frame, a column of Dask."""
         check_is_fitted(self)
+        if is_dask_frame(X):
+            return map_rows(X, self.predict)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return self.regressor_.predict(self.expansion_.transform(X))

@@ -15,5 +15,7 @@ from .store import Key as Key
 from .store import Store as Store
 from .work import Report as Report
 from .work import SaveError as SaveError
+from .work import Together as Together
 from .work import WorkOutcome as WorkOutcome
 from .work import compute as compute
+from .work import compute_each as compute_each

@@ -1,7 +1,9 @@
 """A grid of results in one zarr group: every cell is written by whoever computed it, checked, and computed once."""
 
 import contextlib
+import math
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,8 +17,8 @@ import numpy as np
 
 from holdfast.execution.cells import Index, Lease
 from holdfast.execution.files import UNFINISHED, Files, LocalFiles, files_at
-from holdfast.execution.header import CHECKSUMS, SECONDS, Header, Variables
-from holdfast.execution.layout import Layout
+from holdfast.execution.header import CHECKSUMS, SECONDS, ConflictError, Header, Variables
+from holdfast.execution.layout import Layout, Positions
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.owner import is_gone
 from holdfast.execution.recorded import Recorded
@@ -27,6 +29,8 @@ Result = TypeVar("Result")
 # For the metadata of the whole grid.
 _WHOLE = f"{CHECKSUMS}/grid.lease"
 _LEASE, _FAILURE = ".lease", ".failure"
+# Indices that are made at once, so that a command begins before it has listed a million.
+_LISTED = 4096
 # Requests at once to an object store, whose answers take milliseconds.
 _REQUESTS = 16
 
@@ -64,11 +68,11 @@ class GridCells:
 
     files: Files
     layout: Layout
-    positions: tuple[tuple[int, ...], ...]
+    positions: tuple[Positions, ...]
     seeds: int
     expires: float = EXPIRES
     _variables: list[Variables] = field(default_factory=list, repr=False, compare=False)
-    _begun: dict[Index, float] = field(default_factory=dict, repr=False, compare=False)
+    _begun: dict[Index, tuple[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def at(
@@ -110,6 +114,10 @@ class GridCells:
             raise ValueError(f"path must be a folder of a grid, got {str(path)!r}")
         return cls(files_at(path, temporary=CHECKSUMS), header.layout, header.positions, header.seeds)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As a folder, from which the copy reads its layout: a million points would be megabytes for each worker."""
+        return _reopened, (self.files, self.positions, self.seeds, self.expires)
+
     @property
     def asked(self) -> Layout:
         """The layout that is asked for, in its own order."""
@@ -125,22 +133,35 @@ class GridCells:
 
     def indices(self) -> np.ndarray:
         """All cells that are asked for, in the order of their axes: an array of shape (..., dimensions)."""
-        blocks = range(self.asked.shape[-1])
-        return np.stack(np.meshgrid(*self.positions, blocks, indexing="ij"), axis=-1)
+        return np.stack(np.meshgrid(*self._positions(), indexing="ij"), axis=-1)
 
     def missing(self, *, verify: bool = True) -> Iterator[Index]:
         """The cells that are not finished, and then, if `verify`, those whose content does not fit their checksum.
 
         The first come without reading a value. To verify, all values are read, about 0.1 ms for each small cell.
         """
-        indices = self.indices().reshape(-1, len(self.layout.shape))
-        finished = self._finished()[tuple(indices.T)]
-        yield from map(tuple, indices[~finished].tolist())
+        finished = self._finished()[np.ix_(*self._positions())]
+        yield from self._at(~finished)
         if verify:
-            present = [tuple(index) for index in indices[finished].tolist()]
+            present = list(self._at(finished))
             for index, content in zip(present, self._each(self.content, present), strict=True):
                 if content is None:
                     yield index
+
+    def _positions(self) -> list[np.ndarray]:
+        """Of all cells that are asked for, along each dimension."""
+        blocks = range(math.ceil(self.seeds / self.layout.seeds_per_cell))
+        return [
+            np.arange(len(each)) if isinstance(each, range) else np.array(each) for each in (*self.positions, blocks)
+        ]
+
+    def _at(self, chosen: np.ndarray) -> Iterator[Index]:
+        """The indices of the cells where an array over all that are asked for is true, a part at a time."""
+        positions, flat = self._positions(), np.flatnonzero(chosen)
+        for begin in range(0, len(flat), _LISTED):
+            found = np.unravel_index(flat[begin : begin + _LISTED], chosen.shape)
+            indices = [each[where].tolist() for each, where in zip(positions, found, strict=True)]
+            yield from zip(*indices, strict=True)
 
     def lease(self, index: Index) -> AbstractContextManager[Lease]:
         """Ask to compute a cell."""
@@ -150,7 +171,7 @@ class GridCells:
     def _lease(self, index: Index) -> Iterator[Lease]:
         name = chunk_name(CHECKSUMS, _position(index)) + _LEASE
         with Leases(self.files, self.expires).take(name, lambda: self.content(index) is not None) as lease:
-            self._begun[index] = time.perf_counter()
+            self._begun[index] = threading.get_ident(), time.perf_counter()
             try:
                 yield lease
             finally:
@@ -165,11 +186,18 @@ class GridCells:
             checksum = zlib.crc32(content, checksum)
             self.files.write(_chunk(name, position, len(variable.shape)), content)
         count = self.layout.seeds_per_cell
-        seconds = time.perf_counter() - self._begun.get(index, float("nan"))
-        self.files.write(chunk_name(SECONDS, position), struct.pack("<f", seconds / count) * count)
+        self.files.write(chunk_name(SECONDS, position), struct.pack("<f", self._seconds(index) / count) * count)
         last = chunk_name(CHECKSUMS, position)
         self.files.write(last, _checksum_chunk(checksum, count))
         self.files.delete(last + _FAILURE)
+
+    def _seconds(self, index: Index) -> float:
+        """Since its lease was taken; cells that the same thread has leased, and computes together, share the time."""
+        if index not in self._begun:
+            return math.nan
+        thread, begin = self._begun[index]
+        sharing = sum(each == thread for each, _ in list(self._begun.values()))
+        return (time.perf_counter() - begin) / sharing
 
     def fail(self, index: Index, reason: str) -> None:
         """Note why a cell could not be computed; the next command tries it again."""
@@ -285,15 +313,26 @@ def _settled(files: Files, new: Header, layout: Layout, identity: Mapping[str, A
 
     A process on an object store, or one that lost the lease, may have written its own in the meantime.
     """
+    found = Header.read(files)
     while True:
-        found = Header.read(files)
         header = new if found is None else found.extended(layout, identity).adopting(files)
         header.write(files)
-        written = Header.read(files)
-        if written is not None:
-            again = written.extended(layout, identity)
-            if again.layout == written.layout and again.positions == header.positions:
+        try:
+            found = Header.read(files)
+        except ConflictError:  # half of it is theirs, so we write ours again
+            found = header
+            continue
+        if found is not None:
+            again = found.extended(layout, identity)
+            if again.layout == found.layout and again.positions == header.positions:
                 return header
+
+
+def _reopened(files: Files, positions: tuple[Positions, ...], seeds: int, expires: float) -> GridCells:
+    header = Header.read(files)
+    if header is None:
+        raise FileNotFoundError(f"the grid in {str(files)!r} was deleted")
+    return GridCells(files, header.layout, positions, seeds, expires)
 
 
 def _position(index: Index) -> tuple[int, ...]:

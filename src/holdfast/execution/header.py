@@ -8,18 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.execution.coordinates import FEW, Values, chunk_size, chunks, column, describe_values, read_values
 from holdfast.execution.files import Files
-from holdfast.execution.layout import Layout, Values, column, plain_column, read_column
+from holdfast.execution.layout import Layout, Positions, compact
 from holdfast.execution.recorded import Recorded
 from holdfast.execution.zarr_format import (
     METADATA,
     array_metadata,
     check_name,
-    chunk_name,
     data_type,
-    encode_chunk,
     encode_metadata,
-    fill_value,
     group_metadata,
 )
 
@@ -31,9 +29,8 @@ SECONDS = "seconds"
 
 # Of the attributes of the group, the one that is for programs.
 _GRID = "grid"
-# Values of a coordinate in one file. Fixed, so that a coordinate that grows stays readable by its old description.
-_COORDINATE_CHUNK = 1024
-_RESERVED = {CHECKSUMS, SECONDS, "finished", "seed", _GRID}
+_SEED = "seed"
+_RESERVED = {CHECKSUMS, SECONDS, "finished", _SEED, _GRID}
 _MEANINGS = {
     CHECKSUMS: "checksum of the cell, or 0 where it is not finished",
     SECONDS: "computing time of the cell, shared between its seeds (s)",
@@ -93,18 +90,18 @@ class Variables(NamedTuple):
         return {
             "variables": {name: list(each) for name, each in self.by_name.items()},
             "labels": {
-                name: plain_column(values) for name, values in self.coordinates.items()
+                name: describe_values(values) for name, values in self.coordinates.items()
             },  # xarray has a meaning for "coordinates"
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> "Variables | None":
-        """The variables that `plain` wrote; None before the first cell."""
+    def from_plain(cls, plain: Mapping[str, Any], files: Files) -> "Variables | None":
+        """The variables that `plain` wrote in a folder; None before the first cell."""
         if "variables" not in plain:
             return None
         rows = plain["variables"].items()
         found = {name: Variable(kind, tuple(own), tuple(shape), text) for name, (kind, own, shape, text) in rows}
-        return cls(found, {name: read_column(values) for name, values in plain["labels"].items()})
+        return cls(found, {name: read_values(files, name, described) for name, described in plain["labels"].items()})
 
 
 @dataclass(frozen=True)
@@ -118,25 +115,30 @@ class Header:
         identity: what decides the values: program, settings, code. Plain values.
         notes: what is good to know: versions, platform. Plain values.
         variables: None before the first cell is saved.
+        chunks: values of a coordinate in one file, by name. Fixed when the grid is new, so that a coordinate that grows
+            stays readable by its old description.
     """
 
     layout: Layout
-    positions: tuple[tuple[int, ...], ...]
+    positions: tuple[Positions, ...]
     seeds: int
     identity: Mapping[str, Any]
     notes: Mapping[str, Any] = field(default_factory=dict)
     variables: Variables | None = None
+    chunks: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, layout: Layout, identity: Mapping[str, Any], notes: Mapping[str, Any]) -> "Header":
         """Of a new grid."""
-        positions = tuple(tuple(range(axis.size)) for axis in layout.axes)
+        positions = tuple(range(axis.size) for axis in layout.axes)
+        sizes = {name: axis.size for axis in layout.axes for name in axis.coordinates}
+        large = {name: chunk_size(size) for name, size in {**sizes, _SEED: layout.seeds}.items() if size > FEW}
         for name in layout.dimensions[:-1] + tuple(name for axis in layout.axes for name in axis.coordinates):
             _check_name(name, _RESERVED)
         for name in (*identity, *notes):
             if name in (_GRID, "coordinates"):
                 raise ValueError(f"identity and notes must not have an item of the name {name!r}")
-        return cls(layout, positions, layout.seeds, _plain(identity), _plain(notes))
+        return cls(layout, positions, layout.seeds, _plain(identity), _plain(notes), chunks=large)
 
     def extended(self, layout: Layout, identity: Mapping[str, Any]) -> "Header":
         """With a layout that is asked for now; refused if something else decides its values."""
@@ -147,6 +149,7 @@ class Header:
             larger, positions = self.layout.extended(layout)
         except ValueError as error:
             raise ConflictError(str(error)) from error
+        _check_types(self.layout, larger)
         return replace(self, layout=larger, positions=positions, seeds=layout.seeds)
 
     def with_variables(self, variables: Variables) -> "Header":
@@ -162,7 +165,7 @@ class Header:
     def adopting(self, files: Files) -> "Header":
         """With the variables that an array has but the group, written last, lacks: someone was killed in between."""
         content = files.read(f"{CHECKSUMS}/{METADATA}") if self.variables is None else None
-        return self if content is None else replace(self, variables=Variables.from_plain(_attributes(content)))
+        return self if content is None else replace(self, variables=Variables.from_plain(_attributes(content), files))
 
     def files(self) -> dict[str, bytes]:
         """Names and contents of everything but the values; the group, which makes them valid, comes last."""
@@ -177,26 +180,24 @@ class Header:
             about = {"long_name": meaning} if meaning else {}
             whole, all_names = (*layout.points, *shape), (*layout.dimensions, *dimensions)
             arrays[name] = array_metadata(kind, whole, (*chunk, *shape), all_names, about)
-        found = {}
-        coordinates = [
-            (name, axis.name, np.array(values)) for axis in layout.axes for name, values in axis.coordinates.items()
+        found: dict[str, bytes] = {}
+        coordinates: list[tuple[str, str, Values | np.ndarray]] = [
+            (name, axis.name, values) for axis in layout.axes for name, values in axis.coordinates.items()
         ]
-        coordinates += [(name, name, np.array(values)) for name, values in variables.coordinates.items()]
-        for name, dimension, values in [*coordinates, ("seed", "seed", np.arange(layout.seeds))]:
-            kind = data_type(values)
-            arrays[name] = array_metadata(kind, values.shape, [_COORDINATE_CHUNK], [dimension], {})
-            for number in range(math.ceil(len(values) / _COORDINATE_CHUNK)):
-                part = values[number * _COORDINATE_CHUNK :][:_COORDINATE_CHUNK]
-                padding = np.full(_COORDINATE_CHUNK - len(part), fill_value(kind), values.dtype)
-                found[chunk_name(name, (number,))] = encode_chunk(np.concatenate([part, padding]), kind)
+        coordinates += [(name, name, values) for name, values in variables.coordinates.items()]
+        for name, dimension, values in [*coordinates, (_SEED, _SEED, np.arange(layout.seeds))]:
+            kind, size = data_type(np.asarray(values[:1])), self.chunks.get(name, FEW)
+            arrays[name] = array_metadata(kind, [len(values)], [size], [dimension], {})
+            found |= chunks(name, values, size)
         # Those that are not named like their dimension; xarray knows the convention.
         others = [name for name, dimension, _ in coordinates if name != dimension]
         convention = {"coordinates": " ".join(others)} if others else {}
         grid = {
             "layout": layout.plain(),
-            "positions": self.positions,
+            "positions": [len(each) if isinstance(each, range) else each for each in self.positions],
             "seeds": self.seeds,
             "identity": list(self.identity),
+            "chunks": self.chunks,
         }
         attributes = {**self.identity, **self.notes, **convention, _GRID: grid}
         found |= {f"{name}/{METADATA}": encode_metadata(array) for name, array in arrays.items()}
@@ -215,11 +216,15 @@ class Header:
             arrays = group["consolidated_metadata"]["metadata"]
             identity = {name: attributes.pop(name) for name in grid["identity"]}
             attributes.pop("coordinates", None)
-            layout, positions = Layout.from_plain(grid["layout"]), tuple(map(tuple, grid["positions"]))
-            variables = Variables.from_plain(arrays[CHECKSUMS]["attributes"])
+            sizes, positions = grid.get("chunks", {}), grid["positions"]
+            layout = Layout.from_plain(
+                grid["layout"], lambda name, described: read_values(files, name, described, sizes.get(name, FEW))
+            )
+            asked = tuple(range(each) if isinstance(each, int) else compact(each) for each in positions)
+            variables = Variables.from_plain(arrays[CHECKSUMS]["attributes"], files)
         except (ValueError, KeyError, TypeError) as error:
-            raise ConflictError(f"path must be a folder of a grid or a new one, got {str(files)!r}") from error
-        return cls(layout, positions, grid["seeds"], identity, attributes, variables)
+            raise ConflictError(f"path must be a folder of a grid or a new one, got {str(files)!r}: {error}") from error
+        return cls(layout, asked, grid["seeds"], identity, attributes, variables, sizes)
 
     def write(self, files: Files) -> None:
         """Write what is not in the folder yet."""
@@ -234,6 +239,21 @@ def _attributes(metadata: bytes) -> dict[str, Any]:
         return json.loads(metadata)["attributes"]
     except (ValueError, KeyError, TypeError):
         return {}
+
+
+def _check_types(before: Layout, after: Layout) -> None:
+    """Raise an error for whole numbers that would have to become others, if only their own file has them.
+
+    That file is written before the description of the group. A process that was killed in between would leave bytes of
+    another type than the group says.
+    """
+    for old, new in zip(before.axes, after.axes, strict=True):
+        for name, values in old.coordinates.items():
+            if len(values) > FEW and type(values[0]) is not type(new.coordinates[name][0]):
+                other = new.coordinates[name][len(values)]
+                raise ConflictError(
+                    f"{name} must be whole numbers as in the folder (choose another folder), got {other!r}"
+                )
 
 
 def _check_name(name: str, taken: set[str]) -> None:

@@ -2,14 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-# Of one type: whole numbers, others, text or truth values.
-Values = tuple[Any, ...]
+from holdfast.execution.coordinates import Values, column, describe_values
+
+Positions = range | tuple[int, ...]
+"""Of values along an axis; a range if they are the first ones in order, which a million of them usually are."""
 
 
 class Axis(NamedTuple):
@@ -112,7 +114,7 @@ class Layout:
         """The seeds of a cell."""
         return index[-1] * self.seeds_per_cell + np.arange(self.seeds_per_cell)
 
-    def extended(self, other: "Layout") -> tuple["Layout", tuple[tuple[int, ...], ...]]:
+    def extended(self, other: "Layout") -> tuple["Layout", tuple[Positions, ...]]:
         """This layout with what the other one has in addition, at the end, and the positions of the other's values.
 
         Example:
@@ -129,56 +131,45 @@ class Layout:
             )
         both = [_extended(axis, new) for axis, new in zip(self.axes, other.axes, strict=True)]
         axes = tuple(axis for axis, _ in both)
-        return replace(self, axes=axes, seeds=max(self.seeds, other.seeds)), tuple(found for _, found in both)
+        return self._with(axes, max(self.seeds, other.seeds)), tuple(found for _, found in both)
 
     def chosen(self, positions: Sequence[Sequence[int]], seeds: int) -> "Layout":
         """The layout of some of the positions of each axis, in their order, and the first of the seeds."""
-        axes = (
-            Axis(axis.name, {name: tuple(values[each] for each in taken) for name, values in axis.coordinates.items()})
-            for axis, taken in zip(self.axes, positions, strict=True)
-        )
-        return replace(self, axes=tuple(axes), seeds=seeds)
+        return self._with(tuple(map(_chosen, self.axes, positions)), seeds)
+
+    def _with(self, axes: tuple[Axis, ...], seeds: int) -> "Layout":
+        """Itself if nothing changes, since axes of a million values take time to check."""
+        if seeds == self.seeds and all(new is axis for new, axis in zip(axes, self.axes, strict=True)):
+            return self
+        return replace(self, axes=axes, seeds=seeds)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON holds it; numbers that are not finite, which it does not know, become text."""
+        """As metadata has it."""
         axes = [
-            {"name": axis.name, "coordinates": {name: plain_column(each) for name, each in axis.coordinates.items()}}
+            {"name": axis.name, "coordinates": {name: describe_values(each) for name, each in axis.coordinates.items()}}
             for axis in self.axes
         ]
         return {"axes": axes, "seeds": self.seeds, "seeds_per_cell": self.seeds_per_cell}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> "Layout":
-        """The layout that `plain` wrote."""
+    def from_plain(cls, plain: Mapping[str, Any], read: Callable[[str, Mapping[str, Any]], Values]) -> "Layout":
+        """The layout that `plain` wrote; `read` gets the name and the description of a coordinate."""
         axes = tuple(
-            Axis(axis["name"], {name: read_column(column) for name, column in axis["coordinates"].items()})
+            Axis(axis["name"], {name: read(name, described) for name, described in axis["coordinates"].items()})
             for axis in plain["axes"]
         )
         return cls(axes, plain["seeds"], plain["seeds_per_cell"])
 
 
-_TYPES: dict[str, type] = {"bool": bool, "int64": int, "float64": float, "string": str}
-
-
-def column(name: str, values: Sequence[Any]) -> Values:
-    """Values of one type; whole numbers among others become such.
+def compact(positions: Sequence[int]) -> Positions:
+    """Positions as a range, if they are one that begins with 0.
 
     Example:
-        >>> column("step_size", [1, 0.5])
-        (1.0, 0.5)
+        >>> compact([0, 1, 2]), compact([0, 2, 1])
+        (range(0, 3), (0, 2, 1))
     """
-    found = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
-    types = {type(value) for value in found}
-    if types == {int, float}:
-        found, types = tuple(map(float, found)), {float}
-    if len(types) != 1 or not types <= set(_TYPES.values()):
-        words = sorted(each.__name__ for each in types)
-        raise ValueError(f"values of {name!r} must be numbers, text or truth values, and not a mixture, got {words}")
-    if any(value != value for value in found):
-        raise ValueError(f"values of {name!r} must be numbers, got nan")
-    if types == {int} and not all(-(2**63) <= value < 2**63 for value in found):
-        raise ValueError(f"values of {name!r} must be whole numbers of 64 bits, got {max(found, key=abs)}")
-    return found
+    whole = range(len(positions))
+    return whole if all(map(int.__eq__, positions, whole)) else tuple(positions)
 
 
 def _checked(axis: Axis) -> Axis:
@@ -186,29 +177,42 @@ def _checked(axis: Axis) -> Axis:
     if len(sizes) != 1 or sizes == {0}:
         raise ValueError(f"axis {axis.name!r} must have values, as many of each setting, got {sorted(sizes)}")
     coordinates = {name: column(name, values) for name, values in axis.coordinates.items()}
-    checked = Axis(axis.name, coordinates)
-    if axis.name in coordinates:
-        repeated = [value for value, count in Counter(coordinates[axis.name]).items() if count > 1]
-        if repeated:
-            raise ValueError(f"values of {axis.name!r} must differ, got {repeated[0]!r} twice")
-    return checked
+    own = coordinates.get(axis.name, ())
+    if len(set(own)) < len(own):
+        twice, _ = Counter(own).most_common(1)[0]
+        raise ValueError(f"values of {axis.name!r} must differ, got {twice!r} twice")
+    return Axis(axis.name, coordinates)
 
 
-def _extended(axis: Axis, new: Axis) -> tuple[Axis, tuple[int, ...]]:
-    positions = {key: position for position, key in enumerate(_keys(axis))}
-    found = tuple(positions.setdefault(key, len(positions)) for key in _keys(new, order=tuple(axis.coordinates)))
-    added = [which for which, position in enumerate(found) if position >= axis.size]
+def _chosen(axis: Axis, positions: Sequence[int]) -> Axis:
+    if positions == range(axis.size):
+        return axis
+    return Axis(axis.name, {name: tuple(values[at] for at in positions) for name, values in axis.coordinates.items()})
+
+
+def _extended(axis: Axis, new: Axis) -> tuple[Axis, Positions]:
+    shorter = min(axis.size, new.size)
+    if all(values[:shorter] == new.coordinates[name][:shorter] for name, values in axis.coordinates.items()):
+        # One is the beginning of the other. Of a million points, as a random design has them, that is soon seen.
+        found: Positions = range(new.size)
+        added: Sequence[int] = range(axis.size, new.size)
+    else:
+        positions = {key: position for position, key in enumerate(_keys(axis, axis))}
+        found = compact([positions.setdefault(key, len(positions)) for key in _keys(new, axis)])
+        added = [which for which, position in enumerate(found) if position >= axis.size]
+    if not added:
+        return axis, found
     coordinates = {
         name: (*values, *(new.coordinates[name][which] for which in added)) for name, values in axis.coordinates.items()
     }
     return _checked(Axis(axis.name, coordinates)), found
 
 
-def _keys(axis: Axis, order: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+def _keys(axis: Axis, order: Axis) -> list[tuple[Any, ...]]:
     """What tells the positions of an axis apart: their values, and how often the same ones were met before."""
     met: Counter[tuple[Any, ...]] = Counter()
     keys = []
-    for values in zip(*(axis.coordinates[name] for name in order or axis.coordinates), strict=True):
+    for values in zip(*(axis.coordinates[name] for name in order.coordinates), strict=True):
         keys.append((*values, met[values]))
         met[values] += 1
     return keys
@@ -216,21 +220,3 @@ def _keys(axis: Axis, order: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
 
 def _names(layout: Layout) -> str:
     return ", ".join(axis.name for axis in layout.axes) or "none"
-
-
-def plain_column(values: Values) -> dict[str, Any]:
-    """Values as JSON holds them; numbers that are not finite, which it does not know, become text.
-
-    Example:
-        >>> plain_column((0.5, float("inf")))
-        {'type': 'float64', 'values': [0.5, 'inf']}
-    """
-    kind = next(name for name, type_ in _TYPES.items() if type_ is type(values[0]))
-    if kind == "float64" and not np.isfinite(np.asarray(values)).all():
-        return {"type": kind, "values": [each if math.isfinite(each) else str(each) for each in map(float, values)]}
-    return {"type": kind, "values": list(values)}
-
-
-def read_column(column: Mapping[str, Any]) -> Values:
-    """The values that `plain_column` wrote."""
-    return tuple(map(_TYPES[column["type"]], column["values"]))

@@ -2,8 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -84,6 +84,37 @@ class SaveError(OSError):
     """
 
 
+@dataclass(frozen=True)
+class Together(Generic[Value]):
+    """Cells that are computed in one call and saved one by one, because a single one would leave an accelerator idle.
+
+    Attributes:
+        most: cells in one call.
+        kind: index of a cell -> what cells must have in common to be computed together.
+        function: indices of cells of one kind -> their results.
+
+    Example:
+        >>> pairs = Together(2, len, lambda names: [{"letters": len(name)} for name in names])
+        >>> list(pairs.blocks(["one", "three", "two", "six"]))
+        [('one', 'two'), ('three',), ('six',)]
+    """
+
+    most: int
+    kind: Callable[[Any], Hashable]
+    function: Callable[[Sequence[Index]], Sequence[Value]]
+
+    def blocks(self, indices: Iterable[Index]) -> Iterator[tuple[Index, ...]]:
+        """Cells in blocks of one kind, as soon as one is complete, and in the end those that are not."""
+        waiting: dict[Hashable, list[Index]] = {}
+        for index in indices:
+            kind = self.kind(index)
+            block = waiting.setdefault(kind, [])
+            block.append(index)
+            if len(block) == self.most:
+                yield tuple(waiting.pop(kind))
+        yield from map(tuple, waiting.values())
+
+
 def compute(
     cells: Cells[Value],
     function: Callable[[Index], Value],
@@ -91,6 +122,7 @@ def compute(
     report: Report | None = None,
     *,
     total: int | None = None,
+    together: Together[Value] | None = None,
 ) -> WorkOutcome:
     """Compute and save all cells that are missing.
 
@@ -104,6 +136,8 @@ def compute(
         engine: where the cells are computed.
         report: is called now and then.
         total: number of missing cells, if the caller knows it: for the share that is done and the time that is left.
+        together: which cells are computed in one call, if any. If that fails, `function` computes them one by one, so
+            that a cell fails by itself.
 
     Raises:
         SaveError: if results cannot be saved.
@@ -122,16 +156,35 @@ def compute(
         >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
         0
     """
-    state = _WorkState(cells, report, total)
-    try:
-        with closing(engine.run(CellWork(cells, function), state.feed())) as results:
-            for finished in results:
-                state.add(finished)
-    except (SaveError, VersionMismatchError, LostClusterError) as error:
-        saved = f"{state.computed} cell{'' if state.computed == 1 else 's'} saved"
-        raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
-    state.report(last=True)
+    state = _WorkState(cells, report, total, together)
+    for _ in state.computed_by(engine, function):
+        pass
     return WorkOutcome(state.computed, state.elsewhere, state.failures, state.seconds)
+
+
+def compute_each(
+    cells: Cells[Value],
+    function: Callable[[Index], Value],
+    engine: Engine,
+    report: Report | None = None,
+    *,
+    total: int | None = None,
+) -> Generator[Index, None, None]:
+    """As `compute`, but yields each cell as soon as it is saved, while the engine goes on with the others.
+
+    The workers are given new cells when the next one is asked for, and each has one that waits.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.execution.engines import ThreadEngine
+        >>> from holdfast.execution import RECORDS, EntryCells, Key, Store
+        >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
+        >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
+        >>> sorted(compute_each(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)))
+        ['one', 'three']
+    """
+    return _WorkState(cells, report, total, None).computed_by(engine, function)
 
 
 class Receipt(NamedTuple):
@@ -150,30 +203,46 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True)
 class CellWork(Generic[Value]):
-    """What a worker does with a cell: lease, compute, save, release."""
+    """What a worker does with a block of cells, mostly of one: lease, compute, save, release."""
 
     cells: Cells[Value]
     function: Callable[[Index], Value]
+    together: Together[Value] | None = None
 
-    def __call__(self, index: Index) -> Receipt:
-        """Compute a cell, unless another process has it."""
+    def __call__(self, block: Sequence[Index]) -> list[Receipt]:
+        """Compute cells, without those that another process has."""
         try:
-            with self.cells.lease(index) as lease:
-                if lease is Lease.TAKEN:
-                    return self._compute(index)
-                return Receipt("busy" if lease is Lease.BUSY else "finished")
+            with ExitStack() as held:
+                leases = {index: held.enter_context(self.cells.lease(index)) for index in block}
+                taken = [index for index, lease in leases.items() if lease is Lease.TAKEN]
+                receipts = dict(zip(taken, self._compute(taken), strict=True))
+            others = {Lease.BUSY: Receipt("busy"), Lease.FINISHED: Receipt("finished")}
+            return [receipts[index] if index in receipts else others[lease] for index, lease in leases.items()]
         except OSError as error:  # from the folder: `_compute` has caught those of the function
-            return Receipt("unsaved", describe(error))
+            return [Receipt("unsaved", describe(error))] * len(block)
 
-    def _compute(self, index: Index) -> Receipt:
+    def _compute(self, block: Sequence[Index]) -> list[Receipt]:
+        if self.together is None or len(block) == 1:
+            return [self._compute_one(index) for index in block]
+        begin = time.perf_counter()
+        try:
+            values = self.together.function(block)
+        except Exception as error:
+            if _is_stopped(error):
+                return [Receipt("stopped")] * len(block)
+            return [self._compute_one(index) for index in block]
+        seconds = (time.perf_counter() - begin) / len(block)
+        return [self._save(index, value, seconds) for index, value in zip(block, values, strict=True)]
+
+    def _compute_one(self, index: Index) -> Receipt:
         begin = time.perf_counter()
         try:
             value = self.function(index)
         except Exception as error:
-            if isinstance(error, StoppedError) or current_worker().stopped():
-                return Receipt("stopped")
-            return self._failed(index, error)
-        seconds = time.perf_counter() - begin
+            return Receipt("stopped") if _is_stopped(error) else self._failed(index, error)
+        return self._save(index, value, time.perf_counter() - begin)
+
+    def _save(self, index: Index, value: Value, seconds: float) -> Receipt:
         try:
             self.cells.save(index, value)
         except OSError:
@@ -188,11 +257,15 @@ class CellWork(Generic[Value]):
         return Receipt("failed", reason)
 
 
+def _is_stopped(error: Exception) -> bool:
+    return isinstance(error, StoppedError) or current_worker().stopped()
+
+
 class _WorkState:
     """How far the work is, and which cells are still to be handed out."""
 
-    def __init__(self, cells: Cells[Any], report: Report | None, total: int | None):
-        self._cells, self._report, self._total = cells, report, total
+    def __init__(self, cells: Cells[Any], report: Report | None, total: int | None, together: Together[Any] | None):
+        self._cells, self._report, self._total, self._together = cells, report, total, together
         self.computed = self.elsewhere = self._failed = self._in_flight = 0
         self.seconds = 0.0
         self.failures: dict[str, list[Index]] = {}
@@ -200,30 +273,49 @@ class _WorkState:
         self._waits: dict[Index, float] = {}
         self._history = deque([(time.monotonic(), 0)])
 
-    def feed(self) -> Iterator[Index | Feed]:
-        """The missing cells, then those that others had, again and again until they are finished."""
-        for handed_out, index in enumerate(self._cells.missing(), 1):
+    def computed_by(self, engine: Engine, function: Callable[[Index], Any]) -> Generator[Index, None, None]:
+        """Compute the missing cells; yields each that is saved."""
+        try:
+            with closing(engine.run(CellWork(self._cells, function, self._together), self.feed())) as results:
+                for finished in results:
+                    yield from self.add(finished)
+        except (SaveError, VersionMismatchError, LostClusterError) as error:
+            saved = f"{self.computed} cell{'' if self.computed == 1 else 's'} saved"
+            raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
+        self.report(last=True)
+
+    def feed(self) -> Iterator[tuple[Index, ...] | Feed]:
+        """The missing cells in blocks, then those that others had, again and again until they are finished."""
+        missing = self._cells.missing()
+        handed_out = 0
+        for block in ((index,) for index in missing) if self._together is None else self._together.blocks(missing):
+            handed_out += len(block)
             if self._total is not None:  # damaged cells are found late, and nobody has counted them
                 self._total = max(self._total, handed_out)
-            self._in_flight += 1
-            yield index
+            self._in_flight += len(block)
+            yield block
         while self._busy or self._in_flight:
             if self._busy and self._busy[0][0] <= time.monotonic():
                 self._in_flight += 1
-                yield self._busy.popleft()[1]
+                yield (self._busy.popleft()[1],)
             else:
                 yield Feed.WAIT
 
-    def add(self, finished: Finished) -> None:
-        """Count a cell that came back."""
-        self._in_flight -= 1
-        index = finished.item
+    def add(self, finished: Finished) -> list[Index]:
+        """Count a block that came back; returns the cells whose results are saved."""
+        block, saved = finished.item, []
+        self._in_flight -= len(block)
         if finished.error is not None:  # it did not even get to where errors of cells are noted
-            self._fail(index, finished.error)
-            self._cells.fail(index, finished.error)
+            for index in block:
+                self._fail(index, finished.error)
+                self._cells.fail(index, finished.error)
         else:
-            self._count(index, finished.value)
+            for index, receipt in zip(block, finished.value, strict=True):
+                self._count(index, receipt)
+                if receipt.state in ("computed", "finished"):
+                    saved.append(index)
         self.report()
+        return saved
 
     def _count(self, index: Index, receipt: Receipt) -> None:
         match receipt.state:

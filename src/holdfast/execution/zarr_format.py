@@ -137,8 +137,10 @@ def encode_chunk(values: np.ndarray, kind: str) -> bytes:
     """
     if kind != TEXT:
         return values.astype(np.dtype(kind).newbyteorder("<"), order="C", copy=False).tobytes()
-    texts = [str(each).encode() for each in values.flat]
-    return struct.pack("<I", len(texts)) + b"".join(struct.pack("<I", len(each)) + each for each in texts)
+    texts = [str(each) for each in values.flat]
+    encoded = {text: text.encode() for text in set(texts)}  # a million texts are often a few different ones
+    parts = {text: struct.pack("<I", len(content)) + content for text, content in encoded.items()}
+    return struct.pack("<I", len(texts)) + b"".join(map(parts.__getitem__, texts))
 
 
 def decode_chunk(content: bytes, kind: str, shape: Sequence[int]) -> np.ndarray:

@@ -36,7 +36,7 @@ ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradi
 # The theorem has no time limit: which share of the runs must be inside by the end of ours.
 MOST = 0.75
 DRAWN = 12  # runs on the left
-SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, T=200,000 (ours)"
+SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -60,9 +60,13 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     return xr.concat(parts, "algorithm", join="exact")
 
 
+def _summary(data: xr.Dataset) -> str:
+    return f"{SUMMARY}, T={int(data['step'][-1]):,} (ours)"
+
+
 def draw(data: xr.Dataset) -> Figure:
     """The largest singular value of some runs, and the share that has not collapsed."""
-    figure, (left, right) = new_figure(2, f"Collapse to rank 0: {SUMMARY}, {data.sizes['seed']} seeds")
+    figure, (left, right) = new_figure(2, f"Collapse to rank 0: {_summary(data)}, {data.sizes['seed']} seeds")
     for number, name in enumerate(ALGORITHMS):
         runs = data.sel(algorithm=name)
         sizes = runs["largest"].clip(min=1e-12).isel(seed=slice(DRAWN))
@@ -86,8 +90,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
-    ours = partial(our_choice, eta=STEP_SIZE, T=STEPS, **{"lambda": RIDGE})
-    claim = partial(Claim, settings=SUMMARY, conditions=ours())
+    ours = partial(our_choice, eta=STEP_SIZE, T=int(data["step"][-1]), **{"lambda": RIDGE})
+    claim = partial(Claim, settings=_summary(data), conditions=ours())
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
     rate = jump_rate(sgd)

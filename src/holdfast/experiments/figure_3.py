@@ -27,8 +27,8 @@ LEFT_OPEN = (
     "How far around 5 reaches: from 4 to 6.",
 )
 SEEDS, QUICK_SEEDS = 256, 8
-# Dense enough to locate the transition; with the M = 1 and M = 6 of the left panel.
-HETEROGENEITY = tuple(np.arange(1.0, 10.25, 0.5).tolist())
+# Dense where the transition is; with the M = 1 and M = 6 of the left panel.
+HETEROGENEITY = (1.0, 2.0, 3.0, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 8.0, 9.0, 10.0)
 PLOTTED = (6.0, 1.0)
 # One rule for figures 3 and 4: a median share below the first mark is eliminated, above the second learned; the
 # invariant signal is recovered from the third on. The transition is where the median falls below the first.

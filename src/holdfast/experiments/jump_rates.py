@@ -55,7 +55,6 @@ RIDGES = {
 # Each shape of network is a program to compile; a quick look does without these.
 LEFT_OUT_WIDTHS, LEFT_OUT_DEPTHS = (2, 3), (5,)
 STEP_SIZE_OF_DEPTH = {2: 0.4, 3: 0.4, 4: 0.3, 5: 0.3}
-SUMMARY = f"epsilon=0.25, {STEPS:,} steps (ours)"
 
 
 class NetworkSettings(NamedTuple):
@@ -99,7 +98,12 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         name: (("cell", "seed"), np.stack([found[number][name] for number in range(len(cells))])) for name in names
     }
     columns = {name: ("cell", [getattr(cell, name) for cell in cells]) for name in NetworkSettings._fields}
-    return xr.Dataset(variables, {**columns, "seed": np.arange(effort.seeds)})
+    attributes = {"steps": effort.steps(STEPS, QUICK_PART)}
+    return xr.Dataset(variables, {**columns, "seed": np.arange(effort.seeds)}, attributes)
+
+
+def _summary(data: xr.Dataset) -> str:
+    return f"epsilon=0.25, {data.attrs['steps']:,} steps (ours)"
 
 
 def _run(cells: list[NetworkSettings], numbers: list[int], effort: Effort, progress: Progress) -> dict[int, dict]:
@@ -140,7 +144,7 @@ def _curve(axes: Axes, x: list[float], estimates: list[Estimate], label: str, **
 def draw(data: xr.Dataset) -> Figure:
     """Rates against step size and width, and who leaves rank 2 against the ridge, for every depth."""
     figure, (left, middle, right) = new_figure(
-        3, f"Jumps from rank 2: {SUMMARY}, {data.sizes['seed']} seeds each, intervals of 95 %"
+        3, f"Jumps from rank 2: {_summary(data)}, {data.sizes['seed']} seeds each, intervals of 95 %"
     )
     for axes, panel, title in ((left, "step_size", "L=3, λ=0.0245"), (right, "width", "L=3, η=0.4, λ=0.0245")):
         cells = data.sel(cell=data["panel"] == panel)
@@ -159,7 +163,12 @@ def draw(data: xr.Dataset) -> Figure:
                 _curve(middle, x, shares, f"{name}, L={depth}", **look)
             else:  # the same outcome from every start: no interval
                 middle.plot(x, [share.value for share in shares], label=f"{name}, L={depth}", markersize=3, **look)
-    middle.set(xlabel="ridge λ", ylabel=f"share that left rank 2 in {STEPS:,} steps", xscale="log", ylim=(-0.03, 1.05))
+    middle.set(
+        xlabel="ridge λ",
+        ylabel=f"share that left rank 2 in {data.attrs['steps']:,} steps",
+        xscale="log",
+        ylim=(-0.03, 1.05),
+    )
     middle.set_title("width 6, η=0.4 (L=2, 3) or 0.3")
     for axes in (left, middle, right):
         legend_below(axes)
@@ -190,10 +199,11 @@ def _same_jumps(first: xr.Dataset, second: xr.Dataset) -> Estimate:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What noise, depth and width do to the rate."""
-    claim = partial(Claim, conditions=our_choice(T=STEPS))
+    summary, steps = _summary(data), data.attrs["steps"]
+    claim = partial(Claim, conditions=our_choice(T=steps))
 
     def at(**values: object) -> Conditions:
-        return our_choice(T=STEPS, **values)
+        return our_choice(T=steps, **values)
 
     def cell(panel: str, algorithm: str, **at: float) -> xr.Dataset:
         chosen = (data["panel"] == panel) & (data["algorithm"] == algorithm)
@@ -211,25 +221,25 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim("jump-rates-step-size", "Holdfast",
               "Jumps come from the finite step size: they are more frequent at a larger one.",
               conditions=at(eta="0.5 against 0.35", **{"lambda": RIDGE}),
-              settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {SUMMARY}",
+              settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {summary}",
               measured=rate_ratio(jump_rate(fast), jump_rate(slow)), allowed=(2, np.inf),
               why="ratio of the rates, with the widest interval"),
         claim("jump-rates-width", "Holdfast",
               "The width of a wide enough network does not matter: with the same draws, narrow and wide jump together.",
               conditions=at(width="10 against 4", eta=STEP_SIZE, **{"lambda": RIDGE}),
-              settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {SUMMARY}",
+              settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {summary}",
               measured=_same_jumps(wide, narrow), allowed=(0.9, 1),
               why="share of the seeds with the same jump, within one record: what a start puts outside of the two "
               "directions that the data reaches decays with the ridge, and the same draws move the rest alike. Ratio "
               f"of the rates {rate_ratio(jump_rate(wide), jump_rate(narrow)).value:.3f}"),
         claim("jump-rates-one-way", "jumps: one way", "With three or more layers no rank ever rises.",
               conditions=at(L="3, 4, 5", eta="0.2 to 0.5", **{"lambda": "0.003 to 0.027"}),
-              settings=f"all cells with L = 3, 4, 5, {SUMMARY}", measured=exact_proportion(rises, max(count, 1)),
+              settings=f"all cells with L = 3, 4, 5, {summary}", measured=exact_proportion(rises, max(count, 1)),
               allowed=(0, 0.01),
               why=f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}"),
         claim("jump-rates-two-layers", "Holdfast", "With two layers jumps are not one-way: ranks rise again.",
               conditions=at(L=2, eta=STEP_SIZE_OF_DEPTH[2], **{"lambda": 0.1}),
-              settings=f"L=2, width 6, eta=0.4, lambda=0.1, {SUMMARY}",
+              settings=f"L=2, width 6, eta=0.4, lambda=0.1, {summary}",
               measured=proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), allowed=(0.5, 1),
               why="share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
               "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
@@ -237,7 +247,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim("jump-rates-depth", "Holdfast",
               "In four layers SGD stays at rank 2 where gradient descent leaves it.",
               conditions=at(L=4, eta=STEP_SIZE_OF_DEPTH[4], **{"lambda": 0.0095}),
-              settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {SUMMARY}", measured=_share(sgd), allowed=(0, 0.2),
+              settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {summary}", measured=_share(sgd), allowed=(0, 0.2),
               why=f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
               "second direction alive: jumps that gradient descent cannot make need depth 3"),
     ]  # fmt: skip

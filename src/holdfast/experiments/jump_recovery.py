@@ -45,9 +45,7 @@ VARIANTS: dict[str, AlgorithmName] = {
     SAME: "gradient-descent",
     OWN: "gradient-descent",
 }
-SUMMARY = (
-    f"20 x 20, rank 3, 160 entries observed, L={DEPTH}, width 20, eta={STEP_SIZE}, T=100,000 and 2 x 25,000 annealed"
-)
+SUMMARY = f"20 x 20, rank 3, 160 entries observed, L={DEPTH}, width 20, eta={STEP_SIZE}"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -66,7 +64,9 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         pieces = _trained(problem, np.asarray(seeds), np.full(len(seeds), ridge), algorithm, part, report)
         found.append(_observed(problem, pieces).expand_dims(variant=[name]))
     data = xr.concat(found, "variant", join="exact").assign_coords(seed=list(seeds))
-    return data.assign(choosing=("ridge", completed), ridge=list(RIDGES)).assign_attrs(own_ridge=own, choosing=few)
+    return data.assign(choosing=("ridge", completed), ridge=list(RIDGES)).assign_attrs(
+        own_ridge=own, choosing=few, part=part
+    )
 
 
 def _completed(problem: MatrixCompletion, seeds: range, part: int, progress: Progress) -> np.ndarray:
@@ -156,12 +156,14 @@ def claims(data: xr.Dataset) -> list[Claim]:
     final = data.isel(step=-1)
     errors = {name: final["test_error"].sel(variant=name).values for name in VARIANTS}
     own = data.attrs["own_ridge"]
+    steps, annealed = (count // data.attrs["part"] for count in (STEPS, ANNEALED_STEPS))
+    summary = f"{SUMMARY}, T={steps:,} and {len(ANNEALING)} x {annealed:,} annealed"
 
     def claim(key: str, name: str, statement: str, ridge: float, allowed: tuple[float, float], why: str) -> Claim:
         chosen = (f"eta={STEP_SIZE}", f"lambda={ridge}", "the matrix, its mask, L, width, start and schedule")
         done = int((errors[name] < COMPLETED).sum())
         return Claim(
-            f"jump-recovery-{key}", "Holdfast", statement, f"{SUMMARY}, lambda={ridge} (ours)",
+            f"jump-recovery-{key}", "Holdfast", statement, f"{summary}, lambda={ridge} (ours)",
             exact_proportion(done, len(errors[name])), allowed, Conditions(chosen=chosen),
             f"share of the runs with a test error below {COMPLETED}; the median is {np.median(errors[name]):.2g}{why}",
         )  # fmt: skip

@@ -65,7 +65,7 @@ BRANCHES = 4
 OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
 # Runs that diverge are a finding from this share on.
 DIVERGING = 0.05
-SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, T=100,000 (ours)"
+SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -82,7 +82,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         parts.append(_observed(done).expand_dims(variant=[name]))
         if name == "SGD":
             sgd = done
-    return xr.merge([xr.concat(parts, "variant", join="outer"), _branches(sgd, effort, reports[-1])], join="exact")
+    found = xr.merge([xr.concat(parts, "variant", join="outer"), _branches(sgd, effort, reports[-1])], join="exact")
+    return found.assign_attrs(part=QUICK_PART if effort.quick else 1)
 
 
 def our_choice(**values: object) -> Conditions:
@@ -255,7 +256,10 @@ def offshoot_factors(data: xr.Dataset) -> np.ndarray:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the slides say about the experiment, and what this project found beside it."""
-    claim = partial(Claim, settings=SUMMARY, conditions=our_choice(eta=STEP_SIZE, T=RUN.steps, **{"lambda": RIDGE}))
+    steps = {name: options.get("steps", RUN.steps) // data.attrs["part"] for name, options in VARIANTS.items()}
+    long, branch = steps["SGD"], OFFSHOOT["steps"] // data.attrs["part"]
+    summary = f"{SUMMARY}, T={long:,} (ours)"
+    claim = partial(Claim, settings=summary, conditions=our_choice(eta=STEP_SIZE, T=long, **{"lambda": RIDGE}))
     seeds = data.sizes["seed"]
     sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
     coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")
@@ -274,7 +278,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               why=f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}"),
         claim("jumps-offshoots", "jumps: figure",
               "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
-              settings=f"{SUMMARY}; offshoots with eta=0.2, lambda=2e-4, 20,000 steps", measured=factor,
+              settings=f"{summary}; offshoots with eta=0.2, lambda=2e-4, {branch:,} steps", measured=factor,
               allowed=(100, np.inf),
               why=f"median over runs of the ratio of medians; the smallest is {factors.min(initial=np.inf):.3g}"),
         claim("jumps-gradient-descent", "Holdfast", "Gradient descent from the same starts stays at rank 2.",
@@ -284,27 +288,27 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"{int(gd['sat'].sum())} of {seeds} sat"),
         claim("jumps-sde", "Holdfast",
               "The continuous approximation jumps as well, more often than SGD.",
-              settings="the same, Euler-Maruyama with 8 substeps, T=10,000",
+              settings=f"the same, Euler-Maruyama with 8 substeps, T={steps['SDE, 8 substeps']:,}",
               measured=rate_ratio(jump_rate(fine), jump_rate(sgd)), allowed=(1, np.inf),
               why="ratio of the rates, with the widest interval"),
         claim("jumps-sde-diverges", "Holdfast",
               "SGD stays in a bounded region where its continuous approximation does not.",
-              settings="the same, Euler-Maruyama with 8 substeps, T=10,000",
+              settings=f"the same, Euler-Maruyama with 8 substeps, T={steps['SDE, 8 substeps']:,}",
               measured=proportion(int(fine["diverged"].sum()), seeds), allowed=(DIVERGING, 1.0),
-              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000 steps. "
+              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps. "
               f"Some do, but whether {DIVERGING:.0%} do is more than {seeds} runs can tell",
               expected=Position.UNDECIDED),
         claim("jumps-gaussian-diverges", "Holdfast",
               "SGD stays in a bounded region where steps of the same mean and covariance with Gaussian noise do not.",
-              settings="the same, one Euler step per step of SGD, T=40,000",
+              settings=f"the same, one Euler step per step of SGD, T={steps['SDE, 1 substep']:,}",
               measured=proportion(int(coarse["diverged"].sum()), seeds), allowed=(DIVERGING, 1.0),
-              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in 100,000 steps"),
+              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps"),
         claim("jumps-batch", "Holdfast", "Averaging two entries a step makes jumps rare.",
-              settings="the same, mini-batches of 2 with replacement, T=50,000",
+              settings=f"the same, mini-batches of 2 with replacement, T={steps['mini-batches of 2']:,}",
               measured=exact_proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds),
               allowed=(0, 0.1), why="share of the runs that jump: it is the noise that carries a run over the barrier"),
         claim("jumps-order", "Holdfast", "Visiting every entry once in each cycle takes the jumps away.",
-              settings="the same, entries reshuffled in each cycle of three, T=50,000",
+              settings=f"the same, entries reshuffled in each cycle of three, T={steps['SGD, reshuffled']:,}",
               measured=exact_proportion(int(data.sel(variant="SGD, reshuffled")["jumped"].sum()), seeds),
               allowed=(0, 0.1), why="share of the runs that jump: a jump is one entry drawn many times in a row, which "
               "an order never does"),

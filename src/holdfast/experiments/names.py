@@ -39,6 +39,8 @@ TITLES: dict[str, str] = {
     "number_of_environments": "questions 7 and 8: how many environments, how diverse: panels drawn from a continuum",
     "causal_roles": "question 9: causes, children and spouses of the target: what stays, by what is intervened on",
     "conditioning": "question 10: condition number, plateaus, and what is learned before the spurious signal",
+    "coloured_digits": "digits with a coloured shortcut: pooled, in turn, IRM, V-REx, Group DRO, head, balance",
+    "natural_environments": "real tables through a network: what varies between environments, and whether repair helps",
     "jumps": "one-way jumps: SGD, gradient descent, and the stochastic differential equation from the same starts",
     "jump_rates": "the rate of jumps against step size, ridge, depth and width",
     "absorbing": "absorbing sets: constants of B_1 chosen on some runs and tested on others, and the SDE",

@@ -22,6 +22,9 @@ from holdfast.theory.lyapunov import two_point_exponent
 from holdfast.theory.momentum import momentum_exponent
 
 BIAS, MOMENTUM, DECAY = 1.0, 0.9, 0.05
+STEPS, INIT_SCALE = 200, 1e-3
+# The heterogeneity at which step sizes are chosen and optimisers are judged.
+STRONG = 6.5
 # So small a start that no signal comes to order one.
 TINY = 1e-30
 

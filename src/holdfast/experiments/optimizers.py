@@ -1,8 +1,7 @@
 """Question 3: which optimisers still wash out the spurious signal, and the exponents of those that have one."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,34 +9,32 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import bootstrap, mean_interval, median, proportion
+from holdfast.core.statistics import median, proportion
 from holdfast.experiments.names import TITLES
+from holdfast.experiments.optimizer_rates import claims_of_rates, growth_rates, threshold
 from holdfast.experiments.optimizer_runs import (
     BIAS,
     DECAY,
+    INIT_SCALE,
     MOMENTUM,
     NAMES,
+    STEPS,
+    STRONG,
     WITH_EXPONENT,
     any_optimizer,
     exponent,
-    in_plane,
 )
 from holdfast.experiments.phase import medians
-from holdfast.experiments.strength_laws import growth
 from holdfast.plots import BAND, draw_plane
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim, Position
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast.theory.lyapunov import two_point_threshold
 from holdfast.theory.regions import LEARNED, WASHED_OUT, Region
 
 SEEDS, QUICK_SEEDS = 64, 8
-STEPS, INIT_SCALE = 200, 1e-3
 # The map has d = 30 with the m / d of the confirmation, which keeps the sampling error of the invariant signal.
 SMALL = Settings(dimension=30, batch_size=2400, bias=BIAS, steps=STEPS, init_scale=INIT_SCALE, every=STEPS)
 LARGE = replace(SMALL, dimension=100, batch_size=8000)
@@ -45,28 +42,13 @@ RELATIVE_STEP_SIZES = tuple(np.geomspace(0.005, 0.32, 9).tolist())
 HETEROGENEITIES = (0.5, 1.25, 2.0, 3.5, 5.0, 6.5, 8.0, 9.5)
 # Step sizes are chosen at STRONG on the seeds of the map, which the confirmation does not use. At WEAK no strength
 # is negative.
-STRONG, WEAK = 6.5, 0.5
+WEAK = 0.5
 MAP_SEEDS, QUICK_MAP_SEEDS, ASIDE, CONFIRMING = 6, 2, 10_000, 1000
 # The rule: among the step sizes with a median invariant share of at least RECOVERED, the least median spurious share.
 RECOVERED, RETAINED = 0.9, 0.8
 # One rule for all optimisers: washed out means that at most this part of the runs ends with a spurious share above
 # WASHED_OUT. The median is then below it as well.
 AT_MOST = 0.25
-
-# Growth rates in the plane: random problems of momentum and Nesterov, counted from BEGIN on, when the direction of
-# (q, v) has settled. No signal comes to order one.
-PROBLEMS, LONG, BEGIN = 60, 500, 100
-WIDE = 3.34  # standard errors: 60 intervals cover together with a confidence of 95 % (Bonferroni)
-# Around the threshold of momentum 0.9, at the effective step size eta / (1 - beta) at which it is lowest.
-EFFECTIVE, AROUND, LONGEST, ROOM = 0.018, np.linspace(0.94, 1.06, 5), 8000, 1e-80
-# Runs around the threshold, and of the scale-free optimisers in the plane, times the seeds.
-THRESHOLD_RUNS, PLANE_RUNS, QUICK_PART = 4, 32, 20
-# The settings of the plane were chosen on seeds from 0 on; the claims have these.
-PLANE_SEED = 20_000
-# Long enough for the drift of Adam, T eta s / M, to exceed its walk, sqrt(T) eta.
-SIGN_STEP, ADAM_STEP, ADAM_STEPS, ADAM_HETEROGENEITY = 0.003, 0.00025, 800, (2.0, 6.0)
-# The median of the square of a standard normal number.
-MEDIAN_SQUARE = 0.4549
 
 LEFT_OPEN = (
     f"All settings. Momentum {MOMENTUM} and weight decay {DECAY}; the other constants are the defaults of optax.",
@@ -93,23 +75,6 @@ EXPECTED = (
 )
 
 
-def random_problems() -> dict[str, np.ndarray]:
-    """Relative step sizes, momenta and heterogeneities of momentum and Nesterov, drawn from a fixed seed."""
-    random = np.random.default_rng(4)
-    return {
-        "choice": np.where(np.arange(PROBLEMS) % 2, NAMES.index("Nesterov"), NAMES.index("momentum")),
-        "step_size": random.uniform(0.02, 0.2, PROBLEMS),
-        "momentum": random.uniform(0.3, 0.95, PROBLEMS),
-        "heterogeneity": random.uniform(2, 10, PROBLEMS),
-    }
-
-
-@cache
-def threshold(effective: float = EFFECTIVE) -> float:
-    """The heterogeneity at which momentum starts to wash out, at an effective step size eta / (1 - beta)."""
-    return float(brentq(lambda m: exponent("momentum", effective, m), 6.0, 20.0, xtol=1e-3))
-
-
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """The map, the confirmation at the step sizes chosen on it, and the growth rates in the plane."""
     first, second, third = stages(progress, [30, 60, 10])
@@ -132,7 +97,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         shares.append(found.final[["invariant", "spurious", "diverged_at"]].squeeze(drop=True))
     confirmed = xr.concat(shares[: len(NAMES)], pd.Index(NAMES, name="optimizer"), combine_attrs="drop")
     weak = xr.concat(shares[len(NAMES) :], pd.Index(SCALE_FREE, name="scale_free"), combine_attrs="drop")
-    rates = _rates(effort, best, third)
+    rates = growth_rates(effort, best, third)
     mapped = table[["invariant", "spurious", "diverged", "region"]]
     return xr.merge(
         [
@@ -145,7 +110,13 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         compat="override",
         join="outer",
         combine_attrs="drop",
-    ).assign_attrs(seeds=effort.seeds, map_seeds=map_seeds, dimension=base.dimension, batch_size=base.batch_size)
+    ).assign_attrs(
+        seeds=effort.seeds,
+        map_seeds=map_seeds,
+        dimension=base.dimension,
+        batch_size=base.batch_size,
+        longest=rates.attrs["longest"],
+    )
 
 
 def chosen_step_sizes(table: xr.Dataset) -> dict[str, float]:
@@ -157,56 +128,6 @@ def chosen_step_sizes(table: xr.Dataset) -> dict[str, float]:
         score = found["spurious"].where(learns, np.inf) if learns.any() else -found["invariant"].fillna(0)
         chosen[name] = float(score.idxmin("relative_step_size"))
     return chosen
-
-
-def _settled_growth(seeds: int, steps: int, given: Mapping[str, ArrayLike]) -> np.ndarray:
-    """Growth of log|q| per step from BEGIN on, the second record, (problems, seeds)."""
-    records = in_plane(seeds, steps, BEGIN, given, first_seed=PLANE_SEED)
-    return growth(records.values["signals"][:, :, 1], records.steps, seeds, since=1)
-
-
-def _rates(effort: Effort, best: dict[str, float], report: Progress) -> xr.Dataset:
-    seeds, longest = effort.seeds, effort.steps(LONGEST, part=QUICK_PART)
-    problems = _settled_growth(seeds, LONG, random_problems())
-    report(1, 5)
-    chosen: dict[str, ArrayLike] = {
-        "choice": [NAMES.index(n) for n in WITH_EXPONENT],
-        "step_size": [best[n] for n in WITH_EXPONENT],
-    }
-    at_best = _settled_growth(seeds, LONG, {**chosen, "heterogeneity": STRONG})
-    report(2, 5)
-    around: dict[str, ArrayLike] = {
-        "choice": NAMES.index("momentum"),
-        "step_size": EFFECTIVE,
-        "heterogeneity": AROUND * threshold(),
-    }
-    many = THRESHOLD_RUNS * seeds
-    crossing = _settled_growth(many, longest, {**around, "init_scale": ROOM})
-    report(3, 5)
-    # Steps of the plane are in units of 1 / d; a start that is no multiple of the step never lands on zero.
-    walk = {"choice": NAMES.index("sign SGD"), "step_size": 2 * SIGN_STEP, "init_scale": 0.37 * SIGN_STEP}
-    walks = in_plane(PLANE_RUNS * seeds, 2 * STEPS, 2 * STEPS, {**walk, "heterogeneity": STRONG}, first_seed=PLANE_SEED)
-    walked = walks.values["signals"]
-    report(4, 5)
-    adam = {"choice": NAMES.index("Adam"), "step_size": 2 * ADAM_STEP, "init_scale": INIT_SCALE}
-    both: dict[str, ArrayLike] = {**adam, "heterogeneity": np.array(ADAM_HETEROGENEITY)}
-    grown = in_plane(many, ADAM_STEPS, ADAM_STEPS, both, first_seed=PLANE_SEED).values["signals"]
-    report(5, 5)
-    ratio = grown[:, -1, 1] / grown[:, -1, 0]
-    return xr.Dataset(
-        {
-            "rate": (("problem", "seed"), problems),
-            "best_rate": (("with_exponent", "seed"), at_best),
-            "around": (("relative_heterogeneity", "threshold_run"), crossing),
-            "walk": ("run", walked[:, -1, 1] ** 2),
-            "ratio": (("adam_heterogeneity", "adam_run"), ratio.reshape(len(ADAM_HETEROGENEITY), -1)),
-        },
-        {
-            "relative_heterogeneity": AROUND,
-            "with_exponent": list(WITH_EXPONENT),
-            "adam_heterogeneity": list(ADAM_HETEROGENEITY),
-        },
-    )
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -262,11 +183,6 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     return found
 
 
-def _crossing(rates: np.ndarray) -> float:
-    slope, offset = np.polyfit(AROUND, rates.mean(0), 1)
-    return float(-offset / slope)
-
-
 def _short(name: str) -> str:
     return name.replace(" ", "-").lower()
 
@@ -315,58 +231,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
                   measured=median(data["weak_spurious"].sel(scale_free=name)), allowed=(WASHED_OUT, np.inf),
                   why="it sees the signs of the strengths only, and all are positive")
         )  # fmt: skip
-    return found + _claims_of_exponents(data, claim)
-
-
-def _claims_of_exponents(data: xr.Dataset, claim: Callable[..., Claim]) -> list[Claim]:
-    problems = random_problems()
-    predicted = [
-        exponent(NAMES[choice], *numbers)
-        for choice, *numbers in zip(*(problems[k] for k in ("choice", "step_size", "heterogeneity", "momentum")),
-                                    strict=True)
-    ]  # fmt: skip
-    error = data["rate"].std("seed", ddof=1) / np.sqrt(data.sizes["seed"])
-    inside = np.abs(data["rate"].mean("seed") - np.array(predicted)) <= WIDE * error
-    rates = {name: data["best_rate"].sel(with_exponent=name).values for name in WITH_EXPONENT}
-    at_best = {name: exponent(name, float(data["best"].sel(optimizer=name)), STRONG) for name in WITH_EXPONENT}
-    walk = data["walk"].values / (MEDIAN_SQUARE * SIGN_STEP**2 * 2 * STEPS)
-    plane = "two directions, population"
-    return [
-        claim("optimizers-momentum-exponent",
-              statement="With momentum or Nesterov a small spurious direction grows at the exponent of a product of "
-              "random 2 x 2 matrices.", settings=f"{PROBLEMS} random problems, {plane}, T={LONG}",
-              measured=proportion(int(inside.sum()), PROBLEMS), allowed=(0.8, 1.0),
-              why="share of problems whose interval (95 % for all together) holds the exponent"),
-        claim("optimizers-momentum-threshold",
-              statement="With momentum 0.9 the spurious signal turns from growing to dying at the heterogeneity at "
-              "which this exponent is zero.",
-              settings=f"{plane}, eta/(1-beta)={EFFECTIVE}, T={LONGEST} ({LONGEST // QUICK_PART} in a quick look)",
-              measured=bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing),
-              allowed=(0.97, 1.03),
-              why=f"measured threshold over {threshold():.2f}, the lowest of all step sizes; that of SGD at its chosen "
-              f"one is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}; it would take "
-              "five times as many runs to tell", expected=Position.UNDECIDED),
-        claim("optimizers-momentum-grows",
-              statement="In the long run momentum 0.9 does not wash out: at the chosen step size the signal grows.",
-              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["momentum"]),
-              allowed=(1e-3, np.inf), why=f"growth of log q per step; exponent {at_best['momentum']:.4f}"),
-        claim("optimizers-sgd-dies", statement="SGD does: the signal dies at its chosen step size.",
-              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["SGD"]),
-              allowed=(-np.inf, -1e-3), why=f"growth of log q per step; exponent {at_best['SGD']:.4f}"),
-        claim("optimizers-sign-walk",
-              statement="Under sign SGD a spurious direction with strengths of both signs walks at random; its share "
-              "is eta^2 T times the square of a normal number.",
-              settings=f"{plane}, eta={SIGN_STEP}, M={STRONG}, T={2 * STEPS}, {walk.size} runs",
-              measured=median(walk), allowed=(0.8, 1.25), why="median over 0.455 eta^2 T"),
-        *(
-            claim(f"optimizers-adam-ratio-{strength:g}",
-                  statement="Under Adam spurious and invariant signals grow in the ratio s / sqrt(s^2 + M^2).",
-                  settings=f"{plane}, eta={ADAM_STEP}, M={strength:g}, T={ADAM_STEPS}",
-                  measured=median(data["ratio"].sel(adam_heterogeneity=strength) * np.hypot(BIAS, strength) / BIAS),
-                  allowed=(0.8, 1.25), why="median of q / r over that ratio")
-            for strength in ADAM_HETEROGENEITY
-        ),
-    ]  # fmt: skip
+    return found + claims_of_rates(data)
 
 
 def answer(data: xr.Dataset) -> str:

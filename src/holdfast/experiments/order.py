@@ -43,8 +43,6 @@ PREDICTED_RUNS = 2000
 # Records of a long run; the mean over the second half of them has less noise than the last.
 LONG_RECORDS = 20
 LEVEL = 0.05
-SUMMARY = "d=100, r1=r2=1, m=8000, s=1, eta=0.05, alpha=1e-3, T=200, symmetric measurements, exact law"
-SUMMARY_LONG = "d=30, m=2400, T=2000, otherwise the same"
 SUMMARY_EXPONENT = "M=7, d=4, eta=0.05, s=1, steps 200 to 1000, population gradient"
 QUANTILES = (0.1, 0.5, 0.9)
 IN_CYCLES, COMPARED = ["reshuffled", "cyclic"], ("independent", "reshuffled")
@@ -52,12 +50,13 @@ IN_CYCLES, COMPARED = ["reshuffled", "cyclic"], ("independent", "reshuffled")
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Shares at T = 200 and in the long run, and exponents, in each order; with what the theory predicts."""
-    fewer = max(FEWEST, effort.seeds // PART)
+    fewer = fewer_of_long = max(FEWEST, effort.seeds // PART)
     finite = replace(FINITE, heterogeneity=STRENGTHS[1::2] if effort.quick else STRENGTHS)
-    if effort.quick:  # one program for both lengths
+    if effort.quick:  # one program for both lengths: one size, and as many runs of two strengths as of three
         finite = replace(finite, dimension=LONG.dimension, batch_size=LONG.batch_size)
+        fewer, fewer_of_long = effort.seeds, 3 * effort.seeds // 2
     steps = effort.steps(LONG.steps, part=4)
-    long = replace(LONG, seeds=fewer, steps=steps, every=steps // LONG_RECORDS)
+    long = replace(LONG, seeds=fewer_of_long, steps=steps, every=steps // LONG_RECORDS)
     small = replace(EXPONENT, seeds=EXPONENT_RUNS * fewer)
     strengths = finite.values("heterogeneity")
     reports = iter(stages(progress, [len(strengths) * 20, 20, 5] * len(ORDERS)))
@@ -83,7 +82,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     return seen.assign(
         predicted=_predicted(finite, strengths, runs),
         predicted_long=_predicted(long, LONG.values("heterogeneity"), runs).rename(heterogeneity="strength_long"),
-    ).assign_attrs(dimension=finite.dimension)
+    ).assign_attrs(dimension=finite.dimension, batch_size=finite.batch_size, long_steps=steps)
 
 
 def _exponent(share: xr.DataArray) -> xr.DataArray:
@@ -108,15 +107,25 @@ def _predicted(settings: Settings, strengths: tuple[float, ...], runs: int) -> x
     return xr.DataArray(values, coordinates, list(coordinates))
 
 
+def _summaries(data: xr.Dataset) -> tuple[str, str]:
+    """The settings of the short runs and of the long ones."""
+    short = (
+        f"d={data.attrs['dimension']}, r1=r2=1, m={data.attrs['batch_size']}, s=1, eta=0.05, alpha=1e-3, T=200, "
+        "symmetric measurements, exact law"
+    )
+    return short, f"d={LONG.dimension}, m={LONG.batch_size}, T={data.attrs['long_steps']}, otherwise the same"
+
+
 def draw(data: xr.Dataset) -> Figure:
     """Quantiles of the share against the heterogeneity, by order, and the runs themselves at one heterogeneity."""
     title = f"The order of environments: d = {data.attrs['dimension']}, T = 200, {data.sizes['seed']} seeds"
+    long = data.attrs["long_steps"]
     if (fewer := data.sizes["long_seed"]) < data.sizes["seed"]:
-        title += f" (cyclic, and T = 2000: {fewer})"
+        title += f" (cyclic, and T = {long}: {fewer})"
     figure, panels = new_figure(3, title)
     _draw_quantiles(panels[0], data)
     _draw_runs(panels[1], data["spurious"].sel(heterogeneity=7.0), "all runs at M = 7, T = 200")
-    _draw_runs(panels[2], data["spurious_long"].sel(strength_long=7.0), "all runs at M = 7, T = 2000, d = 30")
+    _draw_runs(panels[2], data["spurious_long"].sel(strength_long=7.0), f"all runs at M = 7, T = {long}, d = 30")
     return figure
 
 
@@ -189,6 +198,7 @@ def _ratio_of_means(pairs: np.ndarray) -> float:
 def claims(data: xr.Dataset) -> list[Claim]:
     """The exponent is that of independent draws; the spread, the tail and the failures are gone."""
     claim = partial(Claim, source="Holdfast", conditions=OUR_SETTINGS)
+    (summary, summary_long), steps = _summaries(data), data.attrs["long_steps"]
     exact = float(two_point_exponent(0.05, 1.0, 7.0))
     found = [
         # Four standard errors of independent draws: 0.35 / sqrt(800 steps * 512 runs) = 0.0005.
@@ -201,7 +211,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         pairs = np.stack([data["spurious"].sel(order=o, heterogeneity=strength) for o in COMPARED], 1)
         found.append(
             claim(f"order-mean-{strength:g}", statement="Reshuffled, the mean spurious share is at most a tenth.",
-                  settings=f"{SUMMARY}, M={strength:g}", measured=bootstrap(pairs, _ratio_of_means), allowed=(0, 0.1),
+                  settings=f"{summary}, M={strength:g}", measured=bootstrap(pairs, _ratio_of_means), allowed=(0, 0.1),
                   why="mean over seeds in reshuffled order over that of independent draws")
         )  # fmt: skip
     # All orders and M of a seed share their measurements, so there are as many independent numbers as seeds.
@@ -220,35 +230,36 @@ def claims(data: xr.Dataset) -> list[Claim]:
     grown = data.sel(order="reshuffled", strength_long=5.0)
     limit = float(grown["predicted_long"].sel(statistic="0.5"))
     found += [
-        claim("order-law", statement="A run in four numbers predicts the mean share in cycles.", settings=SUMMARY,
+        claim("order-law", statement="A run in four numbers predicts the mean share in cycles.", settings=summary,
               measured=mean_interval(relative.values), allowed=(0.5, 2.0),
               why="seen over predicted mean, averaged over both orders in cycles and all M"),
         # The mean rests on few runs, so the failures are counted; the range is that of `tails-long-run`.
         claim("order-law-independent", statement="It predicts how many runs fail with independent draws.",
-              settings=SUMMARY, measured=mean_interval(above.values), allowed=(0.75, 1.33),
+              settings=summary, measured=mean_interval(above.values), allowed=(0.75, 1.33),
               why=f"share of runs above {LEVEL}, seen over predicted, all M together"),
         claim("order-spread-independent", statement="Drawn independently, log Q^2 spreads over runs as a random walk.",
-              settings=f"{SUMMARY}, M=5", measured=bootstrap(spread["independent"] / walk, _deviation),
+              settings=f"{summary}, M=5", measured=bootstrap(spread["independent"] / walk, _deviation),
               allowed=(0.75, 1.33), why=f"standard deviation of log Q^2, in units of the predicted one, {walk:.1f}"),
         claim("order-spread-reshuffled", statement="Reshuffled, it hardly spreads.",
-              settings=f"{SUMMARY}, M=5", measured=bootstrap(spread["reshuffled"], _deviation), allowed=(0, 0.6),
+              settings=f"{summary}, M=5", measured=bootstrap(spread["reshuffled"], _deviation), allowed=(0, 0.6),
               why="standard deviation of log Q^2; 0 without sampling error"),
         claim("order-failures", statement=f"In cycles, no run ends with a spurious share above {LEVEL}.",
-              settings=SUMMARY, measured=proportion(int(failed.sum()), failed.size), allowed=(0, 0.02),
+              settings=summary, measured=proportion(int(failed.sum()), failed.size), allowed=(0, 0.02),
               why=f"share of runs at M in {CLAIMED}, both orders"),
-        claim("order-invariant", statement="The order costs the invariant signal nothing.", settings=f"{SUMMARY}, M=7",
+        claim("order-invariant", statement="The order costs the invariant signal nothing.", settings=f"{summary}, M=7",
               measured=median((learned.sel(order="reshuffled") - learned.sel(order="independent")).values),
               allowed=(-0.01, 0.02), why="R^2 reshuffled minus R^2 independent, same seed"),
         claim("order-long-run", statement="Beyond the threshold it stays washed out in the long run.",
-              settings=f"{SUMMARY_LONG}, M=7", measured=proportion(int(late.sum()), late.size),
-              allowed=(0, 0.05), why=f"share of runs above {LEVEL} after 2000 steps, both orders"),
+              settings=f"{summary_long}, M=7", measured=proportion(int(late.sum()), late.size),
+              allowed=(0, 0.05), why=f"share of runs above {LEVEL} after {steps} steps, both orders"),
         # Its logarithm has no drift in the long run, which fixes the mean share in every order (`stationary_shares`).
         claim("order-long-run-equal", statement="Below the threshold no order helps in the long run.",
-              settings=f"{SUMMARY_LONG}, M=5", measured=bootstrap(pairs, _ratio_of_means), allowed=(0.75, 1.33),
-              why="mean share over steps 1000 to 2000, reshuffled over independent"),
+              settings=f"{summary_long}, M=5", measured=bootstrap(pairs, _ratio_of_means), allowed=(0.75, 1.33),
+              why=f"mean share over steps {steps // 2} to {steps}, reshuffled over independent"),
         claim("order-long-run-limit", statement="The share then is the one predicted for that order.",
-              settings=f"{SUMMARY_LONG}, M=5", measured=median(grown["spurious_long"].values / limit),
-              allowed=(0.85, 1.15), why=f"median share after 2000 steps, in units of the predicted one, {limit:.2f}"),
+              settings=f"{summary_long}, M=5", measured=median(grown["spurious_long"].values / limit),
+              allowed=(0.85, 1.15),
+              why=f"median share after {steps} steps, in units of the predicted one, {limit:.2f}"),
     ]  # fmt: skip
     return found
 
@@ -262,9 +273,9 @@ def answer(data: xr.Dataset) -> str:
         "Visit the environments in cycles. At M = 7, where the exponent is negative, the mean spurious share after "
         f"200 steps is {float(drawn.mean()):.2g} with independent draws (largest of {share.sizes['seed']} runs: "
         f"{float(drawn.max()):.2g}) and {float(shuffled.mean()):.2g} reshuffled (largest: {float(shuffled.max()):.2g}"
-        f"). After 2000 steps {failed['independent']} of the runs are above {LEVEL} with independent draws and "
-        f"{failed['reshuffled']} reshuffled. The exponent is the same, so below the threshold the spurious signal "
-        "still grows, only evenly, and in the long run no order helps."
+        f"). After {data.attrs['long_steps']} steps {failed['independent']} of the runs are above {LEVEL} with "
+        f"independent draws and {failed['reshuffled']} reshuffled. The exponent is the same, so below the threshold "
+        "the spurious signal still grows, only evenly, and in the long run no order helps."
     )
 
 

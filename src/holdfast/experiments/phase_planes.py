@@ -50,12 +50,12 @@ class Plane:
     limit: Callable[[xr.Dataset, Law], np.ndarray] | None = None
 
 
-def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0) -> np.ndarray:
+def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0, *, bias: float = BIAS) -> np.ndarray:
     """The least heterogeneity at which a spurious direction grows by at most an exponent; NaN if none that is drawn."""
     if law is two_point:
-        return two_point_threshold(step_size, BIAS, exponent)
+        return two_point_threshold(step_size, bias, exponent)
     strengths = np.linspace(*HETEROGENEITIES, 121)
-    surface = np.stack([exponents(law(BIAS, float(m)), step_size).max(-1) for m in strengths])
+    surface = np.stack([exponents(law(bias, float(m)), step_size).max(-1) for m in strengths])
     found = np.full(len(step_size), np.nan)
     for column, excess in enumerate(surface.T - exponent):
         after = int(np.argmax(excess <= 0))

@@ -27,7 +27,7 @@ LEFT_OPEN = (
     "Long runs are of dimension 4: what sampling error sustains in the columns that have learned the invariant signal "
     "does not depend on the dimension.",
 )
-SEEDS, QUICK_SEEDS = 64, 8
+SEEDS, QUICK_SEEDS = 64, 4
 LONG_RUNS, SHORT_RUNS = 80, 12  # times the seeds
 
 # The bias moves the index: without sign changes of the factors a mean factor of one makes it one.

@@ -1,15 +1,17 @@
 """Parquet and feather files in chunks: columns as numbers, dates or text, whatever their types are."""
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from holdfast.io.remote import DataFile
 from holdfast.io.values import as_text
 
 
-def arrow_columns(path: Path) -> tuple[list[str], dict[str, str]]:
+def arrow_columns(path: DataFile) -> tuple[list[str], dict[str, str]]:
     """The names of the columns, and those without single values -> what they hold instead.
 
     Example:
@@ -22,16 +24,13 @@ def arrow_columns(path: Path) -> tuple[list[str], dict[str, str]]:
     import pyarrow.ipc
     import pyarrow.parquet
 
-    if _is_parquet(path):
-        schema = pyarrow.parquet.read_schema(path)
-    else:
-        with pyarrow.memory_map(str(path)) as memory:
-            schema = pyarrow.ipc.open_file(memory).schema
+    with _opened(path) as file:
+        schema = pyarrow.parquet.read_schema(file) if _is_parquet(path) else pyarrow.ipc.open_file(file).schema
     return schema.names, {field.name: what for field in schema if (what := _unusable(field.type))}
 
 
 def arrow_chunks(
-    path: Path, rows: int, text: Collection[str], columns: Sequence[str], groups: tuple[int, int] | None = None
+    path: DataFile, rows: int, text: Collection[str], columns: Sequence[str], groups: tuple[int, int] | None = None
 ) -> Iterator[tuple[pd.DataFrame, float]]:
     """The rows in chunks of bounded size, each with the share of the file that has been read then.
 
@@ -44,17 +43,24 @@ def arrow_chunks(
         columns: to be read.
         groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
     """
-    done = 0
-    for batch, total in _batches(path, rows, columns, groups):
-        done += batch.num_rows
-        yield pd.DataFrame({name: _plain(batch.column(name), name in text) for name in columns}), done / max(total, 1)
+    for batch, share in _batches(path, rows, columns, groups):
+        yield pd.DataFrame({name: _plain(batch.column(name), name in text) for name in columns}), share
 
 
-def _is_parquet(path: Path) -> bool:
+def _is_parquet(path: DataFile) -> bool:
     return path.name.lower().endswith(".parquet")
 
 
-def arrow_sizes(path: Path) -> list[int]:
+@contextmanager
+def _opened(path: DataFile) -> Iterator[Any]:
+    """What pyarrow reads: bytes from elsewhere, or a file of this machine, mapped into memory."""
+    import pyarrow
+
+    with pyarrow.memory_map(str(path)) if isinstance(path, Path) else path.open("rb") as file:
+        yield file
+
+
+def arrow_sizes(path: DataFile) -> list[int]:
     """Rows in each row group of a .parquet file, or in each record batch of a .feather file.
 
     Example:
@@ -67,36 +73,37 @@ def arrow_sizes(path: Path) -> list[int]:
     import pyarrow.ipc
     import pyarrow.parquet
 
-    if _is_parquet(path):
-        metadata = pyarrow.parquet.read_metadata(path)
-        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    with pyarrow.memory_map(str(path)) as memory:
-        file = pyarrow.ipc.open_file(memory)
-        return [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
+    with _opened(path) as file:
+        if _is_parquet(path):
+            metadata = pyarrow.parquet.read_metadata(file)
+            return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        batches = pyarrow.ipc.open_file(file)
+        return [batches.get_batch(number).num_rows for number in range(batches.num_record_batches)]
 
 
 def _batches(
-    path: Path, rows: int, columns: Sequence[str], groups: tuple[int, int] | None
-) -> Iterator[tuple[Any, int]]:
-    """Parts of the rows, and the number of all rows."""
+    path: DataFile, rows: int, columns: Sequence[str], groups: tuple[int, int] | None
+) -> Iterator[tuple[Any, float]]:
+    """Parts of the rows, each with the share that has been read then."""
     import pyarrow.ipc
     import pyarrow.parquet
 
     if _is_parquet(path):
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with _opened(path) as opened, pyarrow.parquet.ParquetFile(opened) as file:
             numbers = list(range(*(groups or (0, file.metadata.num_row_groups))))
-            total = sum(file.metadata.row_group(number).num_rows for number in numbers)
-            chunks = file.iter_batches(batch_size=rows, columns=list(columns), row_groups=numbers)
-            yield from ((batch, total) for batch in chunks)
+            total, done = sum(file.metadata.row_group(number).num_rows for number in numbers), 0
+            for batch in file.iter_batches(batch_size=rows, columns=list(columns), row_groups=numbers):
+                done += batch.num_rows
+                yield batch, done / max(total, 1)
         return
-    with pyarrow.memory_map(str(path)) as memory:
-        file = pyarrow.ipc.open_file(memory)
+    with _opened(path) as opened:
+        file = pyarrow.ipc.open_file(opened)
         every = range(*(groups or (0, file.num_record_batches)))
-        batches = [file.get_batch(number) for number in every]  # maps, which take no memory
-        total = sum(batch.num_rows for batch in batches)
-        for batch in batches:
+        for done, number in enumerate(every):
+            batch = file.get_batch(number)
             for begin in range(0, batch.num_rows, rows):
-                yield batch.slice(begin, rows), total
+                part = batch.slice(begin, rows)
+                yield part, (done + (begin + part.num_rows) / batch.num_rows) / len(every)
 
 
 def _unusable(kind: Any) -> str | None:

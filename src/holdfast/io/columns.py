@@ -1,19 +1,24 @@
 """Columns of a table, and the numbers that they are encoded as: the same in every file."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
 
+from holdfast.core.splines import spline_basis, spline_width
 from holdfast.io.values import as_days, as_numbers, as_text, is_text
 
 ColumnKind = Literal["number", "category", "date"]
 Finite = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
 # In a table to be predicted, a column with fewer values of its kind is another column.
 LEAST_OF_ITS_KIND = 0.5
+# Knots are continued beyond the outer ones, over at most this many times their range.
+SPAN = 8
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,16 +29,20 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kind: number, category or date (which counts in days since 1970-01-01).
         categories: the values of a column of categories, of which the first is the reference for the others.
         fill: what stands for a missing value, and gets an indicator; None: rows without a value have no features.
+        knots: of a number or a date whose effect is a curve, increasing; none: it is a straight line.
 
     Example, clay is the reference for the other soils:
         >>> Column("soil", "category", ("clay", "sand", "silt")).features, Column("light", fill=2.5).features
         (['soil=sand', 'soil=silt'], ['light', 'light is missing'])
+        >>> Column("light", knots=(0.0, 1.0, 3.0)).features
+        ['light curve 1', 'light curve 2', 'light curve 3', 'light curve 4']
     """
 
     name: str
     kind: ColumnKind = "number"
     categories: tuple[str, ...] = ()
     fill: Finite | str | None = None
+    knots: tuple[Finite, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.kind == "category") != bool(self.categories):
@@ -43,11 +52,19 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         fits = self.fill in self.categories if self.kind == "category" else not isinstance(self.fill, str)
         if self.fill is not None and not fits:
             raise ValueError(f"column {self.name!r} cannot be filled with {self.fill!r}")
+        if self.knots and self.kind == "category":
+            raise ValueError(f"column {self.name!r} is a category with the knots of a curve")
+        if self.knots and (len(self.knots) < 2 or any(low >= high for low, high in pairwise(self.knots))):
+            raise ValueError(f"column {self.name!r} has knots that do not increase")
+        if self.knots and not math.isfinite(SPAN * (self.knots[-1] - self.knots[0])):
+            raise ValueError(f"column {self.name!r} has knots from {self.knots[0]} to {self.knots[-1]}, too far apart")
 
     @property
     def features(self) -> list[str]:
         """Names of the features that it is encoded as."""
         names = [f"{self.name}={value}" for value in self.categories[1:]] if self.categories else [self.name]
+        if self.knots:
+            names = [f"{self.name} curve {number}" for number in range(1, spline_width(len(self.knots)) + 1)]
         return names if self.fill is None else [*names, f"{self.name} is missing"]
 
 
@@ -87,7 +104,7 @@ def encode_column(values: pd.Series, column: Column, decimal: str = ".") -> Enco
         missing, unknown = np.isnan(numbers), np.zeros(len(values), bool)
         if column.fill is not None:
             numbers = np.where(missing, float(column.fill), numbers)
-        coded = numbers[:, None]
+        coded = spline_basis(numbers, np.array(knots)) if (knots := column.knots) else numbers[:, None]
     if column.fill is not None:
         coded = np.column_stack([coded, missing])
     return EncodedColumn(coded, missing, unknown)

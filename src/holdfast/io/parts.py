@@ -4,13 +4,13 @@ import contextlib
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
 from holdfast.io.arrow import arrow_chunks, arrow_sizes
 from holdfast.io.dialect import TextDialect
+from holdfast.io.remote import DataFile, RemoteFile
 
 # Rows that a worker reads at once, about: enough that a part costs more than to hand it out.
 PART_ROWS = 1 << 20
@@ -29,7 +29,7 @@ class TableSource:
         dialect: of a text file.
     """
 
-    path: Path
+    path: DataFile
     name: str
     suffix: str
     columns: tuple[str, ...]
@@ -60,7 +60,7 @@ class FilePart:
         if not path.exists():
             raise ValueError(
                 f"data must be readable by every worker under the same path, got {str(path)!r}, which a worker does "
-                "not find: put it on a file system that all of them share"
+                "not find: put it on a file system that all of them share, or into an object store (s3://...)"
             )
         return (chunk for chunk, _ in self.read(rows, text, columns))
 
@@ -88,9 +88,12 @@ class FilePart:
             yield chunk, share
 
     def split(self) -> Iterator["FilePart"]:
-        """Parts of about a million rows; a text file cannot be split, since a line may begin inside quotes."""
+        """Parts of about a million rows; a text file cannot be split, since a line may begin inside quotes.
+
+        Nor can a feather file elsewhere: all of it would have to come here to count the rows of its parts.
+        """
         source = replace(self.source, path=self.source.path.resolve())  # workers stand in another folder
-        if source.dialect is not None:
+        if source.dialect is not None or (isinstance(source.path, RemoteFile) and source.suffix == ".feather"):
             yield replace(self, source=source)
             return
         with own_words(source.name):
@@ -133,6 +136,7 @@ def _text_chunks(
     columns: Sequence[str],
     decimal: str,
 ) -> Iterator[tuple[pd.DataFrame, float]]:
+    size = max(source.path.stat().st_size, 1)
     with source.path.open("rb") as file:
         reader: Any = pd.read_csv(
             file,
@@ -152,4 +156,4 @@ def _text_chunks(
         with reader:
             for chunk in reader:
                 # of a compressed file the compressed bytes; the reader is ahead by a buffer
-                yield chunk[list(columns)], file.tell() / max(source.path.stat().st_size, 1)
+                yield chunk[list(columns)], file.tell() / size

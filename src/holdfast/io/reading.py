@@ -20,6 +20,7 @@ from holdfast.io.arrow import arrow_columns
 from holdfast.io.dialect import SAMPLE_BYTES, find_dialect
 from holdfast.io.options import ReadingOptions
 from holdfast.io.parts import FilePart, TableSource, own_words
+from holdfast.io.remote import DataFile, data_file, is_address, matching_files
 from holdfast.io.sampling import PART_SPAN
 
 CHUNK_ROWS = 100_000
@@ -32,7 +33,8 @@ _SPECIAL = set("*?[")
 _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
 
 TableData = str | Path | Sequence[str | Path]
-"""The files of a table: a path, a pattern such as `data/*.csv`, "-" for standard input, or several of them."""
+"""The files of a table: a path, a pattern such as `data/*.csv`, an address such as `s3://bucket/*.parquet`, "-" for
+standard input, or several of them."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
     r"""Look at the files of a table: formats, headers, and how text files are written.
 
     Args:
-        data: a path, a pattern such as `data/*.csv`, "-" for standard input, or several of them; their columns agree.
+        data: a path, a pattern such as `data/*.csv`, an address of fsspec such as `s3://bucket/*.parquet`, "-" for
+            standard input, or several of them; their columns agree.
         options: how text files are written, if that is known.
 
     Example:
@@ -163,27 +166,32 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
     return TableFiles(sources, "," if signs == {","} else ".", notes)
 
 
-def _expand(data: TableData) -> list[Path]:
-    """The paths behind paths and patterns."""
+def _expand(data: TableData) -> list[DataFile]:
+    """The files behind paths, addresses and patterns."""
     words = [data] if isinstance(data, str | Path) else list(data)
     if not words:
         raise ValueError("data must name at least one file, got none")
-    paths: list[Path] = []
+    files: list[DataFile] = []
     for word in map(str, words):
-        if _SPECIAL.isdisjoint(word) or Path(word).exists():
-            paths.append(Path(word))
+        remote = is_address(word)
+        if _SPECIAL.isdisjoint(word) or (not remote and Path(word).exists()):
+            files.append(data_file(word))
             continue
-        found = [Path(path) for path in sorted(glob.glob(word, recursive=True)) if Path(path).is_file()]
+        found: list[DataFile] = [*matching_files(word)] if remote else _matching_paths(word)
         if not found:
             raise ValueError(f"data must match at least one file, got the pattern {word!r}, which matches none")
-        paths += found
-    twice = [str(path) for path, count in Counter(paths).items() if count > 1]
+        files += found
+    twice = [str(file) for file, count in Counter(files).items() if count > 1]
     if twice:
         raise ValueError(f"data must name each file once, got {twice[0]!r} more than once")
-    return paths
+    return files
 
 
-def suffix_of(path: Path) -> str:
+def _matching_paths(pattern: str) -> list[DataFile]:
+    return [Path(path) for path in sorted(glob.glob(pattern, recursive=True)) if Path(path).is_file()]
+
+
+def suffix_of(path: DataFile) -> str:
     """The longest known suffix of a name, in lower case.
 
     Example:
@@ -196,7 +204,7 @@ def suffix_of(path: Path) -> str:
     return max(found, key=len)
 
 
-def _open(path: Path, options: ReadingOptions) -> TableSource:
+def _open(path: DataFile, options: ReadingOptions) -> TableSource:
     if path == STANDARD_STREAM:
         path, name = _spool(sys.stdin), STANDARD_INPUT
         suffix = path.name.removeprefix(path.name.split(".")[0])
@@ -210,8 +218,8 @@ def _open(path: Path, options: ReadingOptions) -> TableSource:
         with own_words(name):
             names, unusable = arrow_columns(path)
         return TableSource(path, name, suffix, _check_names(names, name), unusable)
-    with own_words(name), gzip.open(path) if suffix.endswith(".gz") else path.open("rb") as file:
-        sample = file.read(SAMPLE_BYTES)
+    with own_words(name), path.open("rb") as file:
+        sample = (gzip.GzipFile(fileobj=file) if suffix.endswith(".gz") else file).read(SAMPLE_BYTES)
     dialect = find_dialect(sample, name, options, TEXT_SUFFIXES[suffix])
     named = (header.strip() or f"column {number}" for number, header in enumerate(dialect.header, 1))
     return TableSource(path, name, suffix, _check_names(list(named), name), {}, dialect)

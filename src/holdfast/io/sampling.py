@@ -34,8 +34,8 @@ def smallest(numbers: np.ndarray, most: int) -> np.ndarray:
         >>> smallest(np.array([0.3, 0.1, 0.2]), 2).tolist()
         [1, 2]
     """
-    if len(numbers) <= most:
-        return np.arange(len(numbers))
+    if len(numbers) <= most or most == 0:
+        return np.arange(min(len(numbers), most))
     # numbers between 0 and 1: twice as many as are wanted lie below this level, and only these have to be compared
     likely = np.flatnonzero(numbers < 2 * most / len(numbers))
     if len(likely) < most:

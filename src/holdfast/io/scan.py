@@ -237,4 +237,14 @@ def scan(
 
 def _scan_chunk(chunk: pd.DataFrame, decimal: str, noted: str) -> TableScan:
     columns = {str(name): scan_column(chunk[name], decimal, noted=name == noted) for name in chunk.columns}
-    return TableScan(columns, Counter({int(chunk.index[0]) // PART_SPAN: len(chunk)}) if len(chunk) else Counter())
+    return TableScan(columns, row_counts(chunk))
+
+
+def row_counts(chunk: pd.DataFrame) -> Counter[int]:
+    """The file or the partition of a chunk -> its rows in the chunk; nothing of no rows.
+
+    Example, of the second partition:
+        >>> row_counts(pd.DataFrame({"light": [1.0, 2.0]}, index=[PART_SPAN, PART_SPAN + 1]))
+        Counter({1: 2})
+    """
+    return Counter({int(chunk.index[0]) // PART_SPAN: len(chunk)}) if len(chunk) else Counter()

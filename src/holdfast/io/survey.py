@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -225,8 +226,10 @@ def survey_as(
         raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
     text = roles.text | {column.name for column in model.columns if column.kind == "category"}
+    # what a column is does not depend on whether its effect is a curve, which is for the rows of this table to say
+    columns = tuple(msgspec.structs.replace(column, knots=()) for column in model.columns)
     return Survey(
-        table, target, roles.rule, model.columns, (), numeric, 0, table.notes, {}, text, options, chunk_rows, model.task
+        table, target, roles.rule, columns, (), numeric, 0, table.notes, {}, text, options, chunk_rows, model.task
     )
 
 

@@ -106,7 +106,7 @@ def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = Non
     folder.mkdir(parents=True, exist_ok=True)
     with style():
         figures = {}
-        if estimator.effects_.notna().to_numpy().any():
+        if estimator.summary().curves or estimator.effects_.notna().to_numpy().any():
             figures["effects"] = estimator.plot_effects()
         if estimator.has_runs_:
             figures["survival"] = draw_survival(estimator)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.entries import EntryCells
 from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.store import DATASETS, FOLDER, LOST, Key, Store
-from holdfast.execution.work import compute
+from holdfast.execution.work import compute_each
 from holdfast.plots import save, style
 
-# Experiments that are computed at the same time by default: while one compiles, on one core, the next has the others.
-AT_ONCE = 2
+# Experiments that are computed at the same time by default. While one is traced or compiles, on one core, the others
+# compute; with two, both do so at times, and a core has nothing to do.
+AT_ONCE = 3
 Bars = Callable[[str], AbstractContextManager[Progress]]
 """Name of an experiment -> its progress bar, while it is computed."""
 
@@ -99,13 +100,13 @@ def data_sets(
     engine: Engine | None = None,
     bars: Callable[[], AbstractContextManager[Bars]] = lambda: nullcontext(_no_bar),
 ) -> Generator[tuple[str, DataSource], None, None]:
-    """The data sets of experiments, one by one: first all that are not in the store are computed, by an engine.
+    """The data sets of experiments: those that are not in the store, each as soon as it is computed, then the others.
 
     Args:
         simulations: by the name of the experiment; picklable, where workers are other processes.
         keys: of their data sets in the store.
         out: the folder that has the store; on a cluster, one that all workers see.
-        engine: where they are computed; by default two threads, each of which may use all cores.
+        engine: where they are computed; by default three threads, each of which may use all cores.
         bars: of the experiments that are computed in this process, and one for all of them.
     """
     store = Store((out / FOLDER).absolute(), DATASETS)  # workers have working directories of their own
@@ -114,34 +115,40 @@ def data_sets(
     passing = {name: Key(name, {}, ()) for name in warnings}
     before = {name: store.find(key) for name, key in lasting.items()}
     missing = {str(name): lasting[str(name)] for name in EntryCells(store, lasting).missing()}
-    with store.scratch() as temporary:
-        with bars() as bar:
-            work = SimulationWork(simulations, engine is None, bar)
-            chosen = engine or ThreadEngine(AT_ONCE)
-            reasons = {
-                **_compute(EntryCells(store, missing), work, chosen),
-                **_compute(EntryCells(temporary, passing), work, chosen),
-            }
-        for name in keys:
-            if name in reasons:
-                yield name, DataSource(work.errors.get(name) or RemoteError(reasons[name]))
-                continue
+    with store.scratch() as temporary, bars() as bar:
+        work = SimulationWork(simulations, engine is None, bar)
+        chosen = engine or ThreadEngine(AT_ONCE)
+
+        def found(name: str) -> DataSource:
             data = temporary.load(passing[name]) if name in passing else store.load(lasting[name])
             if data is None:
-                yield name, DataSource(RemoteError(LOST))
-                continue
+                return DataSource(RemoteError(LOST))
             notes = _notes(work.seconds.get(name), before.get(name), name in missing or name in passing)
-            yield name, DataSource(data, notes, warnings.get(name))
+            return DataSource(data, notes, warnings.get(name))
+
+        left = dict.fromkeys(keys)
+        for cells in (EntryCells(store, missing), EntryCells(temporary, passing)):
+            with closing(_computed(cells, work, chosen)) as computed:
+                for name in computed:
+                    del left[name]
+                    yield name, found(name)
+            for index, reason in cells.failures().items():
+                name = str(index)
+                del left[name]
+                yield name, DataSource(work.errors.get(name) or RemoteError(reason))
+        for name in left:
+            yield name, found(name)
 
 
-def _compute(cells: EntryCells[xr.Dataset], work: SimulationWork, engine: Engine) -> dict[str, str]:
-    """Compute the cells that are missing; returns those that failed, with the reasons."""
+def _computed(cells: EntryCells[xr.Dataset], work: SimulationWork, engine: Engine) -> Generator[str, None, None]:
+    """Compute cells; yields the names of those that are saved."""
     if not cells.keys:
-        return {}
+        return
     with work.bars("experiments") as show:
         report = lambda done, total, *_: show(done, total)  # noqa: E731
-        failures = compute(cells, work, engine, report, total=len(cells.keys)).failures
-    return {str(name): reason for reason, names in failures.items() for name in names}
+        with closing(compute_each(cells, work, engine, report, total=len(cells.keys))) as saved:
+            for index in saved:
+                yield str(index)
 
 
 def _why_not_saved(key: Key) -> str | None:

@@ -93,8 +93,9 @@ def reproduce(
     For each it writes NAME.png, NAME.svg and NAME.csv, and for all of them claims.json and report.html. An experiment
     that raises an error does not stop the others: the error is reported at the end, and is in claims.json["failed"].
 
-    First the data sets that are not in the folder are computed and saved there, one by one, so that the same call goes
-    on where it was stopped, and several of them share the work; then all are drawn, in order.
+    The data sets that are not in the folder are computed and saved there, one by one, so that the same call goes on
+    where it was stopped, and several of them share the work. Each is drawn when it is there, while others are computed;
+    those that were there before come last. What is written does not depend on that order.
 
     Args:
         experiments: by name, see `holdfast.experiments.load`; your own as well.
@@ -102,8 +103,8 @@ def reproduce(
         quick: a quick look; the verdicts then do not change the exit code.
         seeds: of each curve, instead of the number that each experiment asks for.
         statements: of the sources, by the names that claims give; the report then says which claims test each.
-        engine: where experiments are computed, see `holdfast.execution.engines`; by default two at once in threads, and
-            each may use all cores. Workers in other processes import the functions of an experiment.
+        engine: where experiments are computed, see `holdfast.execution.engines`; by default three at once in threads,
+            and each may use all cores. Workers in other processes import the functions of an experiment.
         reporter: where to report; by default warnings and errors go to stderr.
 
     Returns:
@@ -120,7 +121,7 @@ def reproduce(
         raise ValueError(f"seeds must be at least 6, the fewest that give an interval for a median, got {seeds}")
     checked_folder(out)
     efforts = {name: each.effort(quick=quick, seeds=seeds) for name, each in experiments.items()}
-    sections: list[Section] = []
+    drawn: dict[str, Section] = {}
     errors: dict[str, Exception] = {}
     simulations = {name: partial(_simulate, each.simulate, efforts[name]) for name, each in experiments.items()}
     keys = {name: _key(name, each, efforts[name]) for name, each in experiments.items()}
@@ -135,12 +136,18 @@ def reproduce(
                     reporter.note(note)
                 if source.warning is not None:
                     reporter.warn(f"{name}: {source.warning}")
-                section = _section(name, experiment, source.data, count, out, reporter)
-                _check_ids(section, sections)
-                sections.append(section)
+                drawn[name] = _section(name, experiment, source.data, count, out, reporter)
             except Exception as error:  # whatever it is, the other experiments go on; it is reported at the end
                 errors[name] = error
                 reporter.note("failed, see the end")
+    sections: list[Section] = []
+    for name in filter(drawn.__contains__, experiments):
+        try:
+            _check_ids(drawn[name], sections)
+            sections.append(drawn[name])
+        except ValueError as error:
+            errors[name] = error
+    errors = {name: errors[name] for name in experiments if name in errors}
     claims = [claim for section in sections for claim in section.claims]
     broken = [claim.id for claim in claims if claim.broken]
     full = [section for section in sections if section.seeds >= experiments[section.name].seeds and not quick]

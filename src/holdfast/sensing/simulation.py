@@ -83,13 +83,15 @@ def execute(
     settings: Settings,
     parts: Parts | None = None,
     *,
+    points: Sequence[tuple[float, ...]] | None = None,
     slab: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Records:
     """As `simulate`, but with plain arrays as the result, one row for each run: needs jax, numpy and scipy only.
 
-    Runs are ordered by the swept settings (first axis slowest), then by the sweep of the parts and then by seed.
+    Runs are ordered by the swept settings (first axis slowest), then by the sweep of the parts and then by seed; those
+    of `points`, which take the place of all combinations of swept values, by point and then by seed.
 
     Example:
         >>> records = execute(Settings(dimension=10, steps=200, seeds=4, oracle="population"))
@@ -101,7 +103,7 @@ def execute(
     if parts.oracle is not None:  # it sees fresh batches of the batch size, as this one does
         settings = replace(settings, oracle="law")
     axes = {**settings.axes, **parts.sweep}
-    cells = list(itertools.product(*axes.values()))
+    cells = list(itertools.product(*axes.values()) if points is None else points)
     _check_memory(settings, len(cells))
     build = SensingBuilder.of(settings, parts)
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,20 +41,17 @@ def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Se
 def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:
     """Combinations of the settings that are checked one by one, each with the values of those checked together."""
     if len(axes) == 1 and axes[0].name not in axes[0].coordinates:  # points
-        found: dict[tuple, dict[str, dict]] = {}
         columns = axes[0].coordinates
         alone = [name for name in columns if name not in together]
-        if not alone:  # millions of points in one go
-            yield {}, {name: _extremes(values) for name, values in columns.items()}
-            return
-        for row in zip(*columns.values(), strict=True):
-            point = dict(zip(columns, row, strict=True))
-            group = found.setdefault(tuple(point[name] for name in alone), {})
-            for name in columns:
-                if name in together:
-                    group.setdefault(name, {})[point[name]] = None
-        for key, met in itertools.islice(found.items(), MOST_CHECKED):
-            yield dict(zip(alone, key, strict=True)), {name: tuple(each) for name, each in met.items()}
+        found: dict[tuple, list[int]] = defaultdict(list)
+        keys = zip(*(columns[name] for name in alone), strict=True) if alone else [()] * axes[0].size
+        for number, key in enumerate(keys):
+            found[key].append(number)
+        for key, rows in itertools.islice(found.items(), MOST_CHECKED):
+            met = {name: [values[row] for row in rows] for name, values in columns.items() if name in together}
+            if axes[0].size > MOST_CHECKED:  # settings of `SWEPT` are allowed in an interval: its ends stand for all
+                met = {name: [min(values), max(values)] for name, values in met.items()}
+            yield dict(zip(alone, key, strict=True)), {name: tuple(dict.fromkeys(each)) for name, each in met.items()}
         return
     grid = {axis.name: axis.coordinates[axis.name] for axis in axes}
     columns = {name: values for name, values in grid.items() if name in together}
@@ -65,11 +63,6 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
         for name, values in others.items():
             for value in values[:MOST_CHECKED]:
                 yield {**first, name: value}, columns
-
-
-def _extremes(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Values that stand for all: settings of `SWEPT` are allowed in an interval, so the ends of many are enough."""
-    return tuple({min(values): None, max(values): None}) if len(values) > MOST_CHECKED else tuple(dict.fromkeys(values))
 
 
 def _check_group(kind: Any, constant: Mapping[str, Any], columns: Mapping[str, tuple]) -> None:

@@ -3,13 +3,16 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.core.validation import COUNT, NUMBER, SEED, require
+import numpy as np
+
+from holdfast.core.validation import COUNT, LARGEST, NUMBER, SEED, require
 from holdfast.execution.layout import Axis
 
 Scalar = bool | int | float | str
+_PLAIN = {bool, int, float, str}
 
 SCALES = ("linear", "log")
 RANGE, DRAWN = ("start", "stop", "count", "scale"), ("low", "high", "scale")
@@ -65,7 +68,7 @@ def axis_values(name: str, axis: Any, whole: bool = False) -> tuple[Scalar, ...]
         start, stop = _ends(name, axis, RANGE[:2])
         require(count > 1 or start == stop, f"count of {name} must be at least 2 between two different ends", count)
         shares = [number / max(count - 1, 1) for number in range(count)]
-        exact = [_between(start, stop, share, axis.get("scale", "linear")) for share in shares]
+        exact = list(map(_between(start, stop, axis.get("scale", "linear")), shares))
         exact[-1] = stop  # to the last digit
         between_whole = isinstance(start, int) and isinstance(stop, int)
         values = tuple(_rounded(value, whole, between_whole) for value in exact)
@@ -83,19 +86,35 @@ def listed(points: Sequence[Mapping[str, Scalar]]) -> Axis:
         {'step_size': (0.1, 0.2), 'bias': (1.0, 0.0)}
     """
     require(len(points) > 0, "points must hold at least one point", "none")
-    names = list(points[0])
+    names = points[0].keys()
     require(bool(names), "points must give values to at least one setting", "none")
-    for number, point in enumerate(points, 1):
-        same = f"points must all give values to the same settings ({', '.join(names)})"
-        require(set(point) == set(names), same, f"{', '.join(point) or 'none'} in point {number}")
-    columns = {name: tuple(point[name] for point in points) for name in names}
+    if not all(point.keys() == names for point in points):
+        number, point = next(each for each in enumerate(points, 1) if each[1].keys() != names)
+        given = f"{', '.join(point) or 'none'} in point {number}"
+        raise ValueError(f"points must all give values to the same settings ({', '.join(names)}), got {given}")
+    columns = {name: python_values([point[name] for point in points]) for name in names}
     for name, values in columns.items():
         _check_kinds(name, values)
-    seen: dict[tuple, int] = {}
-    for number, row in enumerate(zip(*columns.values(), strict=True), 1):
-        require(row not in seen, "points must differ from each other", f"point {seen.get(row)} again as point {number}")
-        seen[row] = number
+    rows = list(zip(*columns.values(), strict=True))
+    if len(set(rows)) < len(rows):
+        twice, _ = Counter(rows).most_common(1)[0]
+        first, second, *_ = (number for number, row in enumerate(rows, 1) if row == twice)
+        raise ValueError(f"points must differ from each other, got point {first} again as point {second}")
     return Axis(POINT, columns)
+
+
+def python_values(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Values of which those of NumPy are Python's.
+
+    Example:
+        >>> import numpy as np
+        >>> python_values([np.float64(0.5), 1, "hetero"])
+        (0.5, 1, 'hetero')
+    """
+    found = tuple(values)
+    if set(map(type, found)) <= _PLAIN:  # soon seen, also of a million
+        return found
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in found)
 
 
 def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[str] = ()) -> Axis:
@@ -119,9 +138,10 @@ def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[
     COUNT.check("count", count)
     SEED.check("seed", seed)
     laws = {name: _law(name, axis, name in whole) for name, axis in axes.items()}
-    generator = random.Random(seed)  # one number for each value, in order: a longer design only goes on
-    rows = [[law(generator.random()) for law in laws.values()] for _ in range(count)]
-    return Axis(POINT, dict(zip(laws, zip(*rows, strict=True), strict=True)))
+    generator = random.Random(seed)  # one number for each value, point by point: a longer design only goes on
+    shares = [generator.random() for _ in range(count * len(laws))]
+    columns = (map(law, shares[number :: len(laws)]) for number, law in enumerate(laws.values()))
+    return Axis(POINT, {name: tuple(values) for name, values in zip(laws, columns, strict=True)})
 
 
 def _law(name: str, axis: Any, whole: bool) -> Any:
@@ -134,9 +154,10 @@ def _law(name: str, axis: Any, whole: bool) -> Any:
     require(low < high, f"high of {name} must be larger than low = {low}", high)
     scale = axis.get("scale", "linear")
     if not whole:
-        return lambda share: _between(low, high, share, scale)
+        return _between(low, high, scale)
     # Each whole number from low to high owns an interval of length 1 around it.
-    return lambda share: min(high, max(low, round(_between(low - 0.5 + 1e-12, high + 0.5 - 1e-12, share, scale))))
+    between = _between(low - 0.5 + 1e-12, high + 0.5 - 1e-12, scale)
+    return lambda share: min(high, max(low, round(between(share))))
 
 
 def _check_keys(name: str, axis: Mapping, known: Sequence[str], needed: Sequence[str]) -> None:
@@ -154,10 +175,13 @@ def _ends(name: str, axis: Mapping, keys: Sequence[str]) -> tuple[float, float]:
     return axis[keys[0]], axis[keys[1]]
 
 
-def _between(start: float, stop: float, share: float, scale: str) -> float:
+def _between(start: float, stop: float, scale: str) -> Callable[[float], float]:
+    """A function of a number from 0 to 1: the value so far between two ends."""
     if scale == "linear":
-        return start + (stop - start) * share
-    return math.exp(math.log(start) + (math.log(stop) - math.log(start)) * share)
+        width = stop - start
+        return lambda share: start + width * share
+    begin, length = math.log(start), math.log(stop) - math.log(start)
+    return lambda share: math.exp(begin + length * share)
 
 
 def _rounded(value: float, whole: bool, between_whole: bool) -> float:
@@ -169,6 +193,8 @@ def _rounded(value: float, whole: bool, between_whole: bool) -> float:
 
 
 def _check_kinds(name: str, values: Sequence[Scalar]) -> None:
+    if set(map(type, values)) <= {int, float} and all(-LARGEST < value < LARGEST for value in values):  # type: ignore[operator]
+        return  # soon seen, also of a million
     kinds = {_kind(name, value) for value in values}
     require(len(kinds) == 1, f"{name} must hold values of one kind", " and ".join(sorted(kinds)))
 

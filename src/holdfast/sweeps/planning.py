@@ -67,6 +67,25 @@ def layout_of(sweep: Sweep, platform: str) -> Layout:
     return Layout.of(sweep.axes, seeds=sweep.seeds, most_seeds=most)
 
 
+def cells_together(sweep: Sweep, platform: str) -> int:
+    """Cells that are computed in one call: on an accelerator as many as fill it, if the program can do that.
+
+    Args:
+        sweep: what is swept.
+        platform: of jax, where it runs.
+
+    Example:
+        >>> from holdfast.sweeps.specification import specify
+        >>> sweep = specify({"dimension": 20}, {"bias": [0.0, 1.0], "seeds": 64})
+        >>> cells_together(sweep, "cpu"), cells_together(sweep, "gpu")
+        (1, 128)
+    """
+    if platform == "cpu" or not program_of(sweep.program).together:
+        return 1
+    runs = sweep.seeds if sweep.record == "quantiles" else layout_of(sweep, platform).seeds_per_cell
+    return max(1, SEEDS_ON_ACCELERATOR // runs)
+
+
 def plan(sweep: Sweep, platform: str, *, probe: bool = True) -> Plan:
     """What a sweep costs; raises an error for one that no disk holds.
 
@@ -83,16 +102,30 @@ def plan(sweep: Sweep, platform: str, *, probe: bool = True) -> Plan:
     """
     layout = layout_of(sweep, platform)
     together = sweep.seeds if sweep.record == "quantiles" else layout.seeds_per_cell
-    size = _size(sweep)
-    contract = f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB"
-    require(size is None or size <= MOST_BYTES, contract, f"{(size or 0) / 2**40:,.1f} TiB")
+    size = checked_size(sweep)
     cell = _probe(sweep, together) if probe else None
     files, seconds = (None, None) if cell is None else (layout.cells * cell[0], layout.cells * cell[1])
     return Plan(sweep.points, sweep.runs, layout.cells, together, size, files, seconds)
 
 
+def checked_size(sweep: Sweep) -> int | None:
+    """Bytes of the result, to a few per cent; None for a program that is not ours.
+
+    Raises:
+        ValueError: if no disk holds them.
+
+    Example:
+        >>> from holdfast.sweeps.specification import specify
+        >>> checked_size(specify({"dimension": 20}, {"bias": [0.0, 1.0]}, seeds=100))
+        10600
+    """
+    size = _size(sweep)
+    contract = f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB"
+    require(size is None or size <= MOST_BYTES, contract, f"{(size or 0) / 2**40:,.1f} TiB")
+    return size
+
+
 def _size(sweep: Sweep) -> int | None:
-    """Bytes of the result, to a few per cent; None for a program that is not ours."""
     if not program_of(sweep.program).settings:
         return None
     settings = sweep.point((0,) * len(sweep.axes))

@@ -3,7 +3,7 @@
 import difflib
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -13,6 +13,7 @@ import numpy as np
 from holdfast.core.names import Named
 from holdfast.core.validation import require
 from holdfast.execution.recorded import Recorded
+from holdfast.sensing.settings import SWEPT
 
 ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], Recorded | Mapping[str, Any]]
 """(settings of a point, seeds) -> what is recorded of each seed; a plain mapping of arrays will do."""
@@ -28,6 +29,9 @@ class SweepProgram(NamedTuple):
         settings: "module:class" of its settings, which check themselves; empty for a function that checks its own.
         shaping: settings that change the shape of what is recorded, and so cannot be axes.
         words: what it is.
+        together: "module:function" of (settings of several points, seeds) -> what is recorded of each, for a program
+            that fills an accelerator better with several points at once; empty for others.
+        free: settings in which these points may differ.
 
     Example:
         >>> PROGRAMS["matrix-sensing"].settings_class().__name__
@@ -38,6 +42,8 @@ class SweepProgram(NamedTuple):
     settings: str = ""
     shaping: tuple[str, ...] = ()
     words: str = ""
+    together: str = ""
+    free: tuple[str, ...] = ()
 
     def settings_class(self) -> Any:
         """The class of its settings, or None."""
@@ -70,6 +76,8 @@ PROGRAMS = {
         "holdfast.sensing.settings:Settings",
         ("invariant_rank",),
         "what `holdfast simulate` computes",
+        "holdfast.sweeps.programs:matrix_sensing_together",
+        SWEPT,
     ),
     "matrix-completion": SweepProgram(
         "holdfast.sweeps.programs:matrix_completion",
@@ -134,6 +142,32 @@ def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
     from holdfast.sensing.simulation import execute
 
     return _of_signals(execute(Settings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
+
+
+def matrix_sensing_together(points: Sequence[Mapping[str, Any]], seeds: np.ndarray) -> list[Recorded]:
+    """As `matrix_sensing` of every point, computed as one simulation; the points differ in settings of `SWEPT` only.
+
+    Example:
+        >>> shared = {"dimension": 10, "steps": 200, "oracle": "population"}
+        >>> points = [{**shared, "bias": 1.0, "heterogeneity": 0.0}, {**shared, "bias": 0.5, "heterogeneity": 6.0}]
+        >>> [one.values["spurious"][:, -1].round(1).tolist() for one in matrix_sensing_together(points, np.arange(2))]
+        [[1.0, 1.0], [0.0, 0.0]]
+    """
+    from holdfast.core.run import Records
+    from holdfast.sensing.settings import Settings
+    from holdfast.sensing.simulation import execute
+
+    columns = {name: tuple(point[name] for point in points) for name in points[0]}
+    swept = {name: tuple(dict.fromkeys(values)) for name, values in columns.items() if len(set(values)) > 1}
+    settings = Settings(**{**points[0], **swept}, seeds=len(seeds), seed=int(seeds[0]))
+    records = execute(settings, points=list(zip(*(columns[name] for name in settings.axes), strict=True)))
+    rows = [slice(begin, begin + len(seeds)) for begin in range(0, len(points) * len(seeds), len(seeds))]
+    return [
+        _of_signals(
+            Records(records.steps, {name: each[row] for name, each in records.values.items()}, records.diverged_at[row])
+        )
+        for row in rows
+    ]
 
 
 def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:

@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,11 @@ from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.grid import GridCells
 from holdfast.execution.header import CHECKSUMS, ConflictError
 from holdfast.execution.recorded import Recorded
-from holdfast.execution.work import Report, WorkOutcome, compute
+from holdfast.execution.work import Report, Together, WorkOutcome, compute
 from holdfast.execution.zarr_format import chunk_position
 from holdfast.sensing.settings import Settings
-from holdfast.sweeps.planning import layout_of, plan
-from holdfast.sweeps.programs import program_of
+from holdfast.sweeps.planning import cells_together, checked_size, layout_of
+from holdfast.sweeps.programs import SweepProgram, program_of
 from holdfast.sweeps.recording import SEED_DIMENSION, checked, reduced
 from holdfast.sweeps.specification import Sweep, specify
 
@@ -117,11 +117,15 @@ def run_sweep(
 
 def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, report: Report | None = None) -> WorkOutcome:
     """Compute what is missing of the cells that `prepare` made for a sweep."""
+    import jax
+
     # Counting a million cells takes a second, which a new sweep can do without.
     begun = any(map(chunk_position, cells.files.names(CHECKSUMS)))
     total = sum(1 for _ in cells.missing(verify=False)) if begun else cells.asked.cells
     function = CellProgram(cells, sweep.program, sweep.settings, sweep.seed, _in_one(sweep), sweep.record, os.getcwd())
-    return compute(cells, function, engine or default_engine(), report, total=total)
+    most = cells_together(sweep, jax.default_backend())
+    together = Together(most, function.kind, function.together) if most > 1 else None
+    return compute(cells, function, engine or default_engine(), report, total=total, together=together)
 
 
 def default_engine() -> Engine:
@@ -141,7 +145,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     import jax
 
     backend = jax.default_backend()
-    plan(sweep, backend, probe=False)
+    checked_size(sweep)
     program = program_of(sweep.program)
     function = program.load()
     require(callable(function), "program must name a function", f"{program.target!r}, {function!r}")
@@ -151,7 +155,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
         "seed": sweep.seed,
         "record": sweep.record,
         "platform": backend,
-        "code": fingerprint((program.target, "holdfast.sweeps.recording"))[:16],
+        "code": fingerprint(tuple(filter(None, (program.target, program.together, "holdfast.sweeps.recording"))))[:16],
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
     if sweep.record == "quantiles":  # they would be others with more seeds
@@ -202,15 +206,32 @@ class CellProgram:
 
     def __call__(self, index: Index) -> Recorded:
         """The records of one cell."""
-        block = self.cells.block(index) if self.seeds is None else np.arange(self.seeds)
-        function = _loaded(self.program, self.folder)
-        found = function({**self.settings, **self.cells.settings(index)}, self.seed + block)
-        return reduced(checked(found, len(block)), self.record)
+        function, seeds = _loaded(program_of(self.program), self.folder), self._seeds(index)
+        return reduced(checked(function(self._settings(index), seeds), len(seeds)), self.record)
+
+    def kind(self, index: Index) -> Hashable:
+        """What cells must have in common to be computed together: the seeds, and settings that shape the program."""
+        free = program_of(self.program).free
+        own = self.cells.settings(index).items()
+        return index[-1], tuple((name, value) for name, value in own if name not in free)
+
+    def together(self, indices: Sequence[Index]) -> list[Recorded]:
+        """The records of several cells of one kind."""
+        program = program_of(self.program)
+        function, seeds = _loaded(program._replace(target=program.together), self.folder), self._seeds(indices[0])
+        found = function([self._settings(index) for index in indices], seeds)
+        return [reduced(checked(each, len(seeds)), self.record) for each in found]
+
+    def _settings(self, index: Index) -> dict[str, Any]:
+        return {**self.settings, **self.cells.settings(index)}
+
+    def _seeds(self, index: Index) -> np.ndarray:
+        return self.seed + (self.cells.block(index) if self.seeds is None else np.arange(self.seeds))
 
 
 @functools.cache
-def _loaded(program: str, folder: str) -> Callable:
-    return program_of(program).load(folder)
+def _loaded(program: SweepProgram, folder: str) -> Callable:
+    return program.load(folder)
 
 
 def results_path(out: str | Path) -> str:

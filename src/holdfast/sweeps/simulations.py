@@ -7,6 +7,7 @@ import numpy as np
 
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import LayerPaths, Simulation, problem_of
+from holdfast.execution.header import ConflictError
 from holdfast.execution.layout import Axis
 from holdfast.execution.work import Report
 from holdfast.sensing.settings import Settings
@@ -73,6 +74,11 @@ def _run(
     left_out = {*SEEDING, *(axis.name for axis in axes)}
     shared = {name: value for name, value in settings.asdict().items() if name not in left_out}
     sweep = Sweep(program, shared, axes, settings.seeds, settings.seed, "trajectories")
-    outcome = run_sweep(sweep, path, report=report, overwrite=overwrite)
+    try:
+        outcome = run_sweep(sweep, path, report=report, overwrite=overwrite)
+    except ConflictError as error:
+        if overwrite:  # it is no zarr group that could be replaced
+            raise
+        raise ConflictError(f"{error}; overwrite=True or --overwrite replaces {str(path)!r}") from None
     for reason in outcome.failures:  # all runs have the same settings: what is wrong with one is wrong with all
         raise ValueError(f"the simulation failed: {reason}")

@@ -1,5 +1,6 @@
 """What is swept: from a TOML file or a Python call to one checked object, before anything is computed or written."""
 
+import itertools
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -164,9 +165,9 @@ def _axes_of(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
     points = table.get("points", ())
-    usable = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
-    require(usable, "points must be a list of tables, [[sweep.points]]", repr(points))
-    swept = dict.fromkeys([*_axes_of(table), *(each for point in points for each in point)])
+    if not (isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)):
+        raise ValueError(f"points must be a list of tables, [[sweep.points]], got {points!r}")
+    swept = dict.fromkeys([*_axes_of(table), *itertools.chain.from_iterable(points)])
     for word in swept:
         require(word not in SEEDING, f"{word} must not be an axis: every point has the same seeds", repr(word))
         once = f"{word} must be given once"
@@ -187,7 +188,7 @@ def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis
         extra = [*axes, *(key for key in ("count", "seed", "design") if key in table)]
         require(not extra, "points must be given without axes of a grid or a random design", ", ".join(extra))
         _check_runs(len(table["points"]) * seeds)
-        return (listed([_python(point) for point in table["points"]]),)
+        return (listed(table["points"]),)
     require(bool(axes), "the sweep must have at least one axis, such as step_size = [0.02, 0.05]", "none")
     axes = {name: _python(axis) for name, axis in axes.items()}
     if design == "random":

@@ -38,6 +38,9 @@ class Balance(NamedTuple):
     groups: torch.Tensor
     rows: RowBalance
 
+    def __repr__(self) -> str:
+        return f"Balance(rows={self.rows!r})"
+
     def sampler(self, *, seed: int = 0, rows: int | None = None) -> WeightedRandomSampler:
         """Draws rows in proportion to their weights, for a DataLoader; then the loss needs no weights.
 
@@ -120,6 +123,10 @@ class BalancedNetwork(NamedTuple):
     weight_decay: float
     scores: dict[float, float]
     sentences: list[str]
+
+    def __repr__(self) -> str:
+        module = type(self.module).__name__
+        return f"BalancedNetwork(module={module}, discovery={self.discovery!r}, weight_decay={self.weight_decay:g})"
 
 
 def train_balanced(

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, TensorDataset
 
-from holdfast.embeddings.discovery import MOST_LABELS
+from holdfast.embeddings.discovery import MOST_LABELS, check_labels
 from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.torch.training import evaluation_mode
@@ -222,6 +222,7 @@ def _add(
     if continuous:
         chunk = collect_class_moments(np.column_stack([targets, features]), np.zeros(len(targets), int), grouping)
     else:
+        check_labels(targets)
         chunk = collect_class_moments(features, targets, grouping)
     total = chunk if total is None else add_class_moments(total, chunk)
     if len(total.classes) > MOST_LABELS:

@@ -1,6 +1,6 @@
 """A head that does not use what changes between environments, in closed form, in place of the last layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import torch
 
 from holdfast.embeddings.linear_head import CANDIDATES, LinearHead, invariant_head_of
 from holdfast.embeddings.variation import LEVEL
-from holdfast.torch.features import BATCH_SIZE, LayerReader, Side, layer_moments
+from holdfast.torch.features import BATCH_SIZE, LayerReader, layer_moments
 
 
 class InvariantHead(NamedTuple):
@@ -22,23 +22,25 @@ class InvariantHead(NamedTuple):
     Example:
         >>> network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
         >>> data = torch.randn(400, 2, generator=torch.Generator().manual_seed(0)), torch.arange(400) % 2
-        >>> head = invariant_head(network, data, layer="1", environments=np.arange(400) // 200)
-        >>> head.linear, head.fit.variation.count
-        (Linear(in_features=2, out_features=2, bias=True), 0)
+        >>> head = invariant_head(network, data, replaces="1", environments=np.arange(400) // 200)
+        >>> head
+        InvariantHead(linear=Linear(in_features=2, out_features=2, bias=True), removed=0, components=2)
     """
 
     linear: torch.nn.Linear
     fit: LinearHead
+
+    def __repr__(self) -> str:
+        quality = self.fit.quality
+        return f"InvariantHead(linear={self.linear!r}, removed={quality.varying}, components={quality.components})"
 
 
 def invariant_head(
     network: torch.nn.Module,
     data: Any,
     *,
-    layer: str,
+    replaces: str,
     environments: Any = None,
-    side: Side = "input",
-    reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
     continuous: bool = False,
     components: int | Sequence[int] = CANDIDATES,
     level: float = LEVEL,
@@ -54,15 +56,15 @@ def invariant_head(
     Args:
         network: frozen, trained in any way.
         data: as for `discover`.
-        layer: the last layer, whose input are the features, so that the head can take its place.
+        replaces: name of the layer that the head can take the place of, the last one as a rule, such as "fc" or
+            "classifier": the features are what this layer is given, (rows, features). It is not read itself, while
+            `discover` reads what its `layer` returns.
         environments: one label for each row; None: the third part of each batch.
-        side: input: features are what the layer is given; output: what it returns.
-        reduce: features -> (rows, features).
         continuous: whether the target is a number instead of a class.
         components: how many principal components; several: the number with the largest margin where what varies is
             reversed, from the sampling error of the directions (`holdfast.embeddings.linear_head.HeadQuality`).
         level: of the tests that say how many directions vary.
-        log_odds: of two classes, a single output; None: if the layer is linear with one output.
+        log_odds: of two classes, a single output; None: if the layer that it replaces is linear with one output.
         batch_size: rows at once.
 
     Example:
@@ -70,16 +72,16 @@ def invariant_head(
         >>> rows = coloured_digits([0.8, 0.95], seed=0)
         >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(128, 1))
         >>> data = torch.tensor(rows.images).float(), rows.labels
-        >>> head = invariant_head(network, data, layer="1", environments=rows.environments)
+        >>> head = invariant_head(network, data, replaces="1", environments=rows.environments)
         >>> new = with_layer(network, "1", head.linear)
         >>> new(data[0]).shape
         torch.Size([1797, 1])
     """
-    reader = LayerReader(network, layer, side=side, reduce=reduce, batch_size=batch_size)
+    reader = LayerReader(network, replaces, side="input", batch_size=batch_size)
     moments, _, _ = layer_moments(reader, data, environments, continuous=continuous)
     fit = invariant_head_of(moments, components=components, level=level, continuous=continuous)
     if log_odds is None:
-        old = network.get_submodule(layer)
+        old = network.get_submodule(replaces)
         log_odds = isinstance(old, torch.nn.Linear) and old.out_features == 1
     return InvariantHead(as_linear(fit, log_odds=log_odds and not continuous), fit)
 

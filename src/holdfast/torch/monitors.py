@@ -12,6 +12,8 @@ networks with quadratic activation, xi_e is the strength of the papers.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -258,10 +260,7 @@ def lightning_callback(loss: BatchLoss, batches: Mapping[Any, Any], *, every: in
         ValueError: every must be a whole number of at least 1, got 0
     """
     COUNT.check("every", every)
-    try:
-        from lightning.pytorch import Callback  # type: ignore[import-not-found]
-    except ModuleNotFoundError:
-        from pytorch_lightning import Callback  # type: ignore[import-not-found]
+    base = _lightning_callback_class()
 
     def log_environments(callback: Any, trainer: Any, module: Any, outputs: Any, batch: Any, number: int) -> None:
         if trainer.global_step % every == 0:
@@ -269,7 +268,15 @@ def lightning_callback(loss: BatchLoss, batches: Mapping[Any, Any], *, every: in
                 found = measure_environments(module, loss, batches, **settings)
             module.log_dict(found.scalars())
 
-    return type("EnvironmentCallback", (Callback,), {"on_train_batch_end": log_environments})()
+    return type("EnvironmentCallback", (base,), {"on_train_batch_end": log_environments})()
+
+
+def _lightning_callback_class() -> type:
+    for package in ("lightning.pytorch", "pytorch_lightning"):
+        if find_spec(package.partition(".")[0]) is not None:
+            found: type = import_module(package).Callback
+            return found
+    raise ModuleNotFoundError("lightning_callback needs Lightning, which is not installed: pip install lightning")
 
 
 def _geometry(labels: list, gram: np.ndarray, share: np.ndarray) -> tuple[dict, dict, float]:

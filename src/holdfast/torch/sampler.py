@@ -1,11 +1,11 @@
 """Batches of one environment for `torch.utils.data.DataLoader`, in an order that washes spurious signals out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, Sampler
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
 
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, require
 from holdfast.estimators.grouping import Grouping, group_rows
@@ -29,6 +29,8 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
     Args:
         labels: the environment of each row of the data set: a list, array, tensor, or pandas column of anything.
         batch_size: rows of a batch. With split "within" it is divided among the processes.
+        dataset: the data set of the loader, whose length is compared with the labels: a loader does not tell its
+            sampler, so that labels too few would leave rows out in silence; None: not compared.
         order: "reshuffled": every cycle visits each environment, in a fresh random order; "cyclic": always in the same
             order; "independent": drawn anew for each batch (the paper).
         weights: how often environments are visited: "size": in proportion to their batches; "uniform": equally often;
@@ -61,6 +63,7 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         labels: Any,
         batch_size: int = 16,
         *,
+        dataset: Sized | None = None,
         order: str = "reshuffled",
         weights: str | Mapping[Any, float] = "size",
         mixing: float = 0.0,
@@ -72,8 +75,12 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         num_replicas: int | None = None,
         split: str = "within",
     ):
+        grouping = _grouped(labels)
+        if dataset is not None:
+            contract = f"labels must have one label for each of the {len(dataset)} rows of the data set"
+            require(len(grouping.codes) == len(dataset), contract, f"{len(grouping.codes)} labels")
         self._sequence = BatchSequence(
-            _grouped(labels),
+            grouping,
             batch_size,
             order=order,
             weights=weights,
@@ -124,6 +131,7 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
             >>> sampler.visits
             {'cold': 2, 'warm': 1}
         """
+        require(isinstance(dataset, ConcatDataset), "dataset must be a ConcatDataset", type(dataset).__name__)
         ends = np.array(dataset.cumulative_sizes)
         sizes = np.diff(ends, prepend=0)
         labels = list(range(len(sizes))) if names is None else list(names)
@@ -280,6 +288,11 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
 def _grouped(labels: Any) -> Grouping:
     if isinstance(labels, Grouping):
         return labels
+    if isinstance(labels, Dataset | DataLoader):
+        raise ValueError(
+            f"labels must have one label for each row, got the data themselves, a {type(labels).__name__}; "
+            "for_concatenated takes a ConcatDataset"
+        )
     if isinstance(labels, torch.Tensor):
         labels = labels.detach().cpu().numpy()
     elif isinstance(labels, Sequence) and any(isinstance(label, torch.Tensor) for label in labels[:1]):

@@ -129,7 +129,9 @@ def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
     width = 0.8 / len(shares)
     for number, (label, own) in enumerate(zip(discovery.grouping.labels, shares, strict=True)):
         at = np.arange(len(names)) + (number - (len(shares) - 1) / 2) * width
-        bars.bar(at, own, width * 0.95, label=f"environment {label}")
+        # greys: a colour could be taken for one of the images
+        grey = str(0.3 + 0.5 * number / max(len(shares) - 1, 1))
+        bars.bar(at, own, width * 0.95, color=grey, label=f"environment {label}")
     bars.set_xticks(np.arange(len(names)), names)
     bars.set(ylabel="share of rows above the cut", ylim=(0, 1))
     bars.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=min(4, len(shares)))

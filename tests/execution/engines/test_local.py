@@ -195,9 +195,9 @@ def test_options_choose_an_engine(options, name):
 def test_wrong_options_are_refused_with_their_names():
     with pytest.raises(ValueError, match="only one engine may be chosen, got workers and dask"):
         EngineOptions(workers=2, dask="tcp://head:8786").engine()
-    with pytest.raises(ValueError, match="processes must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="processes must be a whole number of at least 1, got 0"):
         EngineOptions(processes=0)
-    with pytest.raises(ValueError, match="count must be at least 1, got -1"):
+    with pytest.raises(ValueError, match="count must be a whole number of at least 1, got -1"):
         ThreadEngine(-1)
 
 

@@ -20,6 +20,8 @@ class FittingOptions:
     both explain in environments that are held out."""
     significance: float = 0.001
     """Level of the tests whether an effect varies."""
+    effects: Literal["linear", "auto", "smooth"] = "linear"
+    """Of a regression: straight lines; auto: curves for columns of numbers that need one; smooth: curves for all."""
     level: Literal["common", "environment"] = "common"
     """Of a regression: whether environments share an intercept, or have their own and only effects are compared."""
     invariance: Literal["auto", "effects", "class_means"] = "auto"
@@ -51,8 +53,8 @@ class FitArguments:
     """
 
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
-    """The table: .csv, .tsv (also .gz), .parquet or .feather; a pattern such as 'data/*.csv' in quotes; - for
-    standard input."""
+    """The table: .csv, .tsv (also .gz), .parquet or .feather; a pattern such as 'data/*.csv' in quotes; an address
+    such as 's3://bucket/*.parquet'; - for standard input."""
     target: str
     """Column to predict: numbers, or classes."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import tyro
 
 from holdfast.io.options import ReadingOptions
+
+if TYPE_CHECKING:
+    from holdfast.io.remote import DataFile
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,12 @@ class PredictArguments:
     """The model; - for standard input."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
     """The table, with the columns of the table that was fitted: .csv, .tsv (also .gz), .parquet or .feather; a
-    pattern such as 'data/*.csv' in quotes; - for standard input."""
+    pattern such as 'data/*.csv' in quotes; an address such as s3://bucket/plants.csv; - for standard input."""
     reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
     more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
     """More files of the same table."""
-    out: Path | None = None
-    """Write the predictions to this .csv or .tsv file (also .gz) instead of printing them."""
+    out: str | None = None
+    """Write the predictions to this .csv or .tsv file (also .gz) instead of printing them; or to an address, s3://..."""
     overwrite: bool = False
     """Replace the file if it exists."""
 
@@ -41,13 +44,17 @@ def execute(arguments: PredictArguments) -> int:
     from holdfast.io.models import TableModel
     from holdfast.io.predictions import predict_table
     from holdfast.io.reading import TEXT_SUFFIXES
+    from holdfast.io.remote import RemoteFile, check_remote_output, data_file
 
-    data, out = (arguments.data, *arguments.more), arguments.out or STANDARD_STREAM
+    data, out = (arguments.data, *arguments.more), data_file(arguments.out or STANDARD_STREAM)
     if arguments.model == STANDARD_STREAM and "-" in data:
         raise ValueError("model and data must not both be standard input, got '-' for both")
     if out == STANDARD_STREAM and arguments.overwrite:
         raise ValueError("overwrite must be left out if no file is written: --out names one")
-    check_output(out, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
+    if isinstance(out, RemoteFile):
+        check_remote_output(out.address, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
+    else:
+        check_output(out, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
     predictions = predict_table(TableModel.load(arguments.model), data, arguments.reading)
     chunks = iter(predictions)
     first = next(chunks)  # report what is wrong with the table before anything is printed
@@ -63,17 +70,18 @@ def execute(arguments: PredictArguments) -> int:
 
 
 @contextmanager
-def _opened(out: Path) -> Iterator[TextIO]:
+def _opened(out: "DataFile") -> Iterator[TextIO]:
     """Where predictions are written: a file that appears when it is complete, or standard output."""
     import gzip
     import sys
 
     from holdfast.core.writing import STANDARD_STREAM, replacing
+    from holdfast.io.remote import RemoteFile, uploading
 
     if out == STANDARD_STREAM:
         yield sys.stdout
         return
-    with replacing(out) as unfinished:
+    with uploading(out.address) if isinstance(out, RemoteFile) else replacing(out) as unfinished:
         if out.name.lower().endswith(".gz"):
             with gzip.open(unfinished, "wt", encoding="utf-8", newline="") as file:
                 yield file

@@ -32,7 +32,9 @@ _COLUMNS = {
     "highest": "highest_effect",
 }
 # An argument with its value, as sentences of the estimators write it.
-_ARGUMENT = re.compile(r'\b(?P<name>pooling|level|invariance|tolerance|significance)="?(?P<value>\w+(\.\d+)?)"?')
+_ARGUMENT = re.compile(
+    r'\b(?P<name>pooling|level|invariance|tolerance|significance|effects)="?(?P<value>\w+(\.\d+)?)"?'
+)
 # What a narrow terminal can do without, in this order.
 _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 

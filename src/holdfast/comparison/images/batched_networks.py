@@ -59,8 +59,12 @@ def batched_network(
 
 def hidden(network: BatchedNetwork, inputs: torch.Tensor) -> torch.Tensor:
     """(S, C, rows, units): the last hidden layer of rows of each seed, (S, rows, inputs)."""
-    found = inputs[:, None]
-    for weight, bias in zip(network.weights[:-1], network.biases[:-1], strict=True):
+    first, *others = network.weights[:-1]
+    seeds, settings, pixels, units = first.shape
+    # one product for all settings of a seed: they read the same rows, which a batched product would copy for each
+    side_by_side = inputs @ first.transpose(1, 2).reshape(seeds, pixels, settings * units)
+    found = torch.relu(side_by_side.unflatten(-1, (settings, units)).transpose(1, 2) + network.biases[0])
+    for weight, bias in zip(others, network.biases[1:-1], strict=True):
         found = torch.relu(found @ weight + bias)
     return found
 

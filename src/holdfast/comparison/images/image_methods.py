@@ -132,6 +132,8 @@ def train_method(
     steps: int,
     weights: torch.Tensor | None = None,
     snapshots: tuple[int, ...] = (),
+    hidden: tuple[int, ...] | None = None,
+    learning_rate: float | None = None,
 ) -> TrainedImages:
     """Train all seeds and settings at once; the step of the best score on held-out rows is chosen for each.
 
@@ -142,14 +144,16 @@ def train_method(
         steps: of full gradients.
         weights: (S, rows) of training rows; None: equal.
         snapshots: steps whose networks are returned.
+        hidden: units of each hidden layer; None: two of 256.
+        learning_rate: of Adam; None: 0.001.
     """
     train, device = problem.train, problem.train.inputs.device
     grid = {name: torch.tensor(values, device=device) for name, values in method.grid.items()}
     count = len(next(iter(method.grid.values())))
-    sizes = (train.inputs.shape[-1], HIDDEN, HIDDEN, 1)
+    sizes = (train.inputs.shape[-1], *((HIDDEN, HIDDEN) if hidden is None else hidden), 1)
     network = batched_network(sizes, seeds=problem.seeds, settings=count, device=str(device))
     judged = copied(network) if method.sgd else network
-    optimizer = torch.optim.Adam(network.parameters, lr=LEARNING_RATE)
+    optimizer = torch.optim.Adam(network.parameters, lr=learning_rate or LEARNING_RATE)
     best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
     chosen = {name: torch.zeros_like(score) for name in ("step", "test", "first", "second")}
     course, found = [], {}

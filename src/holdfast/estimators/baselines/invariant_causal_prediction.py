@@ -26,7 +26,7 @@ class InvariantCausalRegressor(LinearRegressor):
     Royal Statistical Society B 78 (2016), Method II; the preselection as in section 3.5.
 
     Args:
-        level: of the tests.
+        significance: level of the tests.
         candidates: features on the path of the lasso whose sets are tested.
 
     Attributes:
@@ -46,22 +46,22 @@ class InvariantCausalRegressor(LinearRegressor):
         [True, False]
     """
 
-    def __init__(self, level: float = 0.05, *, candidates: int = 8):
-        self.level = level
+    def __init__(self, significance: float = 0.05, *, candidates: int = 8):
+        self.significance = significance
         self.candidates = candidates
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantCausalRegressor":
         """Fit; with one environment nothing can be tested, and the estimate is empty."""
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         grouping = group_rows(environments, len(targets))
-        if not 0 < self.level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {self.level}")
+        if not 0 < self.significance < 1:
+            raise ValueError(f"significance must be between 0 and 1, got {self.significance}")
         chosen = _on_lasso_path(inputs, targets, self.candidates)
         parts = [rows for rows in grouping.rows() if len(rows) >= FEWEST_ROWS]
         found: set[int] | None = set()
         if len(parts) > 1 and len(chosen):
             data = [np.column_stack([inputs[np.ix_(rows, chosen)], targets[rows]]) for rows in parts]
-            found = _causalicp().fit(data, len(chosen), alpha=float(self.level)).estimate
+            found = _causalicp().fit(data, len(chosen), alpha=float(self.significance)).estimate
         self.accepted_ = found is not None
         self.invariant_ = np.isin(np.arange(inputs.shape[1]), chosen[sorted(found or ())])
         selected = inputs[:, self.invariant_]

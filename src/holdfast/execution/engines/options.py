@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from holdfast.core.validation import COUNT
 from holdfast.execution.engines.base import Engine
 
 
@@ -29,8 +30,8 @@ class EngineOptions:
     def __post_init__(self) -> None:
         for name in ("workers", "processes"):
             count = getattr(self, name)
-            if count is not None and count < 1:
-                raise ValueError(f"{name} must be at least 1, got {count}")
+            if count is not None:
+                COUNT.check(name, count)
 
     def engine(self) -> Engine:
         """The engine that is chosen.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.validation import COUNT
 from holdfast.core.worker import available_cores, working
 from holdfast.execution.engines.base import ATTEMPTS, DEPTH, POLL, Finished, attempt, describe, drive
 from holdfast.execution.engines.remote import Payload, VersionMismatchError
@@ -48,8 +49,8 @@ class ProcessEngine:
     count: int | None = None
 
     def __post_init__(self) -> None:
-        if self.count is not None and self.count < 1:
-            raise ValueError(f"count must be at least 1, got {self.count}")
+        if self.count is not None:
+            COUNT.check("count", self.count)
 
     @property
     def name(self) -> str:

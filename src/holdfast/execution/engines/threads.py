@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.core.validation import COUNT
 from holdfast.core.worker import available_cores, working
 from holdfast.execution.engines.base import DEPTH, Finished, attempt, drive
 
@@ -34,8 +35,8 @@ class ThreadEngine:
     count: int | None = None
 
     def __post_init__(self) -> None:
-        if self.count is not None and self.count < 1:
-            raise ValueError(f"count must be at least 1, got {self.count}")
+        if self.count is not None:
+            COUNT.check("count", self.count)
 
     @property
     def name(self) -> str:

@@ -1,0 +1,169 @@
+"""Files behind addresses such as s3://bucket/plants.parquet, by fsspec, with what tables need of a path."""
+
+import posixpath
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple
+
+# A question mark in them begins a query, and they cannot be listed.
+_WITHOUT_PATTERNS = ("http://", "https://")
+
+
+class FileStatus(NamedTuple):
+    """What is known about a file: its size in bytes, as `os.stat` names it."""
+
+    st_size: int
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file behind an address, with the methods of a `Path` that reading a table takes; picklable.
+
+    Attributes:
+        address: such as s3://bucket/plants.parquet.
+
+    Example:
+        >>> file = RemoteFile("memory://plants/remote.csv")
+        >>> file.name, file.exists()
+        ('remote.csv', False)
+    """
+
+    address: str
+
+    def __str__(self) -> str:
+        return self.address
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return posixpath.basename(self.address.rstrip("/"))
+
+    def exists(self) -> bool:
+        """Whether there is anything at the address."""
+        system, path = _file_system(self.address)
+        with _reachable(self.address):
+            return system.exists(path)
+
+    def is_file(self) -> bool:
+        """Whether there is a file at the address."""
+        system, path = _file_system(self.address)
+        with _reachable(self.address):
+            return system.isfile(path)
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO:
+        """The bytes of the file."""
+        system, path = _file_system(self.address)
+        with _reachable(self.address):
+            return system.open(path, mode)
+
+    def stat(self) -> FileStatus:
+        """The size of the file; 0 if the server does not tell."""
+        system, path = _file_system(self.address)
+        with _reachable(self.address):
+            return FileStatus(int(system.size(path) or 0))
+
+    def resolve(self) -> "RemoteFile":
+        """The same: an address does not depend on a folder."""
+        return self
+
+
+DataFile = Path | RemoteFile
+
+
+def is_address(word: str | Path) -> bool:
+    """Whether this is an address of fsspec and not a path.
+
+    Example:
+        >>> is_address("s3://bucket/plants.csv"), is_address("plants.csv")
+        (True, False)
+    """
+    return isinstance(word, str) and "://" in word
+
+
+def data_file(word: str | Path) -> DataFile:
+    """The file behind a path or an address.
+
+    Example:
+        >>> data_file("plants.csv"), data_file("memory://plants.csv")
+        (PosixPath('plants.csv'), RemoteFile(address='memory://plants.csv'))
+    """
+    return RemoteFile(str(word)) if is_address(word) else Path(word)
+
+
+def matching_files(pattern: str) -> list[RemoteFile]:
+    """The files that a pattern such as s3://bucket/*.parquet matches, in the order of their addresses.
+
+    Example:
+        >>> import fsspec
+        >>> for name in ("b", "a"):
+        ...     fsspec.filesystem("memory").pipe_file(f"/fields/{name}.csv", b"light")
+        >>> [file.name for file in matching_files("memory://fields/*.csv")]
+        ['a.csv', 'b.csv']
+    """
+    if pattern.startswith(_WITHOUT_PATTERNS):
+        return [RemoteFile(pattern)]
+    system, path = _file_system(pattern)
+    with _reachable(pattern):
+        found = sorted(name for name in system.glob(path) if system.isfile(name))
+    return [RemoteFile(system.unstrip_protocol(name)) for name in found]
+
+
+def check_remote_output(address: str, suffixes: Sequence[str], *, overwrite: bool = False) -> None:
+    """Raise a ValueError for an address that could not be written to, before the work is done.
+
+    Example:
+        >>> check_remote_output("memory://plants.xml", [".csv"])
+        Traceback (most recent call last):
+        ValueError: out must end in .csv, got 'memory://plants.xml'
+    """
+    if not address.lower().endswith(tuple(suffixes)):
+        raise ValueError(f"out must end in {' or '.join(suffixes)}, got {address!r}")
+    if RemoteFile(address).exists() and not overwrite:
+        raise ValueError(f"out must not exist yet (overwrite=True or --overwrite replaces it), got {address!r}")
+
+
+@contextmanager
+def uploading(address: str) -> Iterator[Path]:
+    """A temporary path to write to, whose file is sent to the address when the block ends without an error.
+
+    Object stores take a file whole or not at all, so an error leaves the old file or none.
+
+    Example:
+        >>> with uploading("memory://predictions.csv") as path:
+        ...     _ = path.write_text("prediction")
+        >>> RemoteFile("memory://predictions.csv").stat().st_size
+        10
+    """
+    system, path = _file_system(address)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+        unfinished = Path(folder) / posixpath.basename(address)
+        yield unfinished
+        with _reachable(address):
+            system.put_file(str(unfinished), path)
+
+
+def _file_system(address: str) -> tuple[Any, str]:
+    try:
+        import fsspec  # type: ignore[import-untyped]
+
+        return fsspec.core.url_to_fs(address)
+    except ImportError as error:  # fsspec itself, or the package for this protocol
+        raise ValueError(
+            f"{address!r} needs a package that is not installed ({error}): pip install 'holdfast[cluster]' has fsspec "
+            "and s3fs, which reads s3://"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"addresses must have a protocol that fsspec knows, got {address!r} ({error})") from error
+
+
+@contextmanager
+def _reachable(address: str) -> Iterator[None]:
+    """Whatever a server says about an address that cannot be used, in one sentence."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ValueError(f"{address!r} cannot be reached: {reason}") from error

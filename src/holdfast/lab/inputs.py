@@ -1,0 +1,203 @@
+"""Inputs of a view: the fields of a dataclass, each with a label and the values it may take.
+
+The page builds its form from them, and the server checks with them what the page sends.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Protocol
+
+from holdfast.lab.uploads import ENDINGS
+
+
+class Input(Protocol):
+    """What a field of a view's settings may hold, and how the page asks for it."""
+
+    label: str
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value, as the settings hold it; a ValueError that names the field if it is not allowed."""
+
+
+@dataclass(frozen=True)
+class NumberInput:
+    """A number between two bounds; the page shows a slider.
+
+    Attributes:
+        label: next to the slider, with the symbol of the theory.
+        low: least value.
+        high: largest value.
+        step: of the slider; of a logarithmic one in decades.
+        whole: only whole numbers.
+        logarithmic: the slider moves by factors.
+        unit: after the number.
+        group: heading above it.
+    """
+
+    label: str
+    low: float
+    high: float
+    step: float
+    whole: bool
+    logarithmic: bool
+    unit: str
+    group: str
+    kind: Literal["number"] = "number"
+
+    def checked(self, name: str, value: Any) -> float:
+        """A number within the bounds."""
+        kind = "a whole number" if self.whole else "a number"
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+        if not fits or (self.whole and value != int(value)):
+            raise ValueError(f"{name} must be {kind} from {self.low:g} to {self.high:g}, got {_short(value)}")
+        return int(value) if self.whole else float(value)
+
+
+@dataclass(frozen=True)
+class ChoiceInput:
+    """One of several values, each with words that say what it means.
+
+    Attributes:
+        label: next to the menu.
+        options: value -> words.
+        group: heading above it.
+        display: only changes how results are drawn, so nothing is computed again.
+    """
+
+    label: str
+    options: Mapping[Any, str]
+    group: str
+    display: bool
+    kind: Literal["choice"] = "choice"
+
+    def checked(self, name: str, value: Any) -> Any:
+        """One of the options."""
+        found = [option for option in self.options if type(option) is type(value) and option == value]
+        if not found:
+            raise ValueError(f"{name} must be one of {', '.join(map(str, self.options))}, got {_short(value)}")
+        return found[0]
+
+
+@dataclass(frozen=True)
+class TextInput:
+    """A short text, such as the name of a column.
+
+    Attributes:
+        label: next to the field.
+        longest: number of characters.
+        group: heading above it.
+    """
+
+    label: str
+    longest: int
+    group: str
+    kind: Literal["text"] = "text"
+
+    def checked(self, name: str, value: Any) -> str:
+        """A text of at most so many characters, none of which is a control character."""
+        if not isinstance(value, str) or len(value) > self.longest or not value.isprintable():
+            raise ValueError(f"{name} must be a text of at most {self.longest} characters, got {_short(value)}")
+        return value
+
+
+@dataclass(frozen=True)
+class UploadInput:
+    """A file of the person; the settings hold the number that the server has given it, or nothing yet.
+
+    Attributes:
+        label: next to the button.
+        endings: of the files that the button offers.
+        group: heading above it.
+    """
+
+    label: str
+    endings: tuple[str, ...]
+    group: str
+    kind: Literal["upload"] = "upload"
+
+    def checked(self, name: str, value: Any) -> str:
+        """The number of an upload, or an empty text."""
+        if not isinstance(value, str) or not re.fullmatch(r"([0-9a-f]{32})?", value):
+            raise ValueError(f"{name} must be the number of an upload, got {_short(value)}")
+        return value
+
+
+def number(
+    default: float,
+    label: str,
+    low: float,
+    high: float,
+    *,
+    step: float,
+    whole: bool = False,
+    logarithmic: bool = False,
+    unit: str = "",
+    group: str = "",
+) -> Any:
+    """A field of settings that holds a number; see `NumberInput`.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Example:
+        ...     step_size: float = number(0.05, "Step size η", 0.001, 1.0, step=0.05, logarithmic=True)
+        >>> read(Example, {"step_size": 2})
+        Traceback (most recent call last):
+        ValueError: step_size must be a number from 0.001 to 1, got 2
+    """
+    return field(
+        default=default, metadata={"input": NumberInput(label, low, high, step, whole, logarithmic, unit, group)}
+    )
+
+
+def choice(default: Any, label: str, options: Mapping[Any, str], *, group: str = "", display: bool = False) -> Any:
+    """A field of settings that holds one of several values; see `ChoiceInput`."""
+    return field(default=default, metadata={"input": ChoiceInput(label, dict(options), group, display)})
+
+
+def text(default: str, label: str, *, longest: int = 200, group: str = "") -> Any:
+    """A field of settings that holds a text; see `TextInput`."""
+    return field(default=default, metadata={"input": TextInput(label, longest, group)})
+
+
+def upload(label: str, *, endings: tuple[str, ...] = ENDINGS, group: str = "") -> Any:
+    """A field of settings that holds an uploaded file; see `UploadInput`. It is never part of a permalink."""
+    return field(default="", metadata={"input": UploadInput(label, endings, group)})
+
+
+def read(settings: type, given: Any) -> Any:
+    """The settings that a browser has sent; fields that it left out have their defaults.
+
+    Args:
+        settings: a dataclass whose fields are made by `number`, `choice`, `text` and `upload`.
+        given: what was sent, of whatever kind.
+    """
+    if not isinstance(given, dict):
+        raise ValueError(f"settings must be an object with a value for each field, got {_short(given)}")
+    known = inputs(settings)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"settings must be fields of this view ({', '.join(known)}), got {_short(name)}")
+    return settings(**{name: known[name].checked(name, value) for name, value in given.items()})
+
+
+def inputs(settings: type) -> dict[str, Input]:
+    """The inputs of a dataclass of settings, by field."""
+    return {each.name: each.metadata["input"] for each in fields(settings)}
+
+
+def schema(settings: type) -> list[dict[str, Any]]:
+    """What the page needs in order to build a form."""
+    described = []
+    for each in fields(settings):
+        made = asdict(each.metadata["input"])
+        if "options" in made:
+            made["options"] = [{"value": value, "words": words} for value, words in made["options"].items()]
+        described.append({"name": each.name, "default": each.default, **made})
+    return described
+
+
+def _short(value: Any) -> str:
+    """A value in an error message: what a stranger has sent may be long."""
+    words = repr(value)
+    return words if len(words) <= 60 else f"{words[:57]}..."

@@ -1,0 +1,10 @@
+"""The views of the page: one file each, listed in `VIEWS` in the order of the menu."""
+
+from holdfast.core.names import Named
+
+VIEWS = {
+    "oscillation": Named("holdfast.lab.views.oscillation:VIEW", "Oscillation"),
+}
+"""Name in addresses -> `holdfast.lab.view.View`, and its title in the menu."""
+
+__all__ = ["VIEWS"]

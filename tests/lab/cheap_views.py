@@ -1,0 +1,52 @@
+"""Views that compute next to nothing, for tests of the server around them."""
+
+import time
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from holdfast.core.worker import StoppedError, current_worker
+from holdfast.lab.inputs import number, text
+from holdfast.lab.view import Snippets, View
+from holdfast.lab.views.oscillation import VIEW as OSCILLATION
+
+
+@dataclass(frozen=True)
+class SlowSettings:
+    seconds: float = number(0.0, "Seconds", 0.0, 100.0, step=1.0)
+    words: str = text("", "Words", longest=10)
+
+    def __post_init__(self) -> None:
+        if self.words == "refused":
+            raise ValueError("words must not be refused together")
+
+
+def wait(settings, context):
+    """Sends a part, and then works until it is stopped or the time is over."""
+    context.send("begun", settings.words)
+    end = time.monotonic() + settings.seconds
+    while time.monotonic() < end:
+        time.sleep(0.005)
+        if current_worker().stopped():
+            raise StoppedError
+    if settings.words == "bug":
+        raise KeyError("a secret of the server")
+    if settings.words == "sentence":
+        raise ValueError("words must be something else")
+    return {"waited": settings.seconds, "words": settings.words}
+
+
+class Loaded(NamedTuple):
+    """As `holdfast.core.names.Named`, of an object that is there already."""
+
+    view: View
+    words: str = "A view"
+
+    def load(self):
+        return self.view
+
+
+SLOW = View(SlowSettings, wait, lambda settings: Snippets(f"wait({settings.seconds})", ""))
+VIEWS = {
+    "slow": Loaded(SLOW),
+    "oscillation": Loaded(replace(OSCILLATION, compute=lambda settings, context: {"bias": settings.bias})),
+}

@@ -1,0 +1,58 @@
+"""The example of a million runs: its cells, and the same command in small where nothing but jax is installed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.sensing.simulation import SLAB_ON_ACCELERATOR
+from holdfast.sweeps.planning import layout_of
+from holdfast.sweeps.specification import read_sweep
+
+SPEC = Path(__file__).parents[2] / "examples" / "million.toml"
+
+BARE = """
+import sys
+import tempfile
+from dataclasses import replace
+
+packages = "cloudpickle dask distributed fsspec joblib lazy_loader matplotlib msgspec optax pandas rich sklearn"
+sys.modules.update(dict.fromkeys([*packages.split(), "threadpoolctl", "tyro", "typing_extensions", "xarray", "zarr"]))
+
+from holdfast.execution.engines.devices import DeviceEngine
+from holdfast.execution.engines.threads import ThreadEngine
+from holdfast.execution.grid import GridCells
+from holdfast.sweeps.running import run_sweep
+from holdfast.sweeps.specification import read_sweep
+
+sweep = read_sweep(sys.argv[1])
+small = {**sweep.settings, "dimension": 4, "oracle": "population", "steps": 20, "every": 20}
+sweep = replace(sweep, settings=small, seeds=8, seeds_per_cell=4)
+found = []
+for engine in (DeviceEngine(), ThreadEngine(1)):
+    path = f"{tempfile.mkdtemp()}/results.zarr"
+    outcome = run_sweep(sweep, path, engine)
+    cells = GridCells.open(path)
+    found.append(list(cells.contents(map(tuple, cells.indices().reshape(-1, 2).tolist()))))
+    print(engine.name, outcome.computed, outcome.failures, all(found[-1]))
+print(found[0] == found[1])
+"""
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_a_million_runs_fill_their_cells(platform):
+    sweep = read_sweep(SPEC)
+    layout = layout_of(sweep, platform)
+    assert (sweep.runs, sweep.settings["dimension"], sweep.settings["batch_size"]) == (10**6, 100, 8000)
+    assert layout.cells * layout.seeds_per_cell == 10**6  # no run is computed that nobody asked for
+    assert layout.seeds_per_cell <= SLAB_ON_ACCELERATOR[1]  # one program on an accelerator
+
+
+def test_the_command_runs_on_devices_where_nothing_but_jax_is_installed():
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, str(SPEC)], capture_output=True, text=True, env={**os.environ, "XLA_FLAGS": flags}
+    )
+    assert done.stdout == "2 cpu devices 16 {} True\n1 thread 16 {} True\nTrue\n", done.stderr

@@ -1,0 +1,54 @@
+"""Cells that are computed together, as on an accelerator, are those that are computed one by one."""
+
+import numpy as np
+import pytest
+
+from holdfast.execution.engines.threads import ThreadEngine
+from holdfast.sweeps import programs, running
+from holdfast.sweeps.planning import cells_together
+from holdfast.sweeps.specification import specify
+
+SETTINGS = {"steps": 30, "every": 10, "oracle": "population"}
+GRID = {"heterogeneity": [1.0, 5.0, 6.0], "dimension": [4, 5], "step_size": [0.05, 0.1, 3.0], "seeds": 3}
+RANDOM = {
+    "design": "random", "count": 6, "dimension": [4], "bias": {"low": 0.0, "high": 1.0}, "seeds": 6, "seeds_per_cell": 3
+}  # fmt: skip
+
+
+def files(folder):
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("axes", "record", "blocks"), [(GRID, "final", 6), (GRID, "quantiles", 6), (RANDOM, "final", 4)]
+)
+def test_values_are_those_of_single_cells(axes, record, blocks, tmp_path, monkeypatch):
+    sweep = specify(SETTINGS, axes, record=record)
+    called, original = [], programs.matrix_sensing_together
+
+    def counted(points, seeds):
+        called.append(len(points))
+        return original(points, seeds)
+
+    alone = running.run_sweep(sweep, tmp_path / "alone.zarr", ThreadEngine(2))
+    assert called == []
+    monkeypatch.setattr(programs, "matrix_sensing_together", counted)
+    monkeypatch.setattr(running, "cells_together", lambda *_: 3)
+    running._loaded.cache_clear()
+    together = running.run_sweep(sweep, tmp_path / "together.zarr", ThreadEngine(2))
+    running._loaded.cache_clear()
+    assert called == [3] * blocks  # of one dimension, and of one block of seeds
+    assert (together.computed, together.failed) == (alone.computed, 0)
+    assert files(tmp_path / "together.zarr") == files(tmp_path / "alone.zarr")
+    first, second = (running.open_sweep(tmp_path / f"{name}.zarr") for name in ("alone", "together"))
+    for name in first:
+        if name != "seconds":
+            np.testing.assert_allclose(second[name].values, first[name].values, rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+def test_an_accelerator_is_filled_if_the_program_can_do_that():
+    phase = specify(SETTINGS, {"bias": [0.0, 1.0]}, seeds=64)
+    assert cells_together(phase, "gpu") == 128
+    assert cells_together(phase, "cpu") == 1
+    assert cells_together(specify(SETTINGS, {"bias": [0.0, 1.0]}, seeds=100_000), "gpu") == 1
+    assert cells_together(specify({"steps": 10}, {"step_size": [0.1]}, program="matrix-completion"), "gpu") == 1

@@ -1,3 +1,4 @@
+import itertools
 from functools import partial
 
 import jax
@@ -11,9 +12,9 @@ from holdfast.core.randomness import CHI_SQUARE_NORMALS
 
 # Compiled whole, as the library runs them: one at a time, each of their hundred operations is a program of its own.
 threefry, chi_squares = jax.jit(randomness.threefry), jax.jit(randomness.chi_squares)
-words = jax.jit(randomness._words, static_argnums=1)
 standard_normals = jax.jit(randomness.standard_normals, static_argnums=(1, 2))
-PLATFORMS = (randomness._normals, randomness._normals_on_cpu)
+ONCE = (randomness._joined, randomness._overwritten)
+ON_CPU = [partial(randomness._normals_on_cpu, once=once) for once in ONCE]
 several_normals = jax.jit(randomness.several_normals, static_argnums=(1, 2))
 
 
@@ -34,10 +35,11 @@ def test_keys_and_uniform_numbers_are_those_of_jax():
 
 def test_words_are_those_of_the_cipher():
     """Also those that, read as floating-point numbers, are no numbers: one in 128."""
-    for count in (1, 2, 7, 100_000):
+    for count, once in itertools.product((1, 2, 7, 100_000), ONCE):
         counters = jnp.arange(count, dtype=jnp.uint32)
         plain = threefry(jax.random.key(5), counters, jnp.zeros_like(counters))
-        for packed, word in zip(words(jax.random.key(5), count), plain, strict=True):
+        words = jax.jit(partial(randomness._words, count=count, once=once))(jax.random.key(5))
+        for packed, word in zip(words, plain, strict=True):
             np.testing.assert_array_equal(packed, word)
 
 
@@ -71,11 +73,31 @@ def test_batching_over_keys_changes_nothing():
 
 
 def test_all_platforms_draw_the_same_numbers():
-    """The way of a CPU is a detour around its compiler; the numbers are equal up to the rounding of the transform."""
+    """Those of a CPU are detours around its compiler; the numbers are equal up to the rounding of the transform."""
     sizes = (1, 6, 70, 325)
-    ways = [jax.jit(partial(way, sizes=sizes, dtype=jnp.float32)) for way in PLATFORMS]
-    for plain, detour in zip(*(way(jax.random.key(4)) for way in ways), strict=True):
-        np.testing.assert_allclose(plain, detour, atol=1e-6)
+    ways = [jax.jit(partial(way, sizes=sizes, dtype=jnp.float32)) for way in (randomness._normals, *ON_CPU)]
+    for plain, *detours in zip(*(way(jax.random.key(4)) for way in ways), strict=True):
+        for detour in detours:
+            np.testing.assert_allclose(plain, detour, atol=1e-6)
+
+
+def test_a_batch_of_keys_draws_what_the_formula_gives_for_each():
+    """In the shapes of the exact law at d = 100, against jax's words and the formula in NumPy's double precision."""
+    sizes, runs = (5050, 38), 3
+    keys = jax.random.split(jax.random.key(6), runs)
+    drawn = jax.jit(jax.vmap(partial(ON_CPU[1], sizes=sizes, dtype=jnp.float32)))(keys)
+    halves = [size // 2 for size in sizes]
+    for run in range(runs):
+        counters = jnp.concatenate([jnp.arange(sum(halves)), jnp.zeros(sum(halves))]).astype(jnp.uint32)
+        first, second = np.split(np.asarray(threefry_2x32(jax.random.key_data(keys[run]), counters)), 2)
+        radius = np.sqrt(-2 * np.log(((first >> 8) + 0.5) * 2.0**-24))
+        # The upper two bits are the quadrant, the others an angle of -45 to 45 degrees added to it.
+        angle = 2 * np.pi * ((second >> 30) / 4 + (np.left_shift(second, 2).view(np.int32) / 2.0**34))
+        for array, begin, count in zip(drawn, (0, halves[0]), halves, strict=True):
+            part = slice(begin, begin + count)
+            expected = np.concatenate([(radius * np.cos(angle))[part], (radius * np.sin(angle))[part]])
+            # As above: the rounding of u near 1 is amplified.
+            np.testing.assert_allclose(array[run], expected, atol=2**-12)
 
 
 def test_several_arrays_are_one_draw():

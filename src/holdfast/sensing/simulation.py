@@ -26,11 +26,12 @@ from holdfast.sensing.settings import SWEPT, Settings
 if TYPE_CHECKING:
     from holdfast.sensing.trajectory import Trajectory
 
-# Runs in one compiled program, at least and at most. On a CPU 16 matrices of 100 x 100 and their temporaries fit into
-# the caches of a core, and more than 32 small ones gain little; explicit measurements fill a core with a single run; an
-# accelerator wants to be filled, up to its memory.
+# Runs in one compiled program, at least and at most. On a CPU 12 matrices of 100 x 100 and their temporaries fit into
+# the caches of a core, and they take less than the 512 KiB from which on XLA divides a pass over them among threads;
+# more than 32 small ones gain little; explicit measurements fill a core with a single run; an accelerator wants to be
+# filled, up to its memory.
 SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = (8, 32), (1, 16384), 1
-ENTRIES_ON_CPU, ENTRIES_ON_ACCELERATOR = 16 * 100**2, 2**28  # in all matrices of a slab
+ENTRIES_ON_CPU, ENTRIES_ON_ACCELERATOR = 12 * 100**2, 2**28  # in all matrices of a slab
 _frame = lru_cache(maxsize=8)(orthonormal_frame)  # all cells of a sweep have the same one
 # Numbers in a record next to the singular values, matrices that a step of one run holds, and the most bytes of either.
 RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = 9, 6, 2**36

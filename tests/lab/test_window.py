@@ -70,9 +70,12 @@ def test_a_search_gives_the_advice_of_the_library_and_can_be_stopped():
 @pytest.mark.parametrize(
     "strengths", ["", "1", "1, x", "1,,2", "nan, 1", "inf, 1", "1, 20.5", "1, 2, 3, 4, 5, 6, 7, 8, 9", "1; 2"]
 )
-def test_what_are_no_strengths_is_refused(strengths):
+def test_what_are_no_strengths_is_refused_by_the_computation(strengths):
+    """As an event that the page shows, and not as a request that it should not have made."""
+    chosen = read(WindowSettings, {"strengths": strengths})
+    assert VIEW.snippets(chosen) == ("", "")
     with pytest.raises(ValueError, match="strengths must be 2 to 8 numbers from -20 to 20"):
-        read(WindowSettings, {"strengths": strengths})
+        computed(chosen)
 
 
 @given(

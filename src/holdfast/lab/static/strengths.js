@@ -81,11 +81,15 @@ export function strengthsChart(stage, { title, note, bounds, changed }) {
       svgElement("circle", { class: "reach", r: 18 }), // a finger needs more than what is seen
       svgElement("circle", { class: "mark", r: 7.5 }),
     ]);
-    made.addEventListener("pointerdown", (event) => { made.setPointerCapture(event.pointerId); });
+    // By how far the pointer has moved, and not where it is: the page may have moved as well.
+    let grip = null;
+    made.addEventListener("pointerdown", (event) => {
+      made.setPointerCapture(event.pointerId);
+      const pixels = picture.getBoundingClientRect().height / frame.height;
+      grip = { y: event.clientY, value: values[index], each: (y.invert(0) - y.invert(1)) / pixels };
+    });
     made.addEventListener("pointermove", (event) => {
-      if (!made.hasPointerCapture(event.pointerId)) return;
-      const box = picture.getBoundingClientRect();
-      move(index, y.invert((event.clientY - box.top) * (frame.height / box.height)));
+      if (made.hasPointerCapture(event.pointerId)) move(index, grip.value + (grip.y - event.clientY) * grip.each);
     });
     made.addEventListener("keydown", (event) => {
       const steps = { ArrowUp: STEP, ArrowRight: STEP, ArrowDown: -STEP, ArrowLeft: -STEP, PageUp: LEAP, PageDown: -LEAP };

@@ -158,8 +158,10 @@ def _about_runs(summary: "CompletionSummary") -> Iterator[str]:
         "diverged" if run.outcome.code is Code.DIVERGED else f"ended {run.outcome.sentence.partition('steps ')[2]}"
         for run in summary.runs
     )
-    counts = [f"{'all' if count == runs else count} {how}" for how, count in ends.most_common()]
-    yield f"Of the runs {', '.join(counts)}."
+    if len(ends) == 1:
+        yield f"All {runs} runs {next(iter(ends))}."
+    else:
+        yield f"Of {runs} runs {', '.join(f'{count} {how}' for how, count in ends.most_common())}."
 
 
 def _about_offshoots(rank: "np.ndarray", ends: "np.ndarray") -> Iterator[str]:
@@ -174,7 +176,10 @@ def _about_offshoots(rank: "np.ndarray", ends: "np.ndarray") -> Iterator[str]:
 
 def snippets(settings: JumpsSettings) -> Snippets:
     """The same simulation, with its jumps in words."""
-    simulated = settings.simulated()
+    try:
+        simulated = settings.simulated()
+    except ValueError:
+        return Snippets("", "")  # the computation says what does not go together
     python = f"""import holdfast as hf
 
 settings = {as_call("hf.completion.CompletionSettings", simulated)}

@@ -20,8 +20,8 @@ FEWEST, MOST, LARGEST_STRENGTH = 2, 8, 20.0
 STEP_SIZES = (0.002, 1.0)
 # Points of the exponent over the step size, and of a law of shares.
 CURVE, POINTS = 240, 80
-# Runs behind the simulated law, and the least probability that is drawn of the exact one.
-RUNS, RAREST = 2000, 2e-4
+# Runs behind the simulated law, and the least probability and the least share that are drawn of the exact one.
+RUNS, RAREST, LEAST_SHARE = 2000, 2e-4, 1e-8
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,19 @@ class WindowSettings:
         0.01, "Largest share that is washed out", 1e-4, 0.1, step=0.1, logarithmic=True, group="Advice"
     )
 
-    def __post_init__(self) -> None:
-        contract = (
-            f"strengths must be {FEWEST} to {MOST} numbers from {-LARGEST_STRENGTH:g} to {LARGEST_STRENGTH:g} with "
-            f"commas in between, got {self.strengths!r}"
-        )
-        try:
-            values = self.values
-        except ValueError:
-            raise ValueError(contract) from None
-        within = all(abs(value) <= LARGEST_STRENGTH for value in values)  # False for NaN
-        if not (FEWEST <= len(values) <= MOST and within):
-            raise ValueError(contract)
-
     @property
     def values(self) -> list[float]:
-        """The strengths as numbers."""
-        return [float(part) for part in self.strengths.split(",")]
+        """The strengths as numbers; a ValueError that a person understands if they are none."""
+        try:
+            values = [float(part) for part in self.strengths.split(",")]
+        except ValueError:
+            values = []
+        if not (FEWEST <= len(values) <= MOST and all(abs(value) <= LARGEST_STRENGTH for value in values)):
+            raise ValueError(
+                f"strengths must be {FEWEST} to {MOST} numbers from {-LARGEST_STRENGTH:g} to {LARGEST_STRENGTH:g} with "
+                f"commas in between, got {self.strengths!r}"
+            )
+        return values
 
     def diagnosed(self) -> dict[str, Any]:
         """The arguments of `diagnose`, in the order of the form."""
@@ -85,9 +81,13 @@ def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     context.send("point", point)
     law, reason = _stationary(settings, environments, point["stable"])
     context.send("tail", _tail(settings, environments, law, reason))
-    sentences = [_about_window(window), _about_step(settings, point), _about_tail(law, reason)]
-    advice, advised = _advice(settings, environments, point["stable"])
-    return {"advice": advice, "summary": " ".join(filter(None, [*sentences, advised]))}
+    # In the summary without reasons: its height should not change much while a point is dragged.
+    sentences = [_in_short(window), _about_step(settings, point), _about_tail(law, reason)]
+    if settings.advice == "off":
+        order = _about_order(settings, environments) if point["stable"] else "Choose a smaller step size: runs diverge."
+        return {"advice": [_about_window(window), order], "summary": " ".join(sentences)}
+    advice, advised = _search(settings, environments)
+    return {"advice": advice, "summary": " ".join([*sentences, advised])}
 
 
 def _point(environments: "FiniteEnvironments", step_size: float, found: "Limits") -> dict[str, Any]:
@@ -156,10 +156,10 @@ def _tail(
     }
     if law is None:
         return tail
-    above = 1 - law.distribution
-    drawn = np.flatnonzero((above >= RAREST) & (above < 1) & (law.values > 0))
-    chosen = drawn[np.linspace(0, len(drawn) - 1, POINTS).astype(int)] if len(drawn) else drawn
-    tail["law"] = {"share": law.values[chosen], "probability": above[chosen]}
+    # A signal that survives is next to nothing in many runs: most of its law is below all shares that matter.
+    low, high = max(float(law.quantile(0.01)), LEAST_SHARE), float(law.quantile(1 - RAREST))
+    share = np.geomspace(low, max(low, high), POINTS)
+    tail["law"] = {"share": share, "probability": np.array([law.above(level) for level in share])}
     tail |= {"index": law.tail_index, "floor": law.floor, "ceiling": law.ceiling}
     if 0 < law.tail_index < np.inf and 0 < law.floor < law.ceiling:
         # Of |Q| the tail has the index kappa, so of the share Q^2 it has kappa / 2.
@@ -169,12 +169,8 @@ def _tail(
     return tail
 
 
-def _advice(settings: WindowSettings, environments: "FiniteEnvironments", stable: bool) -> tuple[list[str], str]:
+def _search(settings: WindowSettings, environments: "FiniteEnvironments") -> tuple[list[str], str]:
     """All sentences of the advice, and the one for the summary."""
-    if settings.advice == "off":
-        return [
-            _about_order(settings, environments) if stable else "Choose a step size at which runs stay bounded."
-        ], ""
     from holdfast.theory.diagnosis import diagnose
 
     diagnosis = diagnose(environments, **settings.diagnosed())
@@ -195,13 +191,17 @@ def _about_order(settings: WindowSettings, environments: "FiniteEnvironments") -
     )
 
 
+def _in_short(window: "Window") -> str:
+    if window.empty:
+        return "No step size washes the spurious signal out and keeps the invariant one."
+    between = f"Step sizes from {window.low:.3g} to {window.high:.3g}"
+    return f"{between} wash the spurious signal out and keep the invariant one."
+
+
 def _about_window(window: "Window") -> str:
     if window.empty:
         return f"No step size is in the window: {window.reason}."
-    return (
-        f"Step sizes from {window.low:.3g} to {window.high:.3g} wash the spurious signal out and keep the invariant "
-        f"one: {window.reason}."
-    )
+    return f"The window of step sizes is {window.low:.3g} to {window.high:.3g}: {window.reason}."
 
 
 def _about_step(settings: WindowSettings, point: dict[str, Any]) -> str:
@@ -227,7 +227,10 @@ def _about_tail(law: "StationaryLaw | None", reason: str) -> str:
 
 def snippets(settings: WindowSettings) -> Snippets:
     """The same numbers and sentences, and a command for the whole advice."""
-    values = settings.values
+    try:
+        values = settings.values
+    except ValueError:
+        return Snippets("", "")  # the computation says what is wrong
     arguments = ", ".join(f"{name}={value!r}" for name, value in settings.diagnosed().items())
     lines = "".join(f"    {name}={value!r},\n" for name, value in settings.diagnosed().items())
     python = f"""import holdfast as hf

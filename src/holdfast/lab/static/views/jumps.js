@@ -9,8 +9,8 @@ const OFFSHOOTS = 5; // of each run, when the button asks for them
 const TONES = ["invariant", "spurious", "other", "other"];
 
 export function create(stage, { choose }) {
-  const ratio = lineChart(stage, { title: "Second singular value", note: "relative to the first, s₂/s₁; one line for each run", name: "jumps-ratio" });
-  const error = lineChart(stage, { title: "Test error", note: "mean square on entries that are not observed", name: "jumps-error" });
+  const ratio = lineChart(stage, { title: "Second singular value", note: "relative to the first", name: "jumps-ratio" });
+  const error = lineChart(stage, { title: "Test error", note: "on hidden entries", name: "jumps-error" });
   const ranks = lineChart(stage, { title: "Ranks", note: "share of the runs at each", name: "jumps-ranks" });
   const values = lineChart(stage, { title: "Singular values of one run", name: "jumps-values" });
   const button = document.createElement("button");
@@ -30,7 +30,7 @@ export function create(stage, { choose }) {
     ratio.draw(ratioSpec(data));
     error.draw(errorSpec(data));
     ranks.draw(ranksSpec(data));
-    values.setNote(`seed ${data.single.seed}, the one that jumps last`);
+    values.setNote(`seed ${data.single.seed}, the last to jump`);
     values.draw(valuesSpec(data));
   }
   return { draw, numbers };

@@ -69,10 +69,12 @@ class WindowSettings:
 
 def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     """Exponents and windows at once, then the law of the share, and the advice if it is wanted."""
+    import numpy as np
+
     from holdfast.environments import table
     from holdfast.theory.window import limits, window_within
 
-    environments = table(settings.values)
+    environments = table(np.array(settings.values))
     found = limits(environments)
     window = window_within(found, environments)
     point = _point(environments, settings.step_size, found)

@@ -15,7 +15,7 @@ export function create(stage, { choose }) {
     changed: (values) => choose({ strengths: values.join(", "), advice: "off" }),
   });
   const plane = planeChart(stage, {
-    title: "Exponents and the window", note: "click to choose a step size", name: "window-exponents",
+    title: "Exponents and the window", note: "click to choose", name: "window-exponents",
   });
   const law = lineChart(stage, { title: "Tail of the spurious share", name: "window-tail" });
   const advice = advicePanel(stage, () => choose({ advice: "on" }));
@@ -70,7 +70,7 @@ function clamped(value) { return Math.min(EXPONENTS[1], Math.max(EXPONENTS[0], v
 function tailNote(tail) {
   const lost = tail.diverged ? `${tail.diverged} of ${written(tail.runs)} runs diverged; ` : "";
   if (!tail.law) return `${lost}no law in the long run`;
-  if (tail.index < 0) return `${lost}theory without sampling error`;
+  if (tail.index < 0) return `${lost}theory: no sampling error`;
   return tail.power ? `${lost}tail index κ = ${written(tail.index)}` : `${lost}no power tail`;
 }
 

@@ -54,6 +54,22 @@ def test_a_point_follows_pointer_keys_and_numbers(open_page):  # noqa: F811
     assert numbers(again)["exponents"] == found["exponents"]
 
 
+def test_a_finger_moves_a_point_and_not_the_page(open_page):  # noqa: F811
+    page = open_page("#window", "phone", has_touch=True, is_mobile=True)
+    drawn(page)
+    point = page.get_by_role("slider", name="Strength of environment 2")
+    box = point.locator(".mark").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    fingers = page.context.new_cdp_session(page)
+    touch = lambda kind, *at: fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(at)})  # noqa: E731
+    touch("touchStart", {"x": x, "y": y})
+    for moved in range(30):
+        touch("touchMove", {"x": x, "y": y - moved})
+    touch("touchEnd")
+    assert float(point.get_attribute("aria-valuenow")) == pytest.approx(7 + 29 * 40 / 210, abs=0.06)
+    assert page.evaluate("scrollY") == 0
+
+
 def test_a_search_for_settings_goes_on_visibly_and_ends_when_a_point_moves(open_page):  # noqa: F811
     page = open_page("#window?strengths=-6,-4,-2,0,2,4,6,8")
     drawn(page)
@@ -66,7 +82,7 @@ def test_a_search_for_settings_goes_on_visibly_and_ends_when_a_point_moves(open_
     page.locator("#work").wait_for(state="hidden", timeout=60_000)
     page.evaluate("location.hash = '#window?strengths=-5,7&advice=on'")
     answered(page, "Advised: step size")
-    assert page.locator(".advice li").count() == 7
+    assert page.locator(".advice li").count() == 4
 
 
 def test_strengths_that_are_typed_wrong_are_explained(open_page):  # noqa: F811

@@ -16,6 +16,7 @@ from holdfast.lab.inputs import read
 from holdfast.lab.messages import encoded
 from holdfast.lab.view import Context
 from holdfast.lab.views.window import FEWEST, LARGEST_STRENGTH, MOST, RUNS, VIEW, WindowSettings
+from holdfast.theory.advice import advise
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.tails import stationary_law
@@ -55,16 +56,27 @@ def test_the_tail_is_drawn_as_the_library_knows_it():
     np.testing.assert_allclose(slope, -law.tail_index / 2)
 
 
-def test_a_search_gives_the_advice_of_the_library_and_can_be_stopped():
-    from holdfast.theory.diagnosis import diagnose
-
-    chosen = WindowSettings(strengths="1, 2", advice="on")  # nothing to search for, so it is quick
+@pytest.mark.slow
+def test_a_search_gives_the_advice_of_the_library():
+    chosen = WindowSettings(strengths="-9, 11", advice="on", confidence=0.9, batch_size=20_000)
     found = computed(chosen)
-    assert found["advice"] == list(diagnose(table([1.0, 2.0]), **chosen.diagnosed()).sentences)
-    assert "No settings can be advised" in found["summary"]
-    asked = iter([False] * 300)
+    advised = advise(table([-9.0, 11.0]), confidence=0.9, tolerance=0.01, dimension=100, batch_size=20_000)
+    start = f"Advised: step size {advised.step_size:.3g}, start {advised.init_scale:.2g}, {advised.steps} steps."
+    assert start in found["summary"]
+    assert found["advice"][1].startswith(start)
+    assert "With batches of 20000" in found["advice"][-1]
+
+
+def test_a_search_can_be_stopped():
+    asked = iter([False] * 300)  # the simulation before the search has 200 steps
     with working(stopped=lambda: next(asked, True)), pytest.raises(StoppedError):
-        computed(WindowSettings(advice="on"))
+        computed(WindowSettings(advice="on", tolerance=0.02))
+
+
+def test_nothing_is_searched_for_where_nothing_can_be_washed_out():
+    found = computed(WindowSettings(strengths="1, 2", advice="on"))
+    assert "never change sign" in found["advice"][0]
+    assert "No step size washes" in found["summary"]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ export function strengthsChart(stage, { title, note, bounds, changed }) {
       svgElement("circle", { class: "reach", r: 18 }), // a finger needs more than what is seen
       svgElement("circle", { class: "mark", r: 7.5 }),
     ]);
+    // A finger on the point moves it, and not the page; elsewhere on the chart it scrolls.
+    made.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     // By how far the pointer has moved, and not where it is: the page may have moved as well.
     let grip = null;
     made.addEventListener("pointerdown", (event) => {

@@ -3,6 +3,7 @@
 import math
 import shlex
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from holdfast.lab.inputs import choice, number, text
@@ -20,6 +21,10 @@ FEWEST, MOST, LARGEST_STRENGTH = 2, 8, 20.0
 STEP_SIZES = (0.002, 1.0)
 # Points of the exponent over the step size, and of a law of shares.
 CURVE, POINTS = 240, 80
+# What a search for settings depends on, besides the strengths.
+SEARCHED = ("confidence", "tolerance", "dimension", "batch_size")
+# Below this deviation of eta xi the law of a signal that survives is solved on so fine a grid that nobody would wait.
+LEAST_DEVIATION = 0.1
 # Runs behind the simulated law, and the least probability and the least share that are drawn of the exact one.
 RUNS, RAREST, LEAST_SHARE = 2000, 2e-4, 1e-8
 
@@ -39,7 +44,7 @@ class WindowSettings:
     advice: str = choice(
         "off",
         "Search for settings",
-        {"off": "all answers come at once", "on": "settings that keep a promise; takes seconds at every change"},
+        {"off": "all answers come at once", "on": "takes seconds whenever strengths or sampling change"},
         group="Advice",
     )
     confidence: float = number(0.95, "Wanted probability", 0.5, 0.99, step=0.01, group="Advice")
@@ -63,8 +68,7 @@ class WindowSettings:
 
     def diagnosed(self) -> dict[str, Any]:
         """The arguments of `diagnose`, in the order of the form."""
-        names = ("step_size", "steps", "init_scale", "confidence", "tolerance", "dimension", "batch_size")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("step_size", "steps", "init_scale", *SEARCHED)}
 
 
 def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
@@ -81,15 +85,18 @@ def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     context.send("window", {"low": window.low, "high": window.high, "empty": window.empty, "bounded": found.bounded})
     context.send("exponents", _exponents(environments))
     context.send("point", point)
-    law, reason = _stationary(settings, environments, point["stable"])
+    law, reason = _stationary(settings, environments, point)
     context.send("tail", _tail(settings, environments, law, reason))
     # In the summary without reasons: its height should not change much while a point is dragged.
     sentences = [_in_short(window), _about_step(settings, point), _about_tail(law, reason)]
-    if settings.advice == "off":
-        order = _about_order(settings, environments) if point["stable"] else "Choose a smaller step size: runs diverge."
-        return {"advice": [_about_window(window), order], "summary": " ".join(sentences)}
-    advice, advised = _search(settings, environments)
-    return {"advice": advice, "summary": " ".join([*sentences, advised])}
+    advice = [_about_window(window)]
+    if settings.advice == "on" and not window.empty:
+        found_settings = _search(settings.strengths, *(getattr(settings, name) for name in SEARCHED))
+        advice += found_settings
+        sentences.append(found_settings[0])
+    elif point["stable"]:
+        advice.append(_about_order(environments, settings.step_size, settings.steps, settings.init_scale))
+    return {"advice": advice, "summary": " ".join(sentences)}
 
 
 def _point(environments: "FiniteEnvironments", step_size: float, found: "Limits") -> dict[str, Any]:
@@ -115,15 +122,22 @@ def _exponents(environments: "FiniteEnvironments") -> dict[str, "np.ndarray"]:
 
 
 def _stationary(
-    settings: WindowSettings, environments: "FiniteEnvironments", stable: bool
+    settings: WindowSettings, environments: "FiniteEnvironments", point: dict[str, Any]
 ) -> tuple["StationaryLaw | None", str]:
     """The law of the share in the long run, or a reason why there is none."""
+    import numpy as np
+
+    from holdfast.theory.lyapunov import stationary_shares
     from holdfast.theory.tails import stationary_law
 
-    if not stable:
+    deviation = float(np.std(settings.values))
+    if not point["stable"]:
         return None, "at this step size runs may diverge"
-    if len(set(settings.values)) == 1:
+    if deviation == 0:
         return None, "it does not vary"
+    if point["exponent"] > 0 and settings.step_size * deviation < LEAST_DEVIATION:
+        mean = float(stationary_shares(environments, settings.step_size)[0])
+        return None, f"at so small a step size only its mean is worked out, about {mean:.2g}"
     try:
         return stationary_law(environments, settings.step_size, batch_size=settings.batch_size), ""
     except ValueError as error:
@@ -171,26 +185,37 @@ def _tail(
     return tail
 
 
-def _search(settings: WindowSettings, environments: "FiniteEnvironments") -> tuple[list[str], str]:
-    """All sentences of the advice, and the one for the summary."""
-    from holdfast.theory.diagnosis import diagnose
+@lru_cache(maxsize=64)
+def _search(strengths: str, confidence: float, tolerance: float, dimension: int, batch_size: int) -> tuple[str, ...]:
+    """Sentences about the settings that keep a promise; they do not depend on those of the form."""
+    import numpy as np
 
-    diagnosis = diagnose(environments, **settings.diagnosed())
-    advised = diagnosis.advised
+    from holdfast.environments import table
+    from holdfast.theory.advice import advise, sufficient_batch_size
+
+    environments = table(np.array(WindowSettings(strengths=strengths).values))
+    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "dimension": dimension}
+    advised = advise(environments, batch_size=batch_size, **wanted)
     if advised is None:
-        return list(diagnosis.sentences), "No settings can be advised that keep the wanted promise."
-    promise = f"with a probability of at least {1 - advised.failure:.3f} the share then ends below the tolerance"
-    return list(diagnosis.sentences), (
-        f"Advised: step size {advised.step_size:.3g}, start {advised.init_scale:.2g}, {advised.steps} steps; {promise}."
+        enough = sufficient_batch_size(environments, batch_size, **wanted)
+        reason = f"batches of {enough:,} would suffice" if enough else "no starting point is small enough"
+        return (f"No settings keep the share below {tolerance:g} with a probability of {confidence:g}: {reason}.",)
+    lost = f", and {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""
+    return (
+        f"Advised: step size {advised.step_size:.3g}, start {advised.init_scale:.2g}, {advised.steps} steps. The share "
+        f"then ends below {tolerance:g} with a probability of at least {1 - advised.failure:.3f}.",
+        f"Its median is {advised.median:.2g} and its mean {advised.mean:.2g}{lost}; the invariant share is "
+        f"{advised.invariant:.2f}.",
+        _about_order(environments, advised.step_size, advised.steps, advised.init_scale, batch_size),
     )
 
 
-def _about_order(settings: WindowSettings, environments: "FiniteEnvironments") -> str:
+def _about_order(
+    environments: "FiniteEnvironments", step_size: float, steps: int, init_scale: float, batch_size: int | None = None
+) -> str:
     from holdfast.theory.order_advice import advise_order
 
-    return advise_order(
-        environments, step_size=settings.step_size, steps=settings.steps, init_scale=settings.init_scale
-    )
+    return advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale, batch_size=batch_size)
 
 
 def _in_short(window: "Window") -> str:

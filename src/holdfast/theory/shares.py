@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, POSITIVE, require
+from holdfast.core.worker import StoppedError, current_worker
 from holdfast.environments import Environments, FiniteEnvironments
 from holdfast.theory.order import check_order, ordered_visits
 from holdfast.theory.sampling import check_noise, entry_variance
@@ -164,6 +165,8 @@ class _Block(NamedTuple):
         residual, start = np.zeros((rank, runs)), np.full(runs, init_scale**2)
         diverged = np.zeros(runs, bool)
         for strengths in self._strengths(random, runs, steps):
+            if current_worker().stopped():
+                raise StoppedError
             with np.errstate(over="ignore", invalid="ignore"):  # runs that diverge are set to zero below
                 rows, residual, start = self._step(random, strengths, rows, residual, start)
                 escaped = ~(np.square(rows).sum((0, 1)) + residual.sum(0) <= ESCAPE / self.step_size)

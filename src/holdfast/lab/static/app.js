@@ -80,7 +80,13 @@ function changedSettings(since) {
 
 function run(since = performance.now()) {
   runner.start({ view: page.view.name, settings: page.settings, since });
-  page.waiting ??= setTimeout(() => { at("work").hidden = false; at("stage").classList.add("stale"); }, UNNOTICED);
+  if (page.waiting === null) waitForNews();
+}
+
+// The bar appears when nothing has been drawn for a while: not during a movement that the charts follow.
+function waitForNews() {
+  clearTimeout(page.waiting);
+  page.waiting = setTimeout(() => { at("work").hidden = false; at("stage").classList.add("stale"); }, UNNOTICED);
 }
 
 function receive(event, request) {
@@ -100,6 +106,7 @@ function receive(event, request) {
 function update(data, request) {
   page.data = { ...page.data, ...data };
   draw();
+  waitForNews();
   const elapsed = performance.now() - request.since;
   document.dispatchEvent(new CustomEvent("drawn", { detail: { parts: Object.keys(data), settings: request.settings, elapsed } }));
   at("timing").textContent = `Drawn ${elapsed < 1000 ? `${elapsed.toFixed(0)} ms` : `${(elapsed / 1000).toFixed(1)} s`} after the change.`;

@@ -105,14 +105,14 @@ function pointerArea(frame) {
 
 // A map of cells over two settings, curves of the theory, and the point of the current settings.
 // spec: {x: {label, log, domain}, y: {...}, cells: {x, y, values, tone(value), strength(value)}, legend: [{label, tone}],
-//        curves: [{label, x, y}], point: [x, y], pick(x, y), description}
+//        curves: [{label, tone?, x, y}], point: [x, y], pick(x, y), description}
 export function planeChart(stage, options) {
   return chart(stage, { ...options, render: drawPlane });
 }
 
 function drawPlane(spec, width) {
   const curves = spec.curves.map((each, index) => ({ ...each, dash: index }));
-  const legend = legendRows([...(spec.legend ?? []), ...curves], width);
+  const legend = legendRows([...(spec.legend ?? []), ...curves.filter((each) => each.label)], width);
   const frame = newFrame(width, options(spec).height, legend.rows);
   const x = (spec.x.log ? logarithmic : linear)(spec.x.domain, [frame.left, frame.right]);
   const y = (spec.y.log ? logarithmic : linear)(spec.y.domain, [frame.bottom, frame.top]);
@@ -120,7 +120,8 @@ function drawPlane(spec, width) {
   const inside = svgElement("g", { "clip-path": `url(#${clip})` });
   if (spec.cells) inside.append(cellMap(spec.cells, x, y));
   for (const each of curves) {
-    inside.append(svgElement("path", { class: "curve", d: linePath(each.x, each.y, x, y), "stroke-dasharray": DASHES[each.dash] }));
+    const kind = each.tone ? `line ${each.tone}` : "curve";
+    inside.append(svgElement("path", { class: kind, d: linePath(each.x, each.y, x, y), "stroke-dasharray": DASHES[each.dash] }));
   }
   const parts = [clipPath(clip, frame), inside, ...axes(spec, frame, x, y, false), ...legend.draw()];
   if (spec.point) parts.push(svgElement("circle", { class: "point", cx: x(spec.point[0]), cy: y(spec.point[1]), r: 6.5 }));

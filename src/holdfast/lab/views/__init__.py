@@ -4,6 +4,8 @@ from holdfast.core.names import Named
 
 VIEWS = {
     "oscillation": Named("holdfast.lab.views.oscillation:VIEW", "Oscillation"),
+    "window": Named("holdfast.lab.views.window:VIEW", "Window"),
+    "jumps": Named("holdfast.lab.views.jumps:VIEW", "Jumps"),
 }
 """Name in addresses -> `holdfast.lab.view.View`, and its title in the menu."""
 

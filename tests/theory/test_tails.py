@@ -120,6 +120,19 @@ def test_near_the_threshold_the_share_has_no_drift_and_the_tail_its_index():
     assert np.log(4) / np.log(high / low) == pytest.approx(-law.tail_index / 2, rel=1e-2)
 
 
+@pytest.mark.parametrize(("step_size", "heterogeneity"), [(0.001, 2.0), (0.001, 5.8), (0.002, 0.5)])
+def test_with_small_steps_the_law_is_that_of_the_diffusion(step_size, heterogeneity):
+    """A gamma law of mean c and scale eta M^2, up to terms of relative order eta M."""
+    law = stationary_law(two_point(1.0, heterogeneity), step_size)
+    scale = step_size * heterogeneity**2
+    mean = 1 - (np.sqrt(1 + (step_size * heterogeneity) ** 2) - 1) / step_size
+    expected = gamma(mean / scale, scale=scale)
+    assert law.mean == pytest.approx(mean, rel=step_size * heterogeneity)
+    assert law.quantile([0.1, 0.5, 0.9]) == pytest.approx(
+        expected.ppf([0.1, 0.5, 0.9]), rel=2 * step_size * heterogeneity
+    )
+
+
 def test_a_law_that_may_turn_the_sign_is_a_gamma_law():
     """Normal strengths: the diffusion, with the mean of `stationary_shares`."""
     law = stationary_law(gaussian(1.0, 4.0), 0.05)

@@ -5,8 +5,7 @@ random walk for small x, with the steps 2 log|1 + eta xi|, which a large x holds
 """
 
 import numpy as np
-from scipy.sparse import coo_matrix, identity, vstack
-from scipy.sparse.linalg import spsolve
+from scipy.linalg import solve_banded
 
 # The walk is free below this share: what is learned then changes a factor by less than a millionth of the step size.
 FREE = 1e-6
@@ -15,6 +14,9 @@ FREE = 1e-6
 CELLS_OF_A_STEP, WIDEST = 20, 0.02
 # Points of the distribution below the grid, and the smallest share that is a number.
 POINTS_BELOW, SMALLEST = 4096, np.log(np.finfo(float).tiny)
+# A tail that falls by less than exp(-20) over the grid holds mass that counts; one that falls by more does not, and to
+# start from its end would multiply rounding errors by that factor.
+LIGHT_TAIL = 20.0
 # Below the grid the distribution is followed down to this probability.
 LEAST = 1e-9
 
@@ -47,7 +49,7 @@ def survivor_law(
     factors = 2 * np.log1p(step_size * strengths)
     spread = np.sqrt(weights @ np.square(factors - weights @ factors))
     cell = min(WIDEST, spread / CELLS_OF_A_STEP)
-    first = np.log(FREE)
+    first = np.log(_smallest_share(strengths, step_size, largest)) - cell if strengths.min() > 0 else np.log(FREE)
     count = int(np.ceil((np.log(largest) - first) / cell)) + 2
     below = int(np.ceil(max(factors.max(), 0.0) / cell)) + 1
     source = np.arange(-below, count)
@@ -63,10 +65,17 @@ def survivor_law(
     columns = np.tile(np.repeat(np.maximum(source, 0), len(strengths)), 2)
     entries = np.concatenate([(chance * (1 - part)).ravel(), (chance * part).ravel()])
     on_grid = (rows >= 0) & (rows < count)
-    flow = coo_matrix((entries[on_grid], (rows[on_grid], columns[on_grid])), (count, count)).tocsc()
-    # One of the equations follows from the others; in its place the probabilities sum to one.
-    system = vstack([np.ones((1, count)), (identity(count, format="csc") - flow)[1:]], format="csc")
-    return _distribution(spsolve(system, np.eye(1, count)[0]), first, cell, decay)
+    rows, columns, entries = rows[on_grid], columns[on_grid], entries[on_grid]
+    # One of the equations follows from the others. In its place the probability of one cell is 1 for now: of the first,
+    # whose equation is the least exact, or, if hardly anything is there, of the one at the mean strength.
+    middle = round((np.log(weights @ strengths) - first) / cell)
+    given = 0 if decay * middle * cell < LIGHT_TAIL else middle
+    others = rows != given
+    up, down = max(0, (columns - rows)[others].max()), max(0, (rows - columns)[others].max())
+    bands = np.zeros((up + down + 1, count))
+    np.add.at(bands, (up + (rows - columns)[others], columns[others]), -entries[others])
+    bands[up] += 1.0
+    return _distribution(solve_banded((down, up), bands, np.eye(1, count, given)[0]), first, cell, decay)
 
 
 def _largest_share(strengths: np.ndarray, step_size: float) -> float:
@@ -75,6 +84,12 @@ def _largest_share(strengths: np.ndarray, step_size: float) -> float:
     # x (1 + eta (xi - x))^2 has its maximum at (1 + eta xi) / (3 eta).
     peak = (1 + step_size * top) / (3 * step_size)
     return top if peak >= top else peak * (1 + step_size * (top - peak)) ** 2
+
+
+def _smallest_share(strengths: np.ndarray, step_size: float, largest: float) -> float:
+    """No step leads below it, if every step leads up from small shares: the least strength, or one from the largest."""
+    least = float(strengths.min())
+    return min(least, largest * (1 + step_size * (least - largest)) ** 2)
 
 
 def _distribution(mass: np.ndarray, first: float, cell: float, decay: float) -> tuple[np.ndarray, np.ndarray]:

@@ -24,7 +24,7 @@ def show_plan(sweep: Sweep, plan: Plan, engine: str) -> None:
     table.add_row("program", f"{sweep.program}, recording {sweep.record}")
     table.add_row("points", f"{plan.points:,} ({design})")
     table.add_row("runs", f"{plan.runs:,} ({sweep.seeds:,} seeds for each point)")
-    table.add_row("cells", f"{plan.cells:,} (of {plan.seeds_per_cell:,} runs each; one is lost at most when killed)")
+    table.add_row("cells", f"{plan.cells:,} (of {plan.seeds_per_cell:,} runs each, saved one by one)")
     table.add_row("time", _time(plan, engine))
     files = "" if plan.files is None else f" in {plan.files:,} files"
     table.add_row("disk", "known after the first cell" if plan.size is None else f"about {size(plan.size)}{files}")

@@ -18,7 +18,8 @@ from holdfast.core.progress import Progress
 from holdfast.core.validation import require
 from holdfast.execution.cells import Index
 from holdfast.execution.engines.base import Engine
-from holdfast.execution.engines.options import EngineOptions
+from holdfast.execution.engines.devices import DeviceEngine
+from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.grid import GridCells
 from holdfast.execution.header import CHECKSUMS, ConflictError
@@ -137,7 +138,7 @@ def default_engine() -> Engine:
     """
     import jax
 
-    return EngineOptions(devices=jax.default_backend() != "cpu").engine()
+    return ThreadEngine() if jax.default_backend() == "cpu" else DeviceEngine()
 
 
 def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridCells:

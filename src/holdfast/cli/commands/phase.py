@@ -51,7 +51,7 @@ def execute(arguments: PhaseArguments) -> int:
     unknown = [name for name in names if name not in PLANES]
     if unknown:
         raise ValueError(f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}")
-    engine = default_engine() if arguments.engine == EngineOptions() else arguments.engine.engine()
+    engine = arguments.engine.engine() or default_engine()
     chosen: dict[str, Any] = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
     sweeps = {name: phase_sweep(name, **chosen) for name in names}
     folder, diagrams = checked_folder(arguments.out) / FOLDER, {}

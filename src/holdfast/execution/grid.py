@@ -98,7 +98,7 @@ class GridCells:
         new = Header.of(layout, identity, notes or {})
         found = Header.read(files)
         names = set(files.names("")) if found is None else set()
-        if names and CHECKSUMS not in names:  # whoever was killed while writing the metadata left at least that
+        if names and CHECKSUMS not in names:  # the lease of whoever was killed while writing the metadata lies there
             raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
         if found is not None:
             found.extended(layout, identity)  # refused before anything is written

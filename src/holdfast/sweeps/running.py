@@ -85,7 +85,8 @@ def sweep(
     cells = prepare(specified, results_path(out))
     outcome = _compute(specified, cells, engine, report)
     for reason, failed in outcome.failures.items():
-        warnings.warn(f"{len(failed)} cells failed: {reason}; the same call tries them again", stacklevel=2)
+        count = f"{len(failed)} cell{'' if len(failed) == 1 else 's'}"
+        warnings.warn(f"{count} failed: {reason}; the same call tries again", stacklevel=2)
     return _read_sweep(cells)
 
 

@@ -42,6 +42,7 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.cli import terminal
     from holdfast.cli.terminal.progress import duration, work_bar
     from holdfast.cli.terminal.reproduction import note, show_regions
+    from holdfast.cli.terminal.sweeps import cells
     from holdfast.execution.store import FOLDER
     from holdfast.experiments.phase import PLANES, draw_phase_diagram, numbers, open_phase_diagram, phase_sweep
     from holdfast.reproduction.results import checked_folder, write_figure
@@ -61,10 +62,9 @@ def execute(arguments: PhaseArguments) -> int:
         path = folder / f"{file}.zarr"
         with work_bar(name) as report:
             outcome = run_sweep(sweep, path, engine, report, overwrite=True)
-        for reason, cells in outcome.failures.items():
-            raise ValueError(f"{len(cells)} cells of {name} failed: {reason}; the same command tries them again")
-        count = f"{outcome.computed} cell{'' if outcome.computed == 1 else 's'}"
-        finished = f"computed {count} in {duration(time.monotonic() - begin)}, with {engine.name}"
+        for reason, failed in outcome.failures.items():
+            raise ValueError(f"{cells(len(failed))} of {name} failed: {reason}; the same command tries again")
+        finished = f"computed {cells(outcome.computed)} in {duration(time.monotonic() - begin)}, with {engine.name}"
         note(finished if outcome.computed or outcome.elsewhere else f"reused {path}")
         diagrams[name] = data = open_phase_diagram(name, path)
         for written in write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file):

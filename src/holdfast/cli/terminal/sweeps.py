@@ -57,7 +57,8 @@ def show_status(status: SweepStatus) -> None:
     console, table = Console(), _plain_table()
     table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
     running = [f"{count} by {process}" for process, count in status.running.items()]
-    table.add_row("running", "\n".join(running) or "no process that this machine sees")
+    if running or status.finished < status.cells:
+        table.add_row("running", "\n".join(running) or "no process that this machine sees")
     if status.seconds_left:
         left = duration(status.seconds_left)
         table.add_row("rate", f"{status.rate:.3g} cells/s in the last minute, {left} left")

@@ -16,6 +16,8 @@ import xarray as xr
 from execution.grid_products import check_products, fill, product
 from execution.grid_writer import IDENTITY, LAYOUT, computed
 from holdfast.execution import Axis, GridCells, Layout, Lease, Recorded, open_grid
+from holdfast.execution.files import files_at
+from holdfast.execution.header import Header
 from holdfast.execution.owner import owner
 
 
@@ -261,11 +263,18 @@ def test_failures_of_cells_that_are_no_longer_asked_for_are_not_listed(tmp_path)
     assert cells.failures() == {(1, 0): "ValueError: no"}
 
 
-def test_a_grid_whose_creation_was_interrupted_is_made_by_the_next_command(tmp_path):
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_grid_whose_creation_was_interrupted_is_made_by_the_next_command(tmp_path, remote):
+    path = "memory://interrupted/r" if remote else tmp_path / "r"
     layout = Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2)
-    GridCells.at(tmp_path / "r", layout, identity={})
-    (tmp_path / "r" / "zarr.json").unlink()  # which is written last
-    assert len(list(GridCells.at(tmp_path / "r", layout, identity={}).missing())) == 2
+    written = Header.of(layout, {}, {}).files()
+    for count in range(len(written)):
+        for name, content in list(written.items())[:count]:
+            files_at(path).write(name, content)
+        cells = GridCells.at(path, layout, identity={})
+        assert len(list(cells.missing())) == 2
+        for name in written:
+            cells.files.delete(name)
 
 
 def test_the_time_of_a_block_is_shared_between_the_cells_that_are_computed(tmp_path):

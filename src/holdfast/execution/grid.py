@@ -98,7 +98,8 @@ class GridCells:
         new = Header.of(layout, identity, notes or {})
         found = Header.read(files)
         names = set(files.names("")) if found is None else set()
-        if names and CHECKSUMS not in names:  # the lease of whoever was killed while writing the metadata lies there
+        # whoever was killed while writing this metadata, whose last file makes it valid, left some of the others
+        if names and not names <= {name.partition("/")[0] for name in new.files()}:
             raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
         if found is not None:
             found.extended(layout, identity)  # refused before anything is written

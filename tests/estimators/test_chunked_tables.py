@@ -142,6 +142,8 @@ def test_a_schema_has_categories_and_imputed_values(in_one_piece, tmp_path):
         fit_table(some, "light", "site", schema=found)
     with pytest.raises(ValueError, match="the column 'soil' that the model was fitted with"):
         fit_table(some.drop(columns="soil"), "grown", "site", schema=found)
+    with pytest.raises(ValueError, match="task must be regression as in the schema, got 'classification'"):
+        fit_table(some, "grown", "site", schema=found, task="classification")
     with pytest.raises(ValueError, match="no features of the schema, got 'age'"):
         fit_table(some, "grown", "age", schema=found)
 

@@ -134,6 +134,8 @@ def test_chunks_are_as_good_as_the_whole():
     np.testing.assert_allclose(HeteroRegressor().fit_chunks(parts).coef_, whole.coef_, atol=1e-8)
     with pytest.raises(ValueError, match="at least one chunk"):
         HeteroRegressor().fit_chunks([])
+    with pytest.raises(ValueError, match="chunks must all have environments, or none of them"):
+        HeteroRegressor().fit_chunks([(np.eye(2), np.ones(2), ["a", "b"]), (np.eye(2), np.ones(2))])
 
 
 def test_a_strict_fit_to_one_environment_is_sparse_regression():

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ import xarray as xr
 
 from execution.grid_products import check_products, fill, product
 from execution.grid_writer import IDENTITY, LAYOUT, computed
-from holdfast.execution import Axis, GridCells, Layout, Recorded, open_grid
+from holdfast.execution import Axis, GridCells, Layout, Lease, Recorded, open_grid
+from holdfast.execution.files import files_at
+from holdfast.execution.header import Header
 from holdfast.execution.owner import owner
 
 
@@ -248,6 +251,40 @@ def test_failures_are_noted_until_the_cell_is_saved(tmp_path):
     assert fill(cells, product) == 2
     assert cells.failures() == {}
     assert not list(tmp_path.rglob("*.failure"))
+
+
+def test_failures_of_cells_that_are_no_longer_asked_for_are_not_listed(tmp_path):
+    for values, seeds in (([1, 2], 4), ([2], 2)):
+        layout = Layout.of({"a": values}, seeds=seeds, most_seeds=2)
+        cells = GridCells.at(tmp_path / "r", layout, identity={})
+        for index in cells.missing():
+            cells.fail(index, "ValueError: no")
+    assert cells.layout.shape == (2, 2)
+    assert cells.failures() == {(1, 0): "ValueError: no"}
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_grid_whose_creation_was_interrupted_is_made_by_the_next_command(tmp_path, remote):
+    path = "memory://interrupted/r" if remote else tmp_path / "r"
+    layout = Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2)
+    written = Header.of(layout, {}, {}).files()
+    for count in range(len(written)):
+        for name, content in list(written.items())[:count]:
+            files_at(path).write(name, content)
+        cells = GridCells.at(path, layout, identity={})
+        assert len(list(cells.missing())) == 2
+        for name in written:
+            cells.files.delete(name)
+
+
+def test_the_time_of_a_block_is_shared_between_the_cells_that_are_computed(tmp_path):
+    cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
+    cells.save((0, 0), Recorded({"loss": np.ones(2)}))
+    with cells.lease((0, 0)) as first, cells.lease((1, 0)) as second:
+        assert (first, second) == (Lease.FINISHED, Lease.TAKEN)
+        time.sleep(0.02)
+        cells.save((1, 0), Recorded({"loss": np.ones(2)}))
+    assert float(open_grid(cells.files.root)["seconds"].sel(a=2).sum()) >= 0.02
 
 
 def test_what_killed_processes_left_is_removed_by_the_next_command(cells):

@@ -211,7 +211,7 @@ def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
     assert np.isnan(data["square"].sel(scale=3.0)).all()
     status = sweep_status(tmp_path)
     assert (status.finished, status.cells, sum(status.failures.values())) == (2, 4, 2)
-    with pytest.warns(UserWarning, match="1 cells failed: ArithmeticError: scale 3.0 is too large"):
+    with pytest.warns(UserWarning, match="1 cell failed: ArithmeticError: scale 3.0 is too large"):
         sweep({}, {"scale": [1.0, 3.0]}, seeds=2, program="programs_of_a_user:picky", out=tmp_path)
 
 

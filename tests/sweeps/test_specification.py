@@ -100,6 +100,10 @@ def test_a_longer_random_design_begins_with_the_shorter_one():
         ("[sweep]\nseed = [1, 2]\nbias = [1.0]", "seed must be left out unless design is random"),
         ("[sweep]\ndesign = 'sobol'\nbias = [1.0]", "design must be one of grid, random, got 'sobol'"),
         ("[sweep]\ndesign = 'random'\nbias = [1.0]", "a random design must have count"),
+        (
+            "[sweep]\ndesign = 'random'\ncount = 2\nbatch_size = { low = 0.3, high = 20, scale = 'log' }",
+            "low of batch_size must be a whole number, got 0.3",
+        ),
         ("[sweep]\nbias = [1.0]\n[[sweep.points]]\nbias = 1.0", "points must be given without axes"),
         ("[[sweep.points]]\nbias = 1.0\n[[sweep.points]]\noverlap = 0.5", "\\(bias\\), got overlap in point 2"),
         ("[[sweep.points]]\nbias = 1.0\n[[sweep.points]]\nbias = 1.0", "got point 1 again as point 2"),

@@ -191,10 +191,15 @@ def sums_of_chunks(chunks: Iterable[tuple], collect: Collect) -> ChunkSums:
     """
     total: ChunkSums | None = None
     begin = 0
+    labelled: bool | None = None
     for X, y, *rest in chunks:
+        environments = rest[0] if rest else None
+        if labelled not in (None, environments is not None):
+            raise ValueError("chunks must all have environments, or none of them, got some with and some without")
+        labelled = environments is not None
         rows = np.arange(begin, begin + len(X))
         begin += len(X)
-        found = collect(X, y, rest[0] if rest else None, rows)
+        found = collect(X, y, environments, rows)
         total = found if total is None else total if found is None else total.merge(found)
     if total is None:
         raise ValueError("chunks must hold at least one chunk with rows, got none")

@@ -355,6 +355,8 @@ def _pooled(task: TableTask, response: pd.Series) -> Any:
 def _task(task: TableTask, found: Survey) -> Literal["regression", "classification"]:
     values, target = found.target_values, found.target
     if found.known_task is not None:
+        if task not in ("auto", found.known_task):
+            raise ValueError(f"task must be {found.known_task} as in the schema, got {task!r}")
         return found.known_task
     if len(values) == 1:
         raise ValueError(f"target must vary, got {target!r}, which is {values[0]!r} in every row")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from operator import contains
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,7 +97,9 @@ class GridCells:
         files = files_at(path, temporary=CHECKSUMS)
         new = Header.of(layout, identity, notes or {})
         found = Header.read(files)
-        if found is None and next(iter(files.names("")), CHECKSUMS) != CHECKSUMS:
+        names = set(files.names("")) if found is None else set()
+        # whoever was killed while writing this metadata, whose last file makes it valid, left some of the others
+        if names and not names <= {name.partition("/")[0] for name in new.files()}:
             raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
         if found is not None:
             found.extended(layout, identity)  # refused before anything is written
@@ -171,11 +174,13 @@ class GridCells:
     def _lease(self, index: Index) -> Iterator[Lease]:
         name = chunk_name(CHECKSUMS, _position(index)) + _LEASE
         with Leases(self.files, self.expires).take(name, lambda: self.content(index) is not None) as lease:
-            self._begun[index] = threading.get_ident(), time.perf_counter()
+            if lease is Lease.TAKEN:
+                self._begun[index] = threading.get_ident(), time.perf_counter()
             try:
                 yield lease
             finally:
-                self._begun.pop(index, None)
+                if lease is Lease.TAKEN:
+                    self._begun.pop(index, None)
 
     def save(self, index: Index, value: Recorded) -> None:
         """Write the chunks of a cell, and its checksum last."""
@@ -204,13 +209,18 @@ class GridCells:
         self.files.write(chunk_name(CHECKSUMS, _position(index)) + _FAILURE, reason.encode())
 
     def failures(self) -> dict[Index, str]:
-        """The cells that could not be computed, with the reasons."""
+        """The cells that are asked for and could not be computed, with the reasons."""
         names = set(self.files.names(CHECKSUMS))
-        failed = [name for name in names if name.endswith(_FAILURE) and name.removesuffix(_FAILURE) not in names]
-        reasons = self._each(lambda name: self.files.read(f"{CHECKSUMS}/{name}"), failed)
+        chunks = [name.removesuffix(_FAILURE) for name in names if name.endswith(_FAILURE)]
+        asked = [set(positions.tolist()) for positions in self._positions()]
+        failed = [
+            index
+            for name in chunks
+            if name not in names and (index := chunk_position(name)) and all(map(contains, asked, index))
+        ]
+        reasons = self._each(lambda index: self.files.read(chunk_name(CHECKSUMS, index) + _FAILURE), failed)
         found = zip(failed, reasons, strict=True)
-        reasons_of = {chunk_position(name.removesuffix(_FAILURE)): reason for name, reason in found}
-        return {index: reason.decode() for index, reason in reasons_of.items() if index and reason is not None}
+        return {index: reason.decode() for index, reason in found if reason is not None}
 
     def running(self) -> list[Index]:
         """The cells that processes compute now; unknown on object stores, which have no leases."""

@@ -83,7 +83,7 @@ class FramePart:
         self.frame, self.first_row = frame, first_row
 
     def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Chunks of at most so many rows, with some columns as text; None of an empty frame."""
+        """Chunks of at most so many rows, with some columns as text; an empty frame has none."""
         # a choice of columns is a copy, rows are not
         frame = self.frame if list(self.frame.columns) == list(columns) else self.frame[list(columns)]
         for begin in range(0, len(frame), rows):

@@ -155,6 +155,8 @@ def _law(name: str, axis: Any, whole: bool) -> Any:
     scale = axis.get("scale", "linear")
     if not whole:
         return _between(low, high, scale)
+    for key in DRAWN[:2]:
+        require(axis[key] == round(axis[key]), f"{key} of {name} must be a whole number", axis[key])
     # Each whole number from low to high owns an interval of length 1 around it.
     between = _between(low - 0.5 + 1e-12, high + 0.5 - 1e-12, scale)
     return lambda share: min(high, max(low, round(between(share))))

@@ -14,11 +14,10 @@ from holdfast.core.statistics import proportion
 from holdfast.core.validation import require
 from holdfast.plots.bands import BAND, style
 from holdfast.sensing.outcome import Code
+from holdfast.sweeps.designs import POINT
 from holdfast.sweeps.programs import suggestion
 from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
 
-POINT = "point"
-"""The dimension of a list or a random design."""
 OverName = Literal["median", "mean", "share"]
 OVER: dict[OverName, str] = {
     "median": "median over seeds, band from the 10 % to the 90 % quantile",

@@ -18,7 +18,8 @@ from holdfast.core.progress import Progress
 from holdfast.core.validation import require
 from holdfast.execution.cells import Index
 from holdfast.execution.engines.base import Engine
-from holdfast.execution.engines.options import EngineOptions
+from holdfast.execution.engines.devices import DeviceEngine
+from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.grid import GridCells
 from holdfast.execution.header import CHECKSUMS, ConflictError
@@ -84,7 +85,8 @@ def sweep(
     cells = prepare(specified, results_path(out))
     outcome = _compute(specified, cells, engine, report)
     for reason, failed in outcome.failures.items():
-        warnings.warn(f"{len(failed)} cells failed: {reason}; the same call tries them again", stacklevel=2)
+        count = f"{len(failed)} cell{'' if len(failed) == 1 else 's'}"
+        warnings.warn(f"{count} failed: {reason}; the same call tries again", stacklevel=2)
     return _read_sweep(cells)
 
 
@@ -137,7 +139,7 @@ def default_engine() -> Engine:
     """
     import jax
 
-    return EngineOptions(devices=jax.default_backend() != "cpu").engine()
+    return ThreadEngine() if jax.default_backend() == "cpu" else DeviceEngine()
 
 
 def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridCells:

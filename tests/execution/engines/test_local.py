@@ -181,7 +181,6 @@ def _is_alive(pid):
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({}, ThreadEngine().name),
         ({"workers": 1}, "1 thread"),
         ({"processes": 3}, "3 processes"),
         ({"dask": "tcp://head:8786"}, "Dask at tcp://head:8786"),
@@ -190,6 +189,7 @@ def _is_alive(pid):
 )
 def test_options_choose_an_engine(options, name):
     assert EngineOptions(**options).engine().name == name
+    assert EngineOptions().engine() is None  # each command has its own default
 
 
 def test_wrong_options_are_refused_with_their_names():

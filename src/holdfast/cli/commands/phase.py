@@ -42,6 +42,7 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.cli import terminal
     from holdfast.cli.terminal.progress import duration, work_bar
     from holdfast.cli.terminal.reproduction import note, show_regions
+    from holdfast.cli.terminal.sweeps import cells
     from holdfast.execution.store import FOLDER
     from holdfast.experiments.phase import PLANES, draw_phase_diagram, numbers, open_phase_diagram, phase_sweep
     from holdfast.reproduction.results import checked_folder, write_figure
@@ -51,7 +52,7 @@ def execute(arguments: PhaseArguments) -> int:
     unknown = [name for name in names if name not in PLANES]
     if unknown:
         raise ValueError(f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}")
-    engine = default_engine() if arguments.engine == EngineOptions() else arguments.engine.engine()
+    engine = arguments.engine.engine() or default_engine()
     chosen: dict[str, Any] = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
     sweeps = {name: phase_sweep(name, **chosen) for name in names}
     folder, diagrams = checked_folder(arguments.out) / FOLDER, {}
@@ -61,10 +62,9 @@ def execute(arguments: PhaseArguments) -> int:
         path = folder / f"{file}.zarr"
         with work_bar(name) as report:
             outcome = run_sweep(sweep, path, engine, report, overwrite=True)
-        for reason, cells in outcome.failures.items():
-            raise ValueError(f"{len(cells)} cells of {name} failed: {reason}; the same command tries them again")
-        count = f"{outcome.computed} cell{'' if outcome.computed == 1 else 's'}"
-        finished = f"computed {count} in {duration(time.monotonic() - begin)}, with {engine.name}"
+        for reason, failed in outcome.failures.items():
+            raise ValueError(f"{cells(len(failed))} of {name} failed: {reason}; the same command tries again")
+        finished = f"computed {cells(outcome.computed)} in {duration(time.monotonic() - begin)}, with {engine.name}"
         note(finished if outcome.computed or outcome.elsewhere else f"reused {path}")
         diagrams[name] = data = open_phase_diagram(name, path)
         for written in write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file):

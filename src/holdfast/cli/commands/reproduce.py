@@ -49,8 +49,7 @@ def execute(arguments: ReproduceArguments) -> int:
         for name, title in TITLES.items():
             print(f"{name:12} {title}")
         return 0
-    # By default three experiments share all cores, which no option says: one compiles while the others compute.
-    engine = None if arguments.engine == EngineOptions() else arguments.engine.engine()
+    engine = arguments.engine.engine()
     # jax reads the flags when it is first imported; those that the user has set stay as they are.
     if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):
         os.environ.setdefault("XLA_FLAGS", FLAGS)

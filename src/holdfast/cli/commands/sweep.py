@@ -43,7 +43,7 @@ def execute(arguments: SweepArguments) -> int:
 
     if arguments.out is None and not arguments.dry_run:
         raise ValueError("out must be given, a folder for the result, unless it is a dry run")
-    chosen = None if arguments.engine == EngineOptions() else arguments.engine.engine()
+    chosen = arguments.engine.engine()
     sweep = read_sweep(arguments.spec)
     if arguments.out is not None and "://" not in arguments.out:
         check_output_folder(Path(arguments.out))

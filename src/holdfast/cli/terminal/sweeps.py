@@ -24,7 +24,7 @@ def show_plan(sweep: Sweep, plan: Plan, engine: str) -> None:
     table.add_row("program", f"{sweep.program}, recording {sweep.record}")
     table.add_row("points", f"{plan.points:,} ({design})")
     table.add_row("runs", f"{plan.runs:,} ({sweep.seeds:,} seeds for each point)")
-    table.add_row("cells", f"{plan.cells:,} (of {plan.seeds_per_cell:,} runs each; one is lost at most when killed)")
+    table.add_row("cells", f"{plan.cells:,} (of {plan.seeds_per_cell:,} runs each, saved one by one)")
     table.add_row("time", _time(plan, engine))
     files = "" if plan.files is None else f" in {plan.files:,} files"
     table.add_row("disk", "known after the first cell" if plan.size is None else f"about {size(plan.size)}{files}")
@@ -57,7 +57,8 @@ def show_status(status: SweepStatus) -> None:
     console, table = Console(), _plain_table()
     table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
     running = [f"{count} by {process}" for process, count in status.running.items()]
-    table.add_row("running", "\n".join(running) or "no process that this machine sees")
+    if running or status.finished < status.cells:
+        table.add_row("running", "\n".join(running) or "no process that this machine sees")
     if status.seconds_left:
         left = duration(status.seconds_left)
         table.add_row("rate", f"{status.rate:.3g} cells/s in the last minute, {left} left")

@@ -11,8 +11,8 @@ class EngineOptions:
     """Where the work runs: by default in threads of this process, one for each core. At most one may be chosen.
 
     Example:
-        >>> EngineOptions(workers=2).engine().name
-        '2 threads'
+        >>> EngineOptions(workers=2).engine().name, EngineOptions().engine()
+        ('2 threads', None)
         >>> EngineOptions(processes=2, devices=True).engine()
         Traceback (most recent call last):
         ValueError: only one engine may be chosen, got processes and devices
@@ -33,8 +33,8 @@ class EngineOptions:
             if count is not None:
                 COUNT.check(name, count)
 
-    def engine(self) -> Engine:
-        """The engine that is chosen.
+    def engine(self) -> Engine | None:
+        """The engine that is chosen; None if none is, and the default of the work applies.
 
         Raises:
             ValueError: if more than one is.
@@ -56,6 +56,8 @@ class EngineOptions:
             from holdfast.execution.engines.devices import DeviceEngine
 
             return DeviceEngine()
-        from holdfast.execution.engines.threads import ThreadEngine
+        if self.workers is not None:
+            from holdfast.execution.engines.threads import ThreadEngine
 
-        return ThreadEngine(self.workers)
+            return ThreadEngine(self.workers)
+        return None

@@ -130,7 +130,8 @@ def run_methods(
         trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)
         yield GREY[1], chosen_results(candidates(DROPOUT, trained))
     if "head" in left:
-        yield "head", fit_heads(problem, pooled.snapshots, WEIGHT_DECAYS)
+        heads = fit_heads(problem.held_out, problem.test, pooled.snapshots, WEIGHT_DECAYS)
+        yield "head", {name: np.round(values, 5).tolist() for name, values in heads.items()}
     for name, method in METHODS.items():
         if name in left:
             longer = max(AVERAGED, int(LONGER * steps)) if method.sgd else with_drops

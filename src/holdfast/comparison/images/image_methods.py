@@ -1,6 +1,6 @@
 """Training methods on images of two environments, many seeds and settings at once, by full gradients."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from holdfast.comparison.images.batched_networks import (
     replace_where,
     squared_norm,
 )
+from holdfast.torch.batches import Visits
 
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
@@ -85,6 +86,11 @@ def mean_risk(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step
 def one_in_turn(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
     """One environment a step, in turn: HeteroSGD."""
     return losses[..., step % losses.shape[-1]]
+
+
+def environment_visits(order: str, seeds: Sequence[int], steps: int) -> torch.Tensor:
+    """(S, steps): the environment of each step, of two, in an order of `holdfast.torch.batches.Visits`."""
+    return torch.from_numpy(np.stack([Visits(order, np.array([1, 1]), seed).window(0, steps) for seed in seeds]))
 
 
 def visiting(visits: torch.Tensor) -> Callable[..., torch.Tensor]:

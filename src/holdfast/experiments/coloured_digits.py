@@ -36,7 +36,8 @@ SUMMARY = "1,797 digits of 8 x 8, 25 % label noise, test agreement 0.1, perceptr
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Accuracies on test rows, over problems, methods and seeds."""
     import_module("holdfast.torch")  # where torch is missing, its message names the extra
-    from holdfast.experiments.digit_training import METHODS, STAGES, one_thread, run_methods
+    from holdfast.experiments.digit_training import METHODS, STAGES, run_methods
+    from holdfast.torch.training import one_thread
 
     done = 0
 

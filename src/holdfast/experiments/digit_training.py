@@ -5,8 +5,7 @@ the worst environment (SGD, in turn or pooled; IRM; V-REx; Group DRO), by groups
 and by the margin that the sampling error leaves (head). Imports torch.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,17 +71,6 @@ class DigitResults(NamedTuple):
     score: dict[str, np.ndarray]
     found: np.ndarray
     agreement: np.ndarray
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread: products this small gain nothing from a second, which waits busily for its share."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def run_methods(

@@ -32,7 +32,7 @@ LEFT_OPEN = (
 SEEDS, QUICK_SEEDS = 3, 1
 ROWS_PER_ENVIRONMENT = 500
 TABLES = ("WVS", "Arrests", "happiness", "HealthInsurance", "monica")
-SUMMARY = f"{', '.join(TABLES)}; one environment left out, perceptron of width 32, means over 3 seeds"
+SUMMARY = f"{', '.join(TABLES)}; one environment left out, perceptron of width 32, means over seeds"
 # Environments that are drawn anew for each network, so that nothing varies, and the level at which they are tested.
 PERMUTATIONS, NULL_LEVEL = 4, 0.05
 # Gulrajani and Lopez-Paz (2021): no method is better than pooled training by more than a point.
@@ -46,12 +46,14 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Areas under the ROC curve and what varies, over folds and seeds."""
     import_module("holdfast.torch")  # where torch is missing, its message names the extra
     from holdfast.experiments.table_training import LINEAR, NETWORKS, run_linear, run_network, table_rows
+    from holdfast.torch.training import one_thread
 
     folds = [(name, fold) for name in TABLES for fold in range(REAL_TABLES[name].folds)]
     found, linear = [], []
     for number, (name, fold) in enumerate(folds):
         rows = table_rows(name, fold)
-        found.append([run_network(rows, seed, PERMUTATIONS, NULL_LEVEL) for seed in range(effort.seeds)])
+        with one_thread():
+            found.append([run_network(rows, seed, PERMUTATIONS, NULL_LEVEL) for seed in range(effort.seeds)])
         linear.append(run_linear(rows))
         if progress is not None:
             progress(number + 1, len(folds))

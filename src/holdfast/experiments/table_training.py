@@ -18,7 +18,7 @@ from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.grouping import Grouping
 from holdfast.torch.balancing import balance
-from holdfast.torch.training import TrainingOptions, row_losses, train_weighted
+from holdfast.torch.training import TrainingOptions, WeightedRows, train_weighted
 
 NETWORKS = ("pooled", "discriminant", "head", "head, if advised", "balance")
 LINEAR = ("logistic regression", "HeteroClassifier")
@@ -97,11 +97,12 @@ def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> 
             torch.nn.Linear(rows.inputs.shape[1], WIDTH), torch.nn.ReLU(),
             torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 1),
         )  # fmt: skip
-    labels, options = torch.from_numpy(rows.labels), TrainingOptions(EPOCHS, BATCH_SIZE, LEARNING_RATE, PATIENCE, seed)
+    labels, held_out = torch.from_numpy(rows.labels), torch.from_numpy(rows.held_out)
+    options = TrainingOptions(EPOCHS, BATCH_SIZE, LEARNING_RATE, PATIENCE, seed)
 
     def trained(weights: torch.Tensor) -> torch.nn.Sequential:
         network = deepcopy(start)
-        train_weighted(network, rows.inputs, labels, weights, rows.held_out, row_losses, False, 0.0, options)
+        train_weighted(network, WeightedRows(rows.inputs, labels, weights, held_out), options)
         return network
 
     def area(scores: np.ndarray) -> float:

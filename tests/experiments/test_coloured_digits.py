@@ -8,7 +8,6 @@ import pytest
 
 from holdfast.comparison.images.coloured_problem import make_problem
 from holdfast.experiments import digit_training
-from holdfast.torch.training import one_thread
 
 
 @pytest.mark.slow
@@ -23,8 +22,7 @@ def test_nothing_is_chosen_by_test_rows(monkeypatch):
             return problem._replace(test=problem.test._replace(labels=labels))
 
         monkeypatch.setattr(digit_training, "make_problem", changed)
-        with one_thread():
-            ways.append(digit_training.run_methods((0.9, 0.3), [0], 20, 200, lambda: None))
+        ways.append(digit_training.run_methods((0.9, 0.3), [0], 20, 200, lambda: None))
     plain, reverse = ways
     for method in digit_training.METHODS:
         assert plain.score[method] == reverse.score[method]

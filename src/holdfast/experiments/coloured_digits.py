@@ -37,7 +37,6 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Accuracies on test rows, over problems, methods and seeds."""
     import_module("holdfast.torch")  # where torch is missing, its message names the extra
     from holdfast.experiments.digit_training import METHODS, STAGES, run_methods
-    from holdfast.torch.training import one_thread
 
     done = 0
 
@@ -49,8 +48,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
     seeds = range(effort.seeds)
     steps, sgd_steps = (effort.steps(full, QUICK_PART) for full in (STEPS, SGD_STEPS))
-    with one_thread():
-        found = [run_methods(agreements, seeds, steps, sgd_steps, advance) for agreements in PROBLEMS.values()]
+    found = [run_methods(agreements, seeds, steps, sgd_steps, advance) for agreements in PROBLEMS.values()]
     by_method = {
         name: (
             ("problem", "algorithm", "seed"),

@@ -27,6 +27,7 @@ from holdfast.comparison.images.image_methods import (
 )
 from holdfast.comparison.images.selection import candidates, mean_accuracy, weighted_by, worst_environment
 from holdfast.datasets.digit_images import bundled_digits
+from holdfast.torch.training import one_thread
 
 # One hidden layer: 1,200 rows with a quarter of the labels wrong do not ask for more, and CI computes it.
 UNITS = 16
@@ -73,6 +74,7 @@ class DigitResults(NamedTuple):
     agreement: np.ndarray
 
 
+@one_thread()
 def run_methods(
     agreements: Sequence[float], seeds: Sequence[int], steps: int, sgd_steps: int, progress: Callable[[], None]
 ) -> DigitResults:

@@ -46,14 +46,12 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Areas under the ROC curve and what varies, over folds and seeds."""
     import_module("holdfast.torch")  # where torch is missing, its message names the extra
     from holdfast.experiments.table_training import LINEAR, NETWORKS, run_linear, run_network, table_rows
-    from holdfast.torch.training import one_thread
 
     folds = [(name, fold) for name in TABLES for fold in range(REAL_TABLES[name].folds)]
     found, linear = [], []
     for number, (name, fold) in enumerate(folds):
         rows = table_rows(name, fold)
-        with one_thread():
-            found.append([run_network(rows, seed, PERMUTATIONS, NULL_LEVEL) for seed in range(effort.seeds)])
+        found.append([run_network(rows, seed, PERMUTATIONS, NULL_LEVEL) for seed in range(effort.seeds)])
         linear.append(run_linear(rows))
         if progress is not None:
             progress(number + 1, len(folds))

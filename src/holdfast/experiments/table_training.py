@@ -18,7 +18,7 @@ from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.grouping import Grouping
 from holdfast.torch.balancing import balance
-from holdfast.torch.training import TrainingOptions, WeightedRows, train_weighted
+from holdfast.torch.training import TrainingOptions, WeightedRows, one_thread, train_weighted
 
 NETWORKS = ("pooled", "discriminant", "head", "head, if advised", "balance")
 LINEAR = ("logistic regression", "HeteroClassifier")
@@ -84,6 +84,7 @@ def table_rows(name: str, fold: int) -> TableRows:
     )
 
 
+@one_thread()
 def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> TableResult:
     """Train on all rows, find what varies, and repair the network in two ways.
 

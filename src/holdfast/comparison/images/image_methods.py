@@ -21,7 +21,7 @@ from holdfast.torch.batches import Visits
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
 DROPOUT_SEED = 0
-# Products of training are in bfloat16 on these; networks are judged in full precision everywhere.
+# Products of training are in bfloat16 on these. Networks are judged in float32, as precise as the caller lets torch be.
 HALF_PRECISION = ("cuda",)
 # Held-out rows are scored after so many steps.
 SCORED_EVERY = 10
@@ -140,8 +140,8 @@ class TrainedImages(NamedTuple):
         step: (S, C), that step.
         test: (S, C), accuracy on test rows at that step.
         held_out: (S, C, 2), accuracy in each training environment.
-        last_score: (S, C), the rule's score at the last step.
-        last_test: (S, C), accuracy on test rows at the last step.
+        last_score: (S, C), the rule's score at the last step that was scored.
+        last_test: (S, C), accuracy on test rows at that step.
         course: (records, S, C), accuracy on test rows over training, for the report.
         snapshots: networks by step.
     """
@@ -188,6 +188,9 @@ def train_method(
         hidden: units of each hidden layer; None: two of 256.
         learning_rate: of Adam; None: 0.001.
     """
+    every = AVERAGED if method.sgd else scored_every
+    if steps < every:
+        raise ValueError(f"steps must be at least {every}, after which held-out rows are scored, got {steps!r}")
     train, device = problem.train, problem.train.inputs.device
     grid = {name: torch.tensor(values, device=device) for name, values in method.grid.items()}
     count = len(next(iter(method.grid.values())))
@@ -225,7 +228,7 @@ def train_method(
                 _forget(judged, network)
         if step in snapshots:
             found[step] = copied(judged)
-        if step % (AVERAGED if method.sgd else scored_every) == 0:
+        if step % every == 0:
             with torch.no_grad():
                 on_held_out, on_test = (logits(judged, rows.inputs) for rows in (problem.held_out, problem.test))
                 now = rule(row_score(on_held_out, problem.held_out.labels[:, None]))

@@ -3,6 +3,7 @@
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import binom, rankdata
@@ -78,8 +79,13 @@ def test_the_sheet_shows_the_colours(coloured, tmp_path):
     page = path.read_text()
     assert page.count("data:image/png") == 40
     assert "Digits &lt; colours" in page
-    write_sheet(found, [f"digit {digit}" for digit in rows.digits], path)
-    assert "digit 7" in path.read_text()
+    texts = [f"digit {digit}" for digit in rows.digits]
+    pages = []
+    for same in (texts, np.array(texts), pd.Series(texts), pd.DataFrame({"digit": rows.digits})):
+        write_sheet(found, same, path)
+        pages.append(path.read_text())
+    assert "digit 7" in pages[0]
+    assert len(set(pages)) == 1
 
 
 @pytest.mark.slow

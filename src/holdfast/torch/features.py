@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
 from holdfast.embeddings.discovery import MOST_LABELS, check_labels
 from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
@@ -135,11 +135,13 @@ def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
         lengths = [len(part) for part in data]
         if len(set(lengths)) > 1:
             raise ValueError(f"data must have one target for each row of the inputs, got parts of {lengths} rows")
-        tensors = [torch.as_tensor(part) for part in data]
-        return DataLoader(TensorDataset(*tensors), batch_size=batch_size)
+        parts = torch.as_tensor(data[0]), *map(_plain, data[1:])  # labels may be texts, which are no tensors
+        return [tuple(part[first : first + batch_size] for part in parts) for first in range(0, lengths[0], batch_size)]
     if isinstance(data, Dataset):
         return DataLoader(data, batch_size=batch_size)
     if isinstance(data, list):
+        if any(isinstance(batch, torch.Tensor | np.ndarray) for batch in data):
+            raise ValueError("data must be a tuple (inputs, targets), or a list of such batches, got a list of arrays")
         return data
     raise ValueError(
         f"data must be (inputs, targets), a map-style data set, a DataLoader or a list of batches, got {type(data)}"

@@ -130,7 +130,6 @@ def run_methods(
     score[HEAD], accuracy[HEAD] = np.array(heads["margin"]), np.array(heads["test"])
     discovered = discover_attribute(problem, pooled.best, np.argmax(pooled.score, axis=1))
     train(BALANCED, decays, weighted_by(discovered.held_out), weights=discovered.train)
-    grey = ImageProblem(*(without_colour(rows) for rows in problem[:3]), seeds=problem.seeds)
-    train(GREY, decays, mean_accuracy, rows=grey)
+    train(GREY, decays, mean_accuracy, rows=without_colour(problem))
     found = np.array(discovered.about["directions"]) > 0
     return DigitResults(accuracy, score, found, np.where(found, discovered.about["agreement"], 0.5))

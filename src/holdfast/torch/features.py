@@ -135,7 +135,8 @@ def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
         lengths = [len(part) for part in data]
         if len(set(lengths)) > 1:
             raise ValueError(f"data must have one target for each row of the inputs, got parts of {lengths} rows")
-        parts = torch.as_tensor(data[0]), *map(_plain, data[1:])  # labels may be texts, which are no tensors
+        # labels may be texts, which are no tensors
+        parts: list[Any] = [torch.as_tensor(data[0]), *map(_plain, data[1:])]
         return [tuple(part[first : first + batch_size] for part in parts) for first in range(0, lengths[0], batch_size)]
     if isinstance(data, Dataset):
         return DataLoader(data, batch_size=batch_size)

@@ -123,8 +123,7 @@ def run_methods(
     if set(WITHOUT_ATTRIBUTE).intersection(left):
         yield from zip(WITHOUT_ATTRIBUTE, _without_attribute(problem, pooled, steps, with_drops), strict=True)
     if set(GREY).intersection(left):
-        train, held_out, test = (without_colour(rows) for rows in problem[:3])
-        grey = ImageProblem(train, held_out, test, problem.seeds)
+        grey = without_colour(problem)
         trained = train_on_mnist(POOLED, grey, mean_accuracy, steps=steps)
         yield GREY[0], chosen_results(candidates(POOLED, trained))
         trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)

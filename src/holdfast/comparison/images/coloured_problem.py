@@ -61,7 +61,11 @@ def interleaved(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return torch.cat(tuple(halves), 2).flatten(1, 2)
 
 
-def without_colour(rows: ImageRows) -> ImageRows:
-    """Both channels hold the sum of the colours."""
-    total = rows.inputs.unflatten(-1, (2, -1)).sum(-2)
-    return rows._replace(inputs=torch.cat([total, total], -1))
+def without_colour(problem: ImageProblem) -> ImageProblem:
+    """The same rows on grey images: both channels hold the sum of the colours."""
+
+    def grey(rows: ImageRows) -> ImageRows:
+        total = rows.inputs.unflatten(-1, (2, -1)).sum(-2)
+        return rows._replace(inputs=torch.cat([total, total], -1))
+
+    return problem._replace(train=grey(problem.train), held_out=grey(problem.held_out), test=grey(problem.test))

@@ -60,6 +60,12 @@ def test_networks_trained_at_once_are_those_trained_alone(monkeypatch):
             assert torch.allclose(batched, expected, atol=1e-4)
 
 
+def test_too_few_steps_for_a_score_are_refused():
+    method = ImageMethod(mean_risk, {"weight_decay": (0.0,)})
+    with pytest.raises(ValueError, match="steps must be at least 10, after which held-out rows are scored, got 9"):
+        train_method(method, _problem(), mean_accuracy, steps=9)
+
+
 def test_the_penalty_of_irm_is_that_of_the_library():
     """The closed form, per network, against the derivative by a factor of the logits."""
     problem = _problem()

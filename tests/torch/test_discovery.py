@@ -10,7 +10,7 @@ from scipy.stats import binom, rankdata
 
 from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
 from holdfast.torch import TrainingOptions, balance, discover, draw_sheet, train_balanced, write_sheet
-from holdfast.torch.training import WeightedRows, train_weighted, weighted_score
+from holdfast.torch.training import TrainingRows, train_weighted, weighted_score
 
 LAYER = "2"
 
@@ -25,7 +25,7 @@ def _network(channels, seed=0):
 def _trained(rows, epochs=8, seed=0):
     inputs, labels = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
     options = TrainingOptions(epochs=epochs, batch_size=128, learning_rate=3e-3)
-    weighted = WeightedRows(inputs, labels, torch.ones(len(labels)), torch.arange(len(labels)) % 5 == 0)
+    weighted = TrainingRows(inputs, labels, torch.ones(len(labels)), torch.arange(len(labels)) % 5 == 0)
     network, _ = train_weighted(_network(inputs.shape[1], seed), weighted, options)
     return network, (inputs, labels)
 
@@ -130,7 +130,7 @@ def test_balanced_training_does_not_follow_the_colour():
 def test_training_that_never_has_a_finite_score_is_an_error(continuous):
     """Instead of the parameters from before the training."""
     targets = torch.zeros(20) if continuous else torch.zeros(20).long()
-    rows = WeightedRows(torch.full((20, 2), torch.nan), targets, torch.ones(20), torch.arange(20) < 5)
+    rows = TrainingRows(torch.full((20, 2), torch.nan), targets, torch.ones(20), torch.arange(20) < 5)
     options = TrainingOptions(epochs=3)
     module = torch.nn.Linear(2, 1 if continuous else 2)
     with pytest.raises(ValueError, match="finite score on held-out rows after some epoch, got none in 3"):
@@ -142,7 +142,7 @@ def test_the_seed_decides_on_dropout_and_the_random_state_stays():
     random = torch.Generator().manual_seed(0)
     inputs = torch.randn(40, 4, generator=random)
     # full batches, so that dropout is all that is random
-    rows = WeightedRows(inputs, (inputs[:, 0] > 0).long(), torch.ones(40), torch.arange(40) < 10)
+    rows = TrainingRows(inputs, (inputs[:, 0] > 0).long(), torch.ones(40), torch.arange(40) < 10)
     start = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
     before = torch.random.get_rng_state()
     found = []
@@ -171,6 +171,21 @@ def test_arguments_are_checked_before_the_first_training(wrong, message):
     settings = {"layer": LAYER, "environments": np.arange(20) // 10} | wrong
     with pytest.raises(ValueError, match=message):
         train_balanced(NeverTrained(*_network(1)), data, **settings)
+
+
+def test_the_most_frequent_class_alone_is_chance():
+    """Nothing but the attribute says something about the label, of which four in five are 0: weights leave chance."""
+    random = np.random.default_rng(0)
+    environments, labels = np.arange(2000) % 2, (random.random(2000) < 0.2).astype(int)
+    attribute = np.where(random.random(2000) < np.array([0.6, 0.95])[environments], labels, 1 - labels)
+    inputs = np.column_stack([attribute, np.zeros(2000)]) + 0.1 * random.standard_normal((2000, 2))
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    options = TrainingOptions(epochs=3, learning_rate=0.01)
+    settings = {"environments": environments, "layer": "1", "options": options, "weight_decays": (0.0,)}
+    found = train_balanced(network, (inputs, labels), distribution="product", **settings)
+    assert found.history.best > 0.7
+    assert "the network is not better than chance" in found.sentences[-1]
 
 
 def test_independence_is_handed_to_the_balance(monkeypatch):

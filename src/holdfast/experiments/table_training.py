@@ -18,7 +18,7 @@ from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.grouping import Grouping
 from holdfast.torch.balancing import balance
-from holdfast.torch.training import TrainingOptions, WeightedRows, one_thread, train_weighted
+from holdfast.torch.training import TrainingOptions, TrainingRows, one_thread, train_weighted
 
 NETWORKS = ("pooled", "discriminant", "head", "head, if advised", "balance")
 LINEAR = ("logistic regression", "HeteroClassifier")
@@ -103,7 +103,7 @@ def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> 
 
     def trained(weights: torch.Tensor) -> torch.nn.Sequential:
         network = deepcopy(start)
-        train_weighted(network, WeightedRows(rows.inputs, labels, weights, held_out), options)
+        train_weighted(network, TrainingRows(rows.inputs, labels, weights, held_out), options)
         return network
 
     def area(scores: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from holdfast.embeddings.variation import LEVEL
 from holdfast.estimators.grouping import group_rows
 from holdfast.torch.discovery import discover
 from holdfast.torch.features import LayerReader, as_read_by
-from holdfast.torch.training import History, TrainingOptions, WeightedRows, row_losses, train_weighted
+from holdfast.torch.training import History, TrainingOptions, TrainingRows, row_losses, train_weighted
 
 __all__ = ["Balance", "BalancedNetwork", "balance", "balanced_weights", "train_balanced"]
 
@@ -193,7 +193,7 @@ def train_balanced(
     validation = random.permutation(len(targets)) < held_out * len(targets)
 
     def fit(weights: torch.Tensor, decay: float) -> tuple[torch.nn.Module, History]:
-        rows = WeightedRows(inputs, targets, weights, torch.from_numpy(validation))
+        rows = TrainingRows(inputs, targets, weights, torch.from_numpy(validation))
         return train_weighted(deepcopy(module), rows, options, loss=loss, weight_decay=decay)
 
     pooled, history = fit(torch.ones(len(targets)), 0.0)

@@ -154,7 +154,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class WeightedRows(NamedTuple):
+class TrainingRows(NamedTuple):
     """Rows to train on and rows to stop by.
 
     Attributes:
@@ -164,7 +164,7 @@ class WeightedRows(NamedTuple):
         held_out: (rows,), which rows are not trained on and say when to stop.
 
     Example:
-        >>> rows = WeightedRows(torch.zeros(4, 2), torch.zeros(4), torch.ones(4), torch.arange(4) < 1)
+        >>> rows = TrainingRows(torch.zeros(4, 2), torch.zeros(4), torch.ones(4), torch.arange(4) < 1)
         >>> rows.held_out.tolist()
         [True, False, False, False]
     """
@@ -177,7 +177,7 @@ class WeightedRows(NamedTuple):
 
 def train_weighted(
     module: torch.nn.Module,
-    rows: WeightedRows,
+    rows: TrainingRows,
     options: TrainingOptions,
     *,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = row_losses,
@@ -194,7 +194,7 @@ def train_weighted(
 
     Example:
         >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
-        >>> rows = WeightedRows(x, (x[:, 0] > 0).long(), torch.ones(200), torch.arange(200) < 50)
+        >>> rows = TrainingRows(x, (x[:, 0] > 0).long(), torch.ones(200), torch.arange(200) < 50)
         >>> options = TrainingOptions(epochs=20, batch_size=50, learning_rate=0.1)
         >>> train_weighted(torch.nn.Linear(2, 2), rows, options)[1].best > 0.9
         True

@@ -139,10 +139,8 @@ class TrainedImages(NamedTuple):
         score: (S, C), the rule's score on held-out rows at that step.
         step: (S, C), that step.
         test: (S, C), accuracy on test rows at that step.
-        held_out: (S, C, 2), accuracy in each training environment.
         last_score: (S, C), the rule's score at the last step that was scored.
         last_test: (S, C), accuracy on test rows at that step.
-        course: (records, S, C), accuracy on test rows over training, for the report.
         snapshots: networks by step.
     """
 
@@ -150,10 +148,8 @@ class TrainedImages(NamedTuple):
     score: np.ndarray
     step: np.ndarray
     test: np.ndarray
-    held_out: np.ndarray
     last_score: np.ndarray
     last_test: np.ndarray
-    course: np.ndarray
     snapshots: dict[int, BatchedNetwork]
 
 
@@ -200,8 +196,8 @@ def train_method(
     random = torch.Generator(device).manual_seed(DROPOUT_SEED)
     optimizer = torch.optim.Adam(network.parameters, lr=learning_rate or LEARNING_RATE)
     best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
-    chosen = {name: torch.zeros_like(score) for name in ("step", "test", "first", "second")}
-    course, found = [], {}
+    chosen = {name: torch.zeros_like(score) for name in ("step", "test")}
+    found = {}
     state: dict[str, torch.Tensor] = {}
     signs = train.labels[:, None]
     own = torch.ones_like(train.labels) if weights is None else weights
@@ -233,20 +229,13 @@ def train_method(
                 on_held_out, on_test = (logits(judged, rows.inputs) for rows in (problem.held_out, problem.test))
                 now = rule(row_score(on_held_out, problem.held_out.labels[:, None]))
                 tested = is_right(on_test, problem.test.labels[:, None]).mean(-1)
-                environments = _by_environment(is_right(on_held_out, problem.held_out.labels[:, None]))
             better = now > score if stops is None else torch.as_tensor(stops == step, device=device)
             replace_where(better, judged, best)
             score = torch.where(better, now, score)
             values = {"step": torch.full_like(now, step), "test": tested}
-            values |= {"first": environments[..., 0], "second": environments[..., 1]}
             chosen = {name: torch.where(better, values[name], chosen[name]) for name in chosen}
-            course.append(tested.cpu().numpy())
-    held_out = torch.stack([chosen["first"], chosen["second"]], -1).cpu().numpy()
-    numbers = {name: chosen[name].cpu().numpy() for name in ("step", "test")}
-    last = {"last_score": now.cpu().numpy(), "last_test": tested.cpu().numpy()}
-    return TrainedImages(
-        best, score.cpu().numpy(), **numbers, held_out=held_out, **last, course=np.array(course), snapshots=found
-    )
+    arrays = (each.cpu().numpy() for each in (score, chosen["step"], chosen["test"], now, tested))
+    return TrainedImages(best, *arrays, found)
 
 
 def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch.Tensor, step: int) -> None:

@@ -57,7 +57,7 @@ class TableResult(NamedTuple):
         advised: whether what was found may be a shortcut: the class given the features varies as well, and it is not
             all that separates the classes.
         balanced: whether there are weights under which it says nothing about the class.
-        false_alarms: findings in environments drawn anew.
+        false_alarms: findings in permuted environments.
     """
 
     areas: np.ndarray

@@ -234,8 +234,15 @@ def train_method(
             score = torch.where(better, now, score)
             values = {"step": torch.full_like(now, step), "test": tested}
             chosen = {name: torch.where(better, values[name], chosen[name]) for name in chosen}
-    arrays = (each.cpu().numpy() for each in (score, chosen["step"], chosen["test"], now, tested))
-    return TrainedImages(best, *arrays, found)
+    return TrainedImages(
+        best=best,
+        score=score.cpu().numpy(),
+        step=chosen["step"].cpu().numpy(),
+        test=chosen["test"].cpu().numpy(),
+        last_score=now.cpu().numpy(),
+        last_test=tested.cpu().numpy(),
+        snapshots=found,
+    )
 
 
 def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch.Tensor, step: int) -> None:

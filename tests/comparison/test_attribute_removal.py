@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from holdfast.comparison.images import attribute_removal, image_methods
-from holdfast.comparison.images.attribute_removal import joined, refit, remove_attribute
+from holdfast.comparison.images.attribute_removal import refit, remove_attribute
 from holdfast.comparison.images.batched_networks import batched_network, drop, logits
-from holdfast.comparison.images.coloured_problem import make_problem
+from holdfast.comparison.images.coloured_problem import joined, make_problem
 from holdfast.comparison.images.frozen_networks import DiscoveredAttribute
 from holdfast.comparison.images.image_methods import ImageMethod, log_likelihood, mean_risk, train_method
 from holdfast.comparison.images.selection import mean_accuracy, together

@@ -7,9 +7,16 @@ import torch
 from holdfast.comparison.images import gain_map, image_methods
 from holdfast.comparison.images.coloured_problem import make_problem
 from holdfast.comparison.images.gain_figure import colour_strength
-from holdfast.comparison.images.image_methods import ImageMethod, one_in_turn, train_method, visiting
+from holdfast.comparison.images.image_methods import (
+    ImageMethod,
+    environment_visits,
+    one_in_turn,
+    train_method,
+    visiting,
+)
 from holdfast.comparison.images.selection import worst_environment
 from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
+from holdfast.torch import EnvironmentBatchSampler
 
 
 def test_visits_in_turn_are_the_method_in_turn(monkeypatch):
@@ -26,6 +33,18 @@ def test_visits_in_turn_are_the_method_in_turn(monkeypatch):
     )
     for first, second in zip(one.snapshots[20].parameters, other.snapshots[20].parameters, strict=True):
         assert torch.equal(first, second)
+
+
+def test_one_environment_in_turn_follows_the_order_of_its_seed():
+    """The losses that are minimised are those of the environments that the sampler would visit."""
+    seeds, steps = [3, 8], 40
+    objective = visiting(environment_visits("reshuffled", seeds, steps))
+    losses = torch.tensor([[[0.0, 1.0]] * 3] * 2)  # the loss is the number of the environment
+    chosen = torch.stack([objective(losses, losses, {}, step, {}) for step in range(steps)], -1)
+    for row, seed in zip(chosen, seeds, strict=True):
+        sampler = EnvironmentBatchSampler(["a", "b"], 1, batches_per_epoch=steps, seed=seed)
+        assert (row == torch.tensor([["a", "b"].index(name) for name in sampler.visited()])).all()
+    assert (chosen[:, 0].unflatten(-1, (-1, 2)).sum(-1) == 1).all()  # both in every cycle
 
 
 def test_each_seed_has_visits_of_its_own():

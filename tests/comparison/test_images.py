@@ -8,8 +8,10 @@ import torch
 
 from holdfast.comparison.images import coloured_mnist, image_methods
 from holdfast.comparison.images.batched_networks import batched_network, logits
+from holdfast.comparison.images.coloured_problem import make_problem
 from holdfast.comparison.images.frozen_networks import device_moments
 from holdfast.comparison.images.image_methods import ImageMethod, ImageProblem, ImageRows, mean_risk, train_method
+from holdfast.comparison.images.selection import mean_accuracy
 from holdfast.datasets import bundled_digits, read_mnist
 from holdfast.datasets.digit_images import read_idx
 from holdfast.estimators.class_moments import class_statistics, collect_class_moments
@@ -33,7 +35,7 @@ def test_networks_trained_at_once_are_those_trained_alone(monkeypatch):
     monkeypatch.setattr(image_methods, "HIDDEN", 8)
     problem, decays, steps = _problem(), (0.0, 0.1), 20
     method = ImageMethod(mean_risk, {"weight_decay": decays})
-    found = train_method(method, problem, coloured_mnist.mean_accuracy, steps=steps, snapshots=(steps,))
+    found = train_method(method, problem, mean_accuracy, steps=steps, snapshots=(steps,))
     start = batched_network((6, 8, 8, 1), seeds=problem.seeds, settings=2)
     for seed in range(2):
         for setting, decay in enumerate(decays):
@@ -56,6 +58,12 @@ def test_networks_trained_at_once_are_those_trained_alone(monkeypatch):
                 expected = module(problem.test.inputs[seed])[:, 0]
                 batched = logits(found.snapshots[steps], problem.test.inputs)[seed, setting]
             assert torch.allclose(batched, expected, atol=1e-4)
+
+
+def test_too_few_steps_for_a_score_are_refused():
+    method = ImageMethod(mean_risk, {"weight_decay": (0.0,)})
+    with pytest.raises(ValueError, match="steps must be at least 10, after which held-out rows are scored, got 9"):
+        train_method(method, _problem(), mean_accuracy, steps=9)
 
 
 def test_the_penalty_of_irm_is_that_of_the_library():
@@ -90,7 +98,7 @@ def test_moments_on_a_device_are_those_of_the_tables():
 def test_rows_have_the_agreements_of_the_protocol():
     """Within four standard errors; held-out rows are other images than training rows."""
     source = bundled_digits()
-    problem = coloured_mnist.make_problem(source, (0.8, 0.9), [0, 1], "cpu")
+    problem = make_problem(source, (0.8, 0.9), [0, 1], "cpu")
     for rows, agreements in ((problem.train, (0.8, 0.9)), (problem.held_out, (0.8, 0.9)), (problem.test, (0.1, 0.1))):
         halves = (rows.labels == rows.attribute).float().unflatten(-1, (2, -1)).mean(-1)
         error = 4 * np.sqrt(0.25 / (rows.labels.shape[1] / 2))

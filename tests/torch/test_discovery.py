@@ -1,13 +1,16 @@
 """Discover on digits with a shortcut: colour, rotation or blur, in a small network trained on all rows."""
 
+from copy import deepcopy
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import binom, rankdata
 
 from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
 from holdfast.torch import TrainingOptions, balance, discover, draw_sheet, train_balanced, write_sheet
-from holdfast.torch.training import row_losses, train_weighted, weighted_score
+from holdfast.torch.training import TrainingRows, train_weighted, weighted_score
 
 LAYER = "2"
 
@@ -22,17 +25,8 @@ def _network(channels, seed=0):
 def _trained(rows, epochs=8, seed=0):
     inputs, labels = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
     options = TrainingOptions(epochs=epochs, batch_size=128, learning_rate=3e-3)
-    network, _ = train_weighted(
-        _network(inputs.shape[1], seed),
-        inputs,
-        labels,
-        torch.ones(len(labels)),
-        np.arange(len(labels)) % 5 == 0,
-        row_losses,
-        False,
-        0.0,
-        options,
-    )
+    weighted = TrainingRows(inputs, labels, torch.ones(len(labels)), torch.arange(len(labels)) % 5 == 0)
+    network, _ = train_weighted(_network(inputs.shape[1], seed), weighted, options)
     return network, (inputs, labels)
 
 
@@ -85,8 +79,13 @@ def test_the_sheet_shows_the_colours(coloured, tmp_path):
     page = path.read_text()
     assert page.count("data:image/png") == 40
     assert "Digits &lt; colours" in page
-    write_sheet(found, [f"digit {digit}" for digit in rows.digits], path)
-    assert "digit 7" in path.read_text()
+    texts = [f"digit {digit}" for digit in rows.digits]
+    pages = []
+    for same in (texts, np.array(texts), pd.Series(texts), pd.DataFrame({"digit": rows.digits})):
+        write_sheet(found, same, path)
+        pages.append(path.read_text())
+    assert "digit 7" in pages[0]
+    assert len(set(pages)) == 1
 
 
 @pytest.mark.slow
@@ -130,11 +129,63 @@ def test_balanced_training_does_not_follow_the_colour():
 @pytest.mark.parametrize("continuous", [False, True])
 def test_training_that_never_has_a_finite_score_is_an_error(continuous):
     """Instead of the parameters from before the training."""
-    inputs, targets = torch.full((20, 2), torch.nan), torch.zeros(20)
+    targets = torch.zeros(20) if continuous else torch.zeros(20).long()
+    rows = TrainingRows(torch.full((20, 2), torch.nan), targets, torch.ones(20), torch.arange(20) < 5)
     options = TrainingOptions(epochs=3)
     module = torch.nn.Linear(2, 1 if continuous else 2)
     with pytest.raises(ValueError, match="finite score on held-out rows after some epoch, got none in 3"):
-        train_weighted(module, inputs, targets, torch.ones(20), np.arange(20) < 5, row_losses, continuous, 0.0, options)
+        train_weighted(module, rows, options)
+
+
+def test_the_seed_decides_on_dropout_and_the_random_state_stays():
+    """Two trainings of one seed are equal, of two seeds not, and torch draws on as if there had been none."""
+    random = torch.Generator().manual_seed(0)
+    inputs = torch.randn(40, 4, generator=random)
+    # full batches, so that dropout is all that is random
+    rows = TrainingRows(inputs, (inputs[:, 0] > 0).long(), torch.ones(40), torch.arange(40) < 10)
+    start = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
+    before = torch.random.get_rng_state()
+    found = []
+    for seed in (0, 0, 1):
+        module, _ = train_weighted(deepcopy(start), rows, TrainingOptions(epochs=3, learning_rate=0.1, seed=seed))
+        found.append(module[0].weight)
+    assert torch.equal(found[0], found[1])
+    assert not torch.allclose(found[0], found[2], atol=1e-3)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"layer": "hidden"}, "layer must be one of the layers 0, 1, 2, 3, got 'hidden'"),
+        ({"environments": [0, 1]}, "environments must hold one label for each of the 20 rows, got 2 labels"),
+        ({"weight_decays": ()}, "weight_decays must hold at least one number"),
+    ],
+)
+def test_arguments_are_checked_before_the_first_training(wrong, message):
+    class NeverTrained(torch.nn.Sequential):
+        def forward(self, inputs):
+            raise AssertionError
+
+    data = np.zeros((20, 1, 8, 8)), np.arange(20) % 2
+    settings = {"layer": LAYER, "environments": np.arange(20) // 10} | wrong
+    with pytest.raises(ValueError, match=message):
+        train_balanced(NeverTrained(*_network(1)), data, **settings)
+
+
+def test_the_most_frequent_class_alone_is_chance():
+    """Nothing but the attribute says something about the label, of which four in five are 0: weights leave chance."""
+    random = np.random.default_rng(0)
+    environments, labels = np.arange(2000) % 2, (random.random(2000) < 0.2).astype(int)
+    attribute = np.where(random.random(2000) < np.array([0.6, 0.95])[environments], labels, 1 - labels)
+    inputs = np.column_stack([attribute, np.zeros(2000)]) + 0.1 * random.standard_normal((2000, 2))
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    options = TrainingOptions(epochs=3, learning_rate=0.01)
+    settings = {"environments": environments, "layer": "1", "options": options, "weight_decays": (0.0,)}
+    found = train_balanced(network, (inputs, labels), distribution="product", **settings)
+    assert found.history.best > 0.7
+    assert "the network is not better than chance" in found.sentences[-1]
 
 
 def test_independence_is_handed_to_the_balance(monkeypatch):

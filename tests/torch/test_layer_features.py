@@ -133,3 +133,24 @@ def test_errors_name_the_argument(network, rows):
     sequence = torch.nn.Sequential(torch.nn.Linear(4, 4))
     with pytest.raises(ValueError, match=r"features of the shape \(rows, features\), got \(2, 3, 4\) of '0'"):
         next(LayerReader(sequence, "0").read([(torch.zeros(2, 3, 4), torch.zeros(2))]))
+
+
+def test_a_replaced_layer_is_a_copy_in_the_precision_of_the_network():
+    network, layer = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)).double(), torch.nn.Linear(3, 1)
+    new = with_layer(network, "1", layer)
+    assert new[1].weight.dtype == torch.float64
+    assert layer.weight.dtype == torch.float32
+    with pytest.raises(ValueError, match="name must be one of the layers 0, 1, got 'head'"):
+        with_layer(network, "head", layer)
+
+
+def test_labels_may_be_texts_and_inputs_of_any_precision():
+    """The moments are those of numbers as labels, and of inputs in the network's precision."""
+    inputs, labels = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
+    environments = np.arange(60) // 30
+    reader = LayerReader(torch.nn.Sequential(torch.nn.Linear(2, 3)), "0")
+    texts, _, _ = layer_moments(reader, (inputs, np.array(["cat", "dog"])[labels]), environments)
+    tensors = torch.from_numpy(inputs).float(), torch.from_numpy(labels)
+    numbers, _, _ = layer_moments(reader, tensors, environments)
+    assert texts.classes == ("cat", "dog")
+    assert np.allclose(texts.sums, numbers.sums)

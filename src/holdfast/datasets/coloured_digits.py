@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from holdfast.core.validation import SHARE
 from holdfast.datasets.digit_images import DigitImages, bundled_digits
 
 Attribute = Literal["colour", "rotation", "blur"]
@@ -67,6 +68,7 @@ def coloured_digits(
     """
     if not agreements or not all(0 <= each <= 1 for each in agreements):
         raise ValueError(f"agreements must be numbers from 0 to 1, one for each environment, got {agreements!r}")
+    SHARE.check("label_noise", label_noise)
     source = bundled_digits() if source is None else source
     random = np.random.default_rng(seed)
     rows = len(source.digits)

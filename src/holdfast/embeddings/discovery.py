@@ -81,22 +81,6 @@ class Discovery:
         """(rows, attributes): the scores of other rows of the same embedding."""
         return (np.asarray(features, float) - self.centre) @ self.loadings
 
-    def attributes_of(self, scores: np.ndarray) -> np.ndarray:
-        """(rows, attributes): the groups of other scores, by the cuts of these rows."""
-        found = [
-            np.searchsorted([np.inf if np.isnan(edge) else edge for edge in edges], column, side="right")
-            for edges, column in zip(self._edges, scores.T, strict=True)
-        ]
-        return np.column_stack([np.zeros((len(scores), 0), int), *found]).astype(int)
-
-    @cached_property
-    def _edges(self) -> list[np.ndarray]:
-        """For each attribute the smallest score of each group but the first."""
-        return [
-            np.array([column[groups >= number].min() for number in range(1, groups.max() + 1)])
-            for column, groups in zip(self.scores.T, self.attributes.T, strict=True)
-        ]
-
     def shares(self, attribute: int = 0) -> np.ndarray:
         """(environments, classes): the share of rows above the best cut; of a continuous target, by halves of it."""
         above = self.scores[:, attribute] > self.cuts[attribute].threshold

@@ -11,7 +11,8 @@ from holdfast.estimators.grouping import Grouping
 
 # Shares of classes that differ by less are not worth a sentence, however surely they differ.
 SMALL_SHIFT = 0.05
-_WORDS_OF_NUMBERS = ("features follow the target", "follows the target")
+_WORDS_OF_CLASSES = ("the classes differ", "separates the classes", "the variance within classes")
+_WORDS_OF_NUMBERS = ("features follow the target", "follows the target", "the variance that the target leaves")
 
 
 def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> list[str]:
@@ -39,7 +40,7 @@ def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, cl
 
 def _sentences(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> Iterator[str]:
     count, number = variation.count, grouping.count
-    differ, signal = ("the classes differ", "separates the classes") if classes else _WORDS_OF_NUMBERS
+    differ, signal, unit = _WORDS_OF_CLASSES if classes else _WORDS_OF_NUMBERS
     if number == 1:
         yield "There is one environment only, so nothing can be compared."
         return
@@ -58,7 +59,7 @@ def _sentences(variation: Variation, tests: InvarianceTests, grouping: Grouping,
         yield (
             f"{'One direction varies' if count == 1 else f'{count} directions vary'} between the {number} environments "
             f"({_p_value(variation.p_values[count - 1])}, level {variation.level:g}): {variation.share:.0%} of what "
-            f"{signal}, in units of the variance beside it, lies along {'it' if count == 1 else 'them'}."
+            f"{signal} lies along {'it' if count == 1 else 'them'}, in units of {unit}."
         )
     yield from _label_sentences(variation, classes)
     if variation.is_signal:

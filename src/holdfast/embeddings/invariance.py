@@ -16,7 +16,7 @@ from holdfast.embeddings.variation import Variation
 from holdfast.estimators.search.class_means import NEGLIGIBLE, quadratic_form_p_value
 from holdfast.estimators.search.logistic_fit import softmax_regression
 
-# A class of an environment with fewer rows for each coefficient says nothing about them.
+# An environment with fewer rows for each coefficient says nothing about them.
 ROWS_PER_COEFFICIENT = 5
 
 

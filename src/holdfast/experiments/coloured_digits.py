@@ -36,7 +36,7 @@ SUMMARY = "1,797 digits of 8 x 8, 25 % label noise, test agreement 0.1, perceptr
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Accuracies on test rows, over problems, methods and seeds."""
     import_module("holdfast.torch")  # where torch is missing, its message names the extra
-    from holdfast.experiments.digit_training import METHODS, STAGES, one_thread, run_methods
+    from holdfast.experiments.digit_training import METHODS, STAGES, run_methods
 
     done = 0
 
@@ -48,8 +48,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
     seeds = range(effort.seeds)
     steps, sgd_steps = (effort.steps(full, QUICK_PART) for full in (STEPS, SGD_STEPS))
-    with one_thread():
-        found = [run_methods(agreements, seeds, steps, sgd_steps, advance) for agreements in PROBLEMS.values()]
+    found = [run_methods(agreements, seeds, steps, sgd_steps, advance) for agreements in PROBLEMS.values()]
     by_method = {
         name: (
             ("problem", "algorithm", "seed"),

@@ -18,7 +18,7 @@ from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.grouping import Grouping
 from holdfast.torch.balancing import balance
-from holdfast.torch.training import TrainingOptions, row_losses, train_weighted
+from holdfast.torch.training import TrainingOptions, TrainingRows, one_thread, train_weighted
 
 NETWORKS = ("pooled", "discriminant", "head", "head, if advised", "balance")
 LINEAR = ("logistic regression", "HeteroClassifier")
@@ -57,7 +57,7 @@ class TableResult(NamedTuple):
         advised: whether what was found may be a shortcut: the class given the features varies as well, and it is not
             all that separates the classes.
         balanced: whether there are weights under which it says nothing about the class.
-        false_alarms: findings in environments drawn anew.
+        false_alarms: findings in permuted environments.
     """
 
     areas: np.ndarray
@@ -84,6 +84,7 @@ def table_rows(name: str, fold: int) -> TableRows:
     )
 
 
+@one_thread()
 def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> TableResult:
     """Train on all rows, find what varies, and repair the network in two ways.
 
@@ -97,11 +98,12 @@ def run_network(rows: TableRows, seed: int, permutations: int, level: float) -> 
             torch.nn.Linear(rows.inputs.shape[1], WIDTH), torch.nn.ReLU(),
             torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 1),
         )  # fmt: skip
-    labels, options = torch.from_numpy(rows.labels), TrainingOptions(EPOCHS, BATCH_SIZE, LEARNING_RATE, PATIENCE, seed)
+    labels, held_out = torch.from_numpy(rows.labels), torch.from_numpy(rows.held_out)
+    options = TrainingOptions(EPOCHS, BATCH_SIZE, LEARNING_RATE, PATIENCE, seed)
 
     def trained(weights: torch.Tensor) -> torch.nn.Sequential:
         network = deepcopy(start)
-        train_weighted(network, rows.inputs, labels, weights, rows.held_out, row_losses, False, 0.0, options)
+        train_weighted(network, TrainingRows(rows.inputs, labels, weights, held_out), options)
         return network
 
     def area(scores: np.ndarray) -> float:

@@ -12,8 +12,10 @@ from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import BINS, RowBalance, TargetDistribution, balance_rows, balanced_weights
 from holdfast.embeddings.discovery import Discovery
 from holdfast.embeddings.variation import LEVEL
+from holdfast.estimators.grouping import group_rows
 from holdfast.torch.discovery import discover
-from holdfast.torch.training import History, TrainingOptions, row_losses, train_weighted
+from holdfast.torch.features import LayerReader, as_read_by
+from holdfast.torch.training import History, TrainingOptions, TrainingRows, row_losses, train_weighted
 
 __all__ = ["Balance", "BalancedNetwork", "balance", "balanced_weights", "train_balanced"]
 
@@ -180,13 +182,19 @@ def train_balanced(
     """
     if not 0 < held_out < 1:
         raise ValueError(f"held_out must be a number between 0 and 1, got {held_out!r}")
-    inputs, targets = torch.as_tensor(data[0]), torch.as_tensor(data[1])
-    targets = targets.float() if continuous else targets.long()
+    if not weight_decays:
+        raise ValueError(f"weight_decays must hold at least one number, got {weight_decays!r}")
+    inputs, targets = as_read_by(module, torch.as_tensor(data[0])), torch.as_tensor(data[1])
+    targets.float() if continuous else targets.long()
+    # before the first training, which may take hours
+    LayerReader(module, layer)
+    group_rows(environments, len(targets))
     random = np.random.default_rng(options.seed)
     validation = random.permutation(len(targets)) < held_out * len(targets)
 
     def fit(weights: torch.Tensor, decay: float) -> tuple[torch.nn.Module, History]:
-        return train_weighted(deepcopy(module), inputs, targets, weights, validation, loss, continuous, decay, options)
+        rows = TrainingRows(inputs, targets, weights, torch.from_numpy(validation))
+        return train_weighted(deepcopy(module), rows, options, loss=loss, weight_decay=decay)
 
     pooled, history = fit(torch.ones(len(targets)), 0.0)
     found = discover(
@@ -209,7 +217,8 @@ def train_balanced(
     if not continuous:
         own = weights.weights[torch.from_numpy(validation)].numpy()
         error = np.sqrt(0.25 / max(own.sum() ** 2 / (own @ own), 1.0))
-        chance = 1 / len(found.classes)
+        # of the best guess without looking: the most frequent class, by the weights
+        chance = float(np.bincount(found.targets, weights=weights.weights).max() / weights.weights.sum())
         if history.best < chance + 2 * error:
             sentences.append(
                 f"On balanced rows the network is not better than chance (accuracy {history.best:.2f} on held-out "

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
 from holdfast.embeddings.discovery import MOST_LABELS, check_labels
 from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
@@ -86,15 +86,13 @@ class LayerReader:
             found = (inputs if isinstance(inputs, tuple) else (inputs,)) if self.side == "input" else output
             seen.append(found[0] if isinstance(found, tuple) else found)
 
-        parameter = next(self.network.parameters(), None)
-        device = torch.device("cpu") if parameter is None else parameter.device
         first = 0
         hook = self.network.get_submodule(self.layer).register_forward_hook(output_hook)
         try:
             with evaluation_mode(self.network), torch.no_grad():
                 for inputs, targets, *more in as_batches(data, self.batch_size):
                     seen.clear()
-                    _call(self.network, inputs, device)
+                    _call(self.network, inputs)
                     if len(seen) != 1:
                         raise ValueError(
                             f"layer must run once for each batch, got {self.layer!r}, which ran {len(seen)} times"
@@ -133,12 +131,18 @@ def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
                 "DataLoader with shuffle, drop_last or a sampler of its own; pass its data set instead"
             )
         return data
-    if isinstance(data, tuple) and len(data) in (2, 3) and all(len(part) == len(data[0]) for part in data):
-        tensors = [torch.as_tensor(part) for part in data]
-        return DataLoader(TensorDataset(*tensors), batch_size=batch_size)
+    if isinstance(data, tuple) and len(data) in (2, 3):
+        lengths = [len(part) for part in data]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"data must have one target for each row of the inputs, got parts of {lengths} rows")
+        # labels may be texts, which are no tensors
+        parts: list[Any] = [torch.as_tensor(data[0]), *map(_plain, data[1:])]
+        return [tuple(part[first : first + batch_size] for part in parts) for first in range(0, lengths[0], batch_size)]
     if isinstance(data, Dataset):
         return DataLoader(data, batch_size=batch_size)
     if isinstance(data, list):
+        if any(isinstance(batch, torch.Tensor | np.ndarray) for batch in data):
+            raise ValueError("data must be a tuple (inputs, targets), or a list of such batches, got a list of arrays")
         return data
     raise ValueError(
         f"data must be (inputs, targets), a map-style data set, a DataLoader or a list of batches, got {type(data)}"
@@ -154,12 +158,25 @@ def _in_order(loader: DataLoader) -> bool:
     return type(batches) is BatchSampler and isinstance(batches.sampler, SequentialSampler) and not batches.drop_last
 
 
-def _call(network: torch.nn.Module, inputs: Any, device: torch.device) -> Any:
+def as_read_by(network: torch.nn.Module, values: torch.Tensor) -> torch.Tensor:
+    """Values on the device of the network's parameters; floating-point numbers in their precision, whatever NumPy's is.
+
+    Example:
+        >>> as_read_by(torch.nn.Linear(2, 1), torch.zeros(3, 2, dtype=torch.float64)).dtype
+        torch.float32
+    """
+    parameter = next(network.parameters(), None)
+    if parameter is None:
+        return values
+    return values.to(parameter.device, parameter.dtype if values.is_floating_point() else None)
+
+
+def _call(network: torch.nn.Module, inputs: Any) -> Any:
     if isinstance(inputs, Mapping):
-        return network(**{name: value.to(device) for name, value in inputs.items()})
+        return network(**{name: as_read_by(network, value) for name, value in inputs.items()})
     if isinstance(inputs, tuple | list):
-        return network(*(value.to(device) for value in inputs))
-    return network(inputs.to(device))
+        return network(*(as_read_by(network, value) for value in inputs))
+    return network(as_read_by(network, inputs))
 
 
 def _plain(values: Any) -> np.ndarray:

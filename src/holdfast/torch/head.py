@@ -112,16 +112,24 @@ def as_linear(head: LinearHead, *, log_odds: bool = False) -> torch.nn.Linear:
 
 
 def with_layer(network: torch.nn.Module, name: str, module: torch.nn.Module) -> torch.nn.Module:
-    """A copy of the network with another layer under this name, on the same device and in the same precision.
+    """A copy of the network with a copy of another layer under this name, on the same device and in the same precision.
+
+    Args:
+        network: not changed.
+        name: of the layer to replace, as in `network.named_modules()`.
+        module: the layer to put there.
 
     Example:
         >>> network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
         >>> with_layer(network, "1", torch.nn.Identity())(torch.zeros(1, 2)).shape
         torch.Size([1, 3])
     """
-    copy = deepcopy(network)
+    names = [each for each, _ in network.named_modules() if each]
+    if name not in names:
+        raise ValueError(f"name must be one of the layers {', '.join(names)}, got {name!r}")
+    copy, layer = deepcopy(network), deepcopy(module)
     parameter = next(copy.get_submodule(name).parameters(), None)
     if parameter is not None:
-        module = module.to(parameter.device, parameter.dtype)
-    copy.set_submodule(name, module)
+        layer = layer.to(parameter.device, parameter.dtype)
+    copy.set_submodule(name, layer)
     return copy

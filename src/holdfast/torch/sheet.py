@@ -2,11 +2,11 @@
 
 import base64
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
@@ -122,29 +122,31 @@ def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
     histogram, bars = below.subplots(1, 2)
     scores = discovery.scores[:, attribute]
     histogram.hist(scores, bins=60, color=COLOURS["spurious"])
-    histogram.axvline(discovery.cuts[attribute].threshold, color="black", linewidth=1, label="best cut")
+    histogram.axvline(discovery.cuts[attribute].threshold, color="black", linewidth=1)
     histogram.set(xlabel="score (standard deviations within classes)", ylabel="rows")
-    histogram.legend(frameon=False)
+    histogram.set_title("all scores, and the best cut in two", fontsize=9, loc="left")
     shares = discovery.shares(attribute)
     width = 0.8 / len(shares)
     for number, (label, own) in enumerate(zip(discovery.grouping.labels, shares, strict=True)):
         at = np.arange(len(names)) + (number - (len(shares) - 1) / 2) * width
         # greys: a colour could be taken for one of the images
         grey = str(0.3 + 0.5 * number / max(len(shares) - 1, 1))
-        bars.bar(at, own, width * 0.95, color=grey, label=f"environment {label}")
+        bars.bar(at, own, width * 0.95, color=grey, label=str(label))
     bars.set_xticks(np.arange(len(names)), names)
     bars.set(ylabel="share of rows above the cut", ylim=(0, 1))
-    bars.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=min(4, len(shares)))
+    below_axes = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12), "ncols": min(4, len(shares))}
+    bars.legend(title="environment", frameon=False, **below_axes)
     return figure
 
 
 def _items(rows: Any, count: int) -> np.ndarray | list[str]:
     """Images as (rows, height, width, 3) from 0 to 1, or a text for each row."""
-    if isinstance(rows, Sequence) and rows and isinstance(rows[0], str):
-        found: np.ndarray | list[str] = [_short(row) for row in rows]
-    elif callable(getattr(rows, "to_dict", None)):  # a pandas table
+    found: np.ndarray | list[str]
+    if isinstance(rows, pd.DataFrame):
         records = rows.to_dict("records")
         found = [_short(", ".join(f"{name} {value}" for name, value in record.items())) for record in records]
+    elif np.ndim(rows) == 1:  # a list, array or pandas column of texts
+        found = [_short(str(row)) for row in rows]
     else:
         found = _coloured(np.asarray(rows))
     if len(found) != count:

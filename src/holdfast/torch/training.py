@@ -24,7 +24,7 @@ class TrainingOptions:
         batch_size: rows of a step; as many as there are rows: full gradients.
         learning_rate: of Adam.
         patience: epochs without a better score on held-out rows, after which training stops.
-        seed: of the held-out rows and the order of the batches.
+        seed: of the held-out rows, the order of the batches, and dropout.
         device: to train on; the network that is returned stays on it.
 
     Example:
@@ -137,61 +137,93 @@ def weighted_score(
     return float(known @ found / known.sum())
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread: products of small networks gain nothing from a second, which waits busily for its share.
+
+    Example:
+        >>> with one_thread():
+        ...     torch.get_num_threads()
+        1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class TrainingRows(NamedTuple):
+    """Rows to train on and rows to stop by.
+
+    Attributes:
+        inputs: (rows, ...).
+        targets: (rows,), the numbers of the classes as integers, or floating-point numbers to predict.
+        weights: (rows,), of the losses, and of the scores of held-out rows.
+        held_out: (rows,), which rows are not trained on and say when to stop.
+
+    Example:
+        >>> rows = TrainingRows(torch.zeros(4, 2), torch.zeros(4), torch.ones(4), torch.arange(4) < 1)
+        >>> rows.held_out.tolist()
+        [True, False, False, False]
+    """
+
+    inputs: torch.Tensor
+    targets: torch.Tensor
+    weights: torch.Tensor
+    held_out: torch.Tensor
+
+
 def train_weighted(
     module: torch.nn.Module,
-    inputs: torch.Tensor,
-    targets: torch.Tensor,
-    weights: torch.Tensor,
-    validation: np.ndarray,
-    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    continuous: bool,
-    weight_decay: float,
+    rows: TrainingRows,
     options: TrainingOptions,
+    *,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = row_losses,
+    weight_decay: float = 0.0,
 ) -> tuple[torch.nn.Module, History]:
     """Train with weighted rows; the parameters of the best weighted score on held-out rows are returned.
 
     Args:
         module: trained in place.
-        inputs: (rows, ...).
-        targets: (rows,).
-        weights: (rows,).
-        validation: (rows,), which are held out.
+        rows: with their weights, and which of them are held out.
+        options: epochs, batches, patience; its seed is that of the batches and of dropout.
         loss: (outputs, targets) -> (rows,).
-        continuous: whether targets are numbers.
         weight_decay: of Adam, added to the gradient.
-        options: steps, batches, patience, seed.
 
     Example:
         >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
-        >>> module = torch.nn.Linear(2, 2)
-        >>> held_out = np.arange(200) < 50
+        >>> rows = TrainingRows(x, (x[:, 0] > 0).long(), torch.ones(200), torch.arange(200) < 50)
         >>> options = TrainingOptions(epochs=20, batch_size=50, learning_rate=0.1)
-        >>> y = (x[:, 0] > 0).long()
-        >>> train_weighted(module, x, y, torch.ones(200), held_out, row_losses, False, 0.0, options)[1].best > 0.9
+        >>> train_weighted(torch.nn.Linear(2, 2), rows, options)[1].best > 0.9
         True
     """
     device = torch.device(options.device)
     module = module.to(device)
-    kind = torch.float32 if continuous else torch.int64
-    inputs, targets, weights = inputs.to(device), targets.to(device, kind), weights.to(device)
-    aside = torch.from_numpy(validation).to(device)
-    rows = torch.nonzero(~aside).ravel()
+    inputs, targets, weights, held_out = (each.to(device) for each in rows)
+    aside, own = (torch.nonzero(chosen).ravel() for chosen in (held_out, ~held_out))
+    if not (len(aside) and len(own)):
+        raise ValueError(f"held_out must be some of the {len(targets)} rows, not all of them, got {len(aside)}")
     optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
-    generator = torch.Generator().manual_seed(options.seed)
     scores: list[float] = []
     best, best_epoch, state = -np.inf, 0, deepcopy(module.state_dict())
-    for epoch in range(options.epochs):
-        module.train()
-        order = torch.randperm(len(rows), generator=generator).to(device)
-        for own in rows[order].split(options.batch_size):
-            optimizer.zero_grad()
-            (weights[own] * loss(module(inputs[own]), targets[own])).mean().backward()
-            optimizer.step()
-        scores.append(weighted_score(module, inputs[aside], targets[aside], weights[aside]))
-        if scores[-1] > best:
-            best, best_epoch, state = scores[-1], epoch, deepcopy(module.state_dict())
-        elif epoch - best_epoch >= options.patience:
-            break
+    # layers such as dropout draw from the generators of torch, which are the caller's again afterwards
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(options.seed)
+        generator = torch.Generator().manual_seed(options.seed)
+        for epoch in range(options.epochs):
+            module.train()
+            order = torch.randperm(len(own), generator=generator).to(device)
+            for batch in own[order].split(options.batch_size):
+                optimizer.zero_grad()
+                (weights[batch] * loss(module(inputs[batch]), targets[batch])).mean().backward()
+                optimizer.step()
+            scores.append(weighted_score(module, inputs[aside], targets[aside], weights[aside]))
+            if scores[-1] > best:
+                best, best_epoch, state = scores[-1], epoch, deepcopy(module.state_dict())
+            elif epoch - best_epoch >= options.patience:
+                break
     if not np.isfinite(best):
         raise ValueError(
             "module must have a finite score on held-out rows after some epoch, got none in "

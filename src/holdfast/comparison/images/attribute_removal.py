@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from holdfast.comparison.images.coloured_problem import train_on_mnist
+from holdfast.comparison.images.coloured_problem import interleaved, joined, train_on_mnist
 from holdfast.comparison.images.frozen_networks import DiscoveredAttribute
 from holdfast.comparison.images.image_methods import (
     ImageMethod,
     ImageProblem,
-    ImageRows,
     log_likelihood,
     mean_risk,
 )
@@ -53,7 +52,7 @@ def remove_attribute(problem: ImageProblem, found: DiscoveredAttribute, remedy: 
 def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) -> dict[str, Any]:
     """The chosen setting of each seed, trained on training and held-out rows together up to the chosen step."""
     everything = problem._replace(train=joined(problem.train, problem.held_out))
-    groups, weights = _interleaved(found.groups, found.held_out_groups), _interleaved(found.train, found.held_out)
+    groups, weights = interleaved(found.groups, found.held_out_groups), interleaved(found.train, found.held_out)
     best, rows = tried.best, np.arange(len(problem.seeds))
     stops = np.full(tried.score.shape, -1)
     stops[rows, best] = tried.step[rows, best]
@@ -80,16 +79,6 @@ def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) 
         "step": tried.at(best, tried.step).astype(int).tolist(),
         "settings": [tried.settings[number] for number in best],
     }
-
-
-def joined(first: ImageRows, second: ImageRows) -> ImageRows:
-    """Rows of both, those of the first environment first."""
-    return ImageRows(*(_interleaved(one, other) for one, other in zip(first, second, strict=True)))
-
-
-def _interleaved(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    halves = (each.unflatten(1, (2, -1)) for each in (one, other))
-    return torch.cat(tuple(halves), 2).flatten(1, 2)
 
 
 def _adjustment(

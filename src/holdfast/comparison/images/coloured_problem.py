@@ -50,7 +50,22 @@ def make_problem(source: DigitImages, agreements: Sequence[float], seeds: Sequen
     return ImageProblem(train, held_out, tested, tuple(seeds))
 
 
-def without_colour(rows: ImageRows) -> ImageRows:
-    """Both channels hold the sum of the colours."""
-    total = rows.inputs.unflatten(-1, (2, -1)).sum(-2)
-    return rows._replace(inputs=torch.cat([total, total], -1))
+def joined(first: ImageRows, second: ImageRows) -> ImageRows:
+    """Rows of both, those of the first environment first."""
+    return ImageRows(*(interleaved(one, other) for one, other in zip(first, second, strict=True)))
+
+
+def interleaved(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """(S, rows, ...) of both, those of the first environment first."""
+    halves = (each.unflatten(1, (2, -1)) for each in (one, other))
+    return torch.cat(tuple(halves), 2).flatten(1, 2)
+
+
+def without_colour(problem: ImageProblem) -> ImageProblem:
+    """The same rows on grey images: both channels hold the sum of the colours."""
+
+    def grey(rows: ImageRows) -> ImageRows:
+        total = rows.inputs.unflatten(-1, (2, -1)).sum(-2)
+        return rows._replace(inputs=torch.cat([total, total], -1))
+
+    return problem._replace(train=grey(problem.train), held_out=grey(problem.held_out), test=grey(problem.test))

@@ -8,7 +8,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from holdfast.comparison.images.batched_networks import BatchedNetwork, hidden
-from holdfast.comparison.images.image_methods import ImageProblem, is_right
+from holdfast.comparison.images.image_methods import ImageProblem, ImageRows, is_right
 from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import balance_rows
 from holdfast.embeddings.linear_head import invariant_head_of
@@ -17,46 +17,47 @@ from holdfast.estimators.class_moments import ClassMoments
 
 
 def fit_heads(
-    problem: ImageProblem, snapshots: Mapping[int, BatchedNetwork], weight_decays: Sequence[float]
+    rows: ImageRows, test: ImageRows, snapshots: Mapping[int, BatchedNetwork], weight_decays: Sequence[float]
 ) -> dict[str, list]:
-    """For each seed the head with the largest margin on held-out rows, over steps and weight decays.
+    """For each seed the head with the largest margin, over steps and weight decays.
 
     Args:
-        problem: its held-out rows fit the heads.
+        rows: of the training environments, to which the heads are fitted.
+        test: rows on which the chosen head is tested.
         snapshots: step -> networks.
         weight_decays: of the networks, one for each setting.
     """
     found = []
     # many small matrices: several threads of BLAS would wait for each other
     with threadpool_limits(limits=1, user_api="blas"):
-        for seed in range(len(problem.seeds)):
+        for seed in range(len(rows.labels)):
             found.append(
                 max(
                     (
-                        _head(problem, network, seed, setting) | {"step": step, "weight_decay": decay}
+                        _head(rows, test, network, seed, setting) | {"step": step, "weight_decay": decay}
                         for step, network in snapshots.items()
                         for setting, decay in enumerate(weight_decays)
                     ),
+                    # a head with which less is found to vary would win by keeping the shortcut
                     key=lambda head: (head["directions"], head["margin"]),
                 )
             )
     return {key: [each[key] for each in found] for key in found[0]}
 
 
-def _head(problem: ImageProblem, network: BatchedNetwork, seed: int, setting: int) -> dict[str, Any]:
+def _head(rows: ImageRows, test: ImageRows, network: BatchedNetwork, seed: int, setting: int) -> dict[str, Any]:
     """The head of one network: how sure it is, and what it does on test rows."""
-    rows = problem.held_out
     features = features_of(network, rows.inputs, seed, setting)
     head = invariant_head_of(device_moments(features, rows.labels[seed], halves(len(features))))
-    new = features_of(network, problem.test.inputs, seed, setting)
+    new = features_of(network, test.inputs, seed, setting)
     slope = torch.from_numpy(np.diff(head.coefficients, axis=0)[0]).to(new)
-    right = is_right(new @ slope + float(np.diff(head.intercepts)[0]), problem.test.labels[seed])
+    right = is_right(new @ slope + float(np.diff(head.intercepts)[0]), test.labels[seed])
     return {
-        "test": round(float(right.mean()), 5),
-        "margin": round(head.quality.margin, 4),
+        "test": float(right.mean()),
+        "margin": head.quality.margin,
         "directions": head.quality.varying,
         "components": head.quality.components,
-        "share": round(head.variation.share, 4),
+        "share": head.variation.share,
     }
 
 

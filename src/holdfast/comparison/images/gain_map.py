@@ -23,6 +23,7 @@ from holdfast.comparison.images.image_methods import (
     ImageMethod,
     ImageProblem,
     ImageRows,
+    environment_visits,
     mean_risk,
     train_method,
     visiting,
@@ -31,7 +32,6 @@ from holdfast.comparison.images.recorded_images import about_session
 from holdfast.comparison.images.selection import worst_environment
 from holdfast.core.writing import write_text
 from holdfast.datasets.digit_images import DigitImages
-from holdfast.torch.batches import Visits
 
 MEANS = (0.5, 0.6, 0.7, 0.8, 0.9)
 DIFFERENCES = (0.0, 0.2, 0.4, 0.6, 0.8)
@@ -39,7 +39,6 @@ STEP_SIZES = (0.3, 1.0, 2.0)
 ORDERS = ("reshuffled", "cyclic", "independent")
 # A quarter of the images of the table: the map asks for signs and sizes, not for the last percent.
 IMAGES, STEPS = 15_000, 1_000
-TWO_ENVIRONMENTS = np.array([1, 1])
 
 
 def map_cells() -> list[tuple[float, float]]:
@@ -72,8 +71,7 @@ def measure_gains(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict
     for name in ("pooled", *ORDERS):
         objective = mean_risk
         if name != "pooled":
-            windows = [Visits(name, TWO_ENVIRONMENTS, seed).window(0, steps) for seed in problem.seeds]
-            objective = visiting(torch.from_numpy(np.array(windows)).to(device))
+            objective = visiting(environment_visits(name, problem.seeds, steps).to(device))
         trained = train_method(ImageMethod(objective, grid, sgd=True), problem, worst_environment, steps=steps)
         shape = (len(map_cells()), -1, len(STEP_SIZES))
         results = {"chosen": trained.test, "last": trained.last_test}

@@ -1,6 +1,6 @@
 """Training methods on images of two environments, many seeds and settings at once, by full gradients."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,11 +16,12 @@ from holdfast.comparison.images.batched_networks import (
     replace_where,
     squared_norm,
 )
+from holdfast.torch.batches import Visits
 
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
 DROPOUT_SEED = 0
-# Products of training are in bfloat16 on these; networks are judged in full precision everywhere.
+# Products of training are in bfloat16 on these. Networks are judged in float32, as precise as the caller lets torch be.
 HALF_PRECISION = ("cuda",)
 # Held-out rows are scored after so many steps.
 SCORED_EVERY = 10
@@ -87,6 +88,11 @@ def one_in_turn(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, st
     return losses[..., step % losses.shape[-1]]
 
 
+def environment_visits(order: str, seeds: Sequence[int], steps: int) -> torch.Tensor:
+    """(S, steps): the environment of each step, of two, in an order of `holdfast.torch.batches.Visits`."""
+    return torch.from_numpy(np.stack([Visits(order, np.array([1, 1]), seed).window(0, steps) for seed in seeds]))
+
+
 def visiting(visits: torch.Tensor) -> Callable[..., torch.Tensor]:
     """One environment a step, in any order: (S, steps), the number of the environment for each seed and step."""
 
@@ -133,10 +139,8 @@ class TrainedImages(NamedTuple):
         score: (S, C), the rule's score on held-out rows at that step.
         step: (S, C), that step.
         test: (S, C), accuracy on test rows at that step.
-        held_out: (S, C, 2), accuracy in each training environment.
-        last_score: (S, C), the rule's score at the last step.
-        last_test: (S, C), accuracy on test rows at the last step.
-        course: (records, S, C), accuracy on test rows over training, for the report.
+        last_score: (S, C), the rule's score at the last step that was scored.
+        last_test: (S, C), accuracy on test rows at that step.
         snapshots: networks by step.
     """
 
@@ -144,10 +148,8 @@ class TrainedImages(NamedTuple):
     score: np.ndarray
     step: np.ndarray
     test: np.ndarray
-    held_out: np.ndarray
     last_score: np.ndarray
     last_test: np.ndarray
-    course: np.ndarray
     snapshots: dict[int, BatchedNetwork]
 
 
@@ -182,6 +184,9 @@ def train_method(
         hidden: units of each hidden layer; None: two of 256.
         learning_rate: of Adam; None: 0.001.
     """
+    every = AVERAGED if method.sgd else scored_every
+    if steps < every:
+        raise ValueError(f"steps must be at least {every}, after which held-out rows are scored, got {steps!r}")
     train, device = problem.train, problem.train.inputs.device
     grid = {name: torch.tensor(values, device=device) for name, values in method.grid.items()}
     count = len(next(iter(method.grid.values())))
@@ -191,8 +196,8 @@ def train_method(
     random = torch.Generator(device).manual_seed(DROPOUT_SEED)
     optimizer = torch.optim.Adam(network.parameters, lr=learning_rate or LEARNING_RATE)
     best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
-    chosen = {name: torch.zeros_like(score) for name in ("step", "test", "first", "second")}
-    course, found = [], {}
+    chosen = {name: torch.zeros_like(score) for name in ("step", "test")}
+    found = {}
     state: dict[str, torch.Tensor] = {}
     signs = train.labels[:, None]
     own = torch.ones_like(train.labels) if weights is None else weights
@@ -219,24 +224,24 @@ def train_method(
                 _forget(judged, network)
         if step in snapshots:
             found[step] = copied(judged)
-        if step % (AVERAGED if method.sgd else scored_every) == 0:
+        if step % every == 0:
             with torch.no_grad():
                 on_held_out, on_test = (logits(judged, rows.inputs) for rows in (problem.held_out, problem.test))
                 now = rule(row_score(on_held_out, problem.held_out.labels[:, None]))
                 tested = is_right(on_test, problem.test.labels[:, None]).mean(-1)
-                environments = _by_environment(is_right(on_held_out, problem.held_out.labels[:, None]))
             better = now > score if stops is None else torch.as_tensor(stops == step, device=device)
             replace_where(better, judged, best)
             score = torch.where(better, now, score)
             values = {"step": torch.full_like(now, step), "test": tested}
-            values |= {"first": environments[..., 0], "second": environments[..., 1]}
             chosen = {name: torch.where(better, values[name], chosen[name]) for name in chosen}
-            course.append(tested.cpu().numpy())
-    held_out = torch.stack([chosen["first"], chosen["second"]], -1).cpu().numpy()
-    numbers = {name: chosen[name].cpu().numpy() for name in ("step", "test")}
-    last = {"last_score": now.cpu().numpy(), "last_test": tested.cpu().numpy()}
     return TrainedImages(
-        best, score.cpu().numpy(), **numbers, held_out=held_out, **last, course=np.array(course), snapshots=found
+        best=best,
+        score=score.cpu().numpy(),
+        step=chosen["step"].cpu().numpy(),
+        test=chosen["test"].cpu().numpy(),
+        last_score=now.cpu().numpy(),
+        last_test=tested.cpu().numpy(),
+        snapshots=found,
     )
 
 

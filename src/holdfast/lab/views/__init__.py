@@ -4,6 +4,7 @@ from holdfast.core.names import Named
 
 VIEWS = {
     "oscillation": Named("holdfast.lab.views.oscillation:VIEW", "Oscillation"),
+    "table": Named("holdfast.lab.views.table:VIEW", "Your table"),
 }
 """Name in addresses -> `holdfast.lab.view.View`, and its title in the menu."""
 

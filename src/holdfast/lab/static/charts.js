@@ -104,7 +104,7 @@ function pointerArea(frame) {
 }
 
 // A map of cells over two settings, curves of the theory, and the point of the current settings.
-// spec: {x: {label, log, domain}, y: {...}, cells: {x, y, values, tone(value), strength(value)}, legend: [{label, tone}],
+// spec: {x: {label, log, domain}, y: {...}, cells: {x, y, values, tone(value), strength(value), ends?(scale)}, legend: [{label, tone}],
 //        curves: [{label, x, y}], point: [x, y], pick(x, y), description}
 export function planeChart(stage, options) {
   return chart(stage, { ...options, render: drawPlane });
@@ -146,7 +146,8 @@ function newCellMap(cells, x, y) {
   const edgesOf = (values, scale) => {
     const at = values.map(scale);
     const middles = at.slice(1).map((value, index) => (value + at[index]) / 2);
-    return [at[0], ...middles, at[at.length - 1]].map(Math.round); // whole pixels leave no gaps between cells
+    const [first, last] = cells.ends ? cells.ends(scale) : [at[0], at[at.length - 1]];
+    return [first, ...middles, last].map(Math.round); // whole pixels leave no gaps between cells
   };
   const [across, up] = [edgesOf(cells.x, x), edgesOf(cells.y, y)];
   cells.values.forEach((row, j) => row.forEach((value, i) => {

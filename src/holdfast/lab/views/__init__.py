@@ -5,6 +5,7 @@ from holdfast.core.names import Named
 VIEWS = {
     "oscillation": Named("holdfast.lab.views.oscillation:VIEW", "Oscillation"),
     "table": Named("holdfast.lab.views.table:VIEW", "Your table"),
+    "results": Named("holdfast.lab.views.results:VIEW", "Results"),
 }
 """Name in addresses -> `holdfast.lab.view.View`, and its title in the menu."""
 

@@ -147,12 +147,12 @@ def test_a_fit_can_be_stopped():
 
 def test_classes_and_many_environments():
     random = np.random.default_rng(1)
-    x = random.normal(size=(600, 2))
-    labels = np.where(x[:, 0] + random.logistic(size=600) > 0, "<b>yes</b>", "=no()")
-    frame = pd.DataFrame({"x": x[:, 0], "z": x[:, 1], "answer": labels, "town": np.arange(600) // 20})
+    x = random.normal(size=(210, 2))
+    labels = np.where(x[:, 0] + random.logistic(size=210) > 0, "<b>yes</b>", "=no()")
+    frame = pd.DataFrame({"x": x[:, 0], "z": x[:, 1], "answer": labels, "town": np.arange(210) // 10})
     found = computed(TableSettings(target="answer", environment="town"), _parquet(frame))
     assert found["fit"]["task"] == "classification"
-    assert "30 environments" in found["held_out"]["sentence"]
+    assert "21 environments" in found["held_out"]["sentence"]
     assert "--held-out" in found["held_out"]["sentence"]
     assert b"NaN" not in encoded(found)
 
@@ -214,7 +214,15 @@ def test_one_environment_is_said_to_be_one(client):
     assert "none can be left out" in sentence
 
 
+def test_a_name_that_begins_like_another_column_is_not_that_column():
+    rows = "".join(f"{n % 3},{n % 5},{n * n % 17},{n % 7}\n" for n in range(90))
+    file = Upload("sites.csv", f"site,site2,light,height\n{rows}".encode())
+    found = computed(TableSettings(target="height", environment="site2", exclude=("site",)), file)
+    assert {each["name"] for each in found["fit"]["features"]} == {"light"}
+
+
 def test_a_column_that_is_not_there_is_named(client):
+    assert "environment must be one of the columns" in outcome(client, b"a,b\n" + ROWS, environment="c")
     assert "target must be one of the columns" in outcome(client, b"a,b\n" + ROWS, target="<img src=x>")
 
 

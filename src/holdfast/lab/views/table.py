@@ -91,13 +91,17 @@ def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
 
 
 def _chosen(settings: TableSettings, context: Context) -> _ChosenTable:
+    from holdfast.io.labels import parse_environment
+
     file = context.uploaded(settings.upload) if settings.upload else _example(settings.example)
     look = look_at(file)
     target, environment = settings.target or look.target, settings.environment or look.environment
     if not target:
         raise ValueError("target must be chosen: no column of this table looks like one that is to be predicted")
-    environment = "" if environment == target else environment
-    used = {target, *(each.name for each in look.columns if environment.startswith(each.name))}
+    if environment == target and not settings.environment:
+        environment = ""  # the guess is taken by the target
+    names = [each.name for each in look.columns]
+    used = {target, *(part.name for part in (parse_environment(environment, names) if environment else ()))}
     exclude = tuple(name for name in settings.exclude if name not in used)
     check_features(look, (*exclude, *used))
     return _ChosenTable(file, look, target, environment, exclude, settings)
@@ -242,7 +246,7 @@ def _summary(ours: "FittedTable", held_out: Mapping[str, Any]) -> str:
     many = len(model.effects)
     environments = f"{many} environments" if many > 1 else "one environment"
     words = (
-        f"{model.task.capitalize()} of {model.target} from {features} features: {model.rows:,} rows, {environments}. "
+        f"{model.task.capitalize()} of {model.target} from {features} {'feature' if features == 1 else 'features'}: {model.rows:,} rows, {environments}. "
         f"{selected} of {features} features {'has' if selected == 1 else 'have'} the same effect everywhere."
     )
     if "errors" not in held_out:

@@ -50,6 +50,7 @@ async function show(view) {
   const { create } = await import(`./views/${view.name}.js`);
   if (view !== page.view) return; // another one was chosen meanwhile
   page.form = buildForm(at("settings"), view.inputs, (name, value) => choose({ [name]: value }), complain);
+  at("settings").classList.toggle("sliders", view.inputs.some((input) => input.kind === "number"));
   page.drawing = create(at("stage"), { choose, run, complain, offer: page.form.offer, reveal: page.form.reveal });
   if (!view.automatic) addRunButton();
 }

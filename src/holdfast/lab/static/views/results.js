@@ -21,7 +21,13 @@ export function create(stage, { choose, offer, reveal }) {
   caption.append(heading);
   const picture = document.createElement("img");
   picture.className = "figure";
-  figure.append(caption, picture);
+  const frame = document.createElement("div");
+  frame.className = "data"; // it scrolls where the window is narrower than its labels can bear
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
+  frame.setAttribute("aria-label", "Figure");
+  frame.append(picture);
+  figure.append(caption, frame);
   const how = sentences(stage, { title: "How results get here" });
   const claims = dataTable(stage, { title: "Claims", note: "choose a claim to see the figure of its experiment", tall: true });
   stage.append(figure);

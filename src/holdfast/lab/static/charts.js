@@ -104,7 +104,7 @@ function pointerArea(frame) {
 }
 
 // A map of cells over two settings, curves of the theory, and the point of the current settings.
-// spec: {x: {label, log, domain}, y: {...}, cells: {x, y, values, tone(value), strength(value), ends?(scale)}, legend: [{label, tone}],
+// spec: {x: {label, log, domain}, y: {...}, cells: {x, y, values, tone(value), strength(value)}, legend: [{label, tone}],
 //        curves: [{label, x, y}], point: [x, y], pick(x, y), description}
 export function planeChart(stage, options) {
   return chart(stage, { ...options, render: drawPlane });
@@ -141,6 +141,7 @@ function cellMap(cells, x, y) {
   return group;
 }
 
+// The outer edges are at the first and the last value, unless `cells.ends(scale)` gives others.
 function newCellMap(cells, x, y) {
   const group = svgElement("g", { "shape-rendering": "crispEdges" });
   const edgesOf = (values, scale) => {

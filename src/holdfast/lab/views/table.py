@@ -245,9 +245,10 @@ def _summary(ours: "FittedTable", held_out: Mapping[str, Any]) -> str:
     selected, features = int(estimator.stability_["selected"].sum()), len(estimator.stability_)
     many = len(model.effects)
     environments = f"{many} environments" if many > 1 else "one environment"
+    used = "1 feature" if features == 1 else f"{features} features"
     words = (
-        f"{model.task.capitalize()} of {model.target} from {features} {'feature' if features == 1 else 'features'}: {model.rows:,} rows, {environments}. "
-        f"{selected} of {features} features {'has' if selected == 1 else 'have'} the same effect everywhere."
+        f"{model.task.capitalize()} of {model.target} from {used}: {model.rows:,} rows, {environments}. "
+        f"{selected} of {used} {'has' if selected == 1 else 'have'} the same effect everywhere."
     )
     if "errors" not in held_out:
         return f"{words} {held_out['sentence']}"

@@ -1,4 +1,4 @@
-"""Views that compute next to nothing, for tests of the server around them."""
+"""Views, and a program of sweeps, that compute next to nothing, for tests of what is around them."""
 
 import time
 from dataclasses import dataclass, replace
@@ -50,3 +50,9 @@ VIEWS = {
     "slow": Loaded(SLOW),
     "oscillation": Loaded(replace(OSCILLATION, compute=lambda settings, context: {"bias": settings.bias})),
 }
+
+
+def cheap_signals(settings, seeds):
+    """A program of sweeps: numbers that tell settings and seeds apart."""
+    factor = settings["step_size"] * settings["heterogeneity"] * (2 if settings["order"] == "cyclic" else 1)
+    return {"spurious": factor * (seeds + 1.0) ** 2, "invariant": factor + seeds}

@@ -9,13 +9,16 @@ import random
 import secrets
 import socket
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx2
 
+from fuzzing import generator
 from holdfast.lab.inputs import inputs
 from holdfast.lab.views import VIEWS
 from lab.serving import server
@@ -35,7 +38,7 @@ HEADERS = {
 }
 NAMES = ("a.csv", "a.CSV", "a.parquet", "a.csv.gz", "../a.csv", "a.exe", "", "\x00.csv", "a" * 300 + ".tsv", "é.csv")
 # Answers in which the server refuses, or does what was asked.
-ALLOWED = {200, 206, 303, 304, 400, 403, 404, 405, 413, 421}
+ALLOWED = {200, 204, 206, 303, 304, 400, 403, 404, 405, 413, 421}
 # What no client library would send; the connection is closed after it.
 RAW = (
     b"\x00\xff\r\n\r\n",
@@ -62,13 +65,32 @@ def requests(count: int, seed: int) -> Iterator[dict]:
             body = json.dumps(settings(view, chance)).encode()
             yield {"method": "POST", "path": f"/api/views/{view}", "headers": headers, "body": damaged(body, chance)}
         elif kind < 0.75:
-            headers["x-file-name"] = quote(chance.choice(NAMES))
-            file = chance.randbytes(chance.choice((0, 9, 9999)))
+            name, file = uploaded(chance)
+            headers["x-file-name"] = quote(name)
             yield {"method": "POST", "path": "/api/uploads", "headers": headers, "body": file}
         else:
             method = chance.choice(("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"))
             path = chance.choice(PATHS) if chance.random() < 0.6 else "/" + quote(chance.randbytes(12))
             yield {"method": method, "path": path, "headers": headers, "body": chance.randbytes(chance.choice((0, 99)))}
+
+
+def uploaded(chance: random.Random) -> tuple[str, bytes]:
+    """A file: bytes without any meaning, or a table in a strange dialect, perhaps damaged."""
+    if chance.random() < 0.5:
+        return chance.choice(NAMES), chance.randbytes(chance.choice((0, 9, 9999)))
+    decimal = chance.choice((".", ","))
+    with tempfile.TemporaryDirectory() as folder:
+        table = generator.fuzzed_table(chance, decimal)
+        path, _ = generator.write(chance, table, Path(folder), decimal)
+        return path.name, path.read_bytes()
+
+
+def fitted(number: str, chance: random.Random) -> dict:
+    """Settings for an upload that the server has taken."""
+    names = [chance.choice(generator.NAMES) for _ in range(3)]
+    sent = {"upload": number, "target": names[0], "environment": names[1], "exclude": [names[2]]}
+    sent |= {"task": chance.choice(("auto", "regression")), "pooling": chance.choice(("auto", "0", "1"))}
+    return {name: value for name, value in sent.items() if name == "upload" or chance.random() < 0.4}
 
 
 def settings(view: str, chance: random.Random) -> object:
@@ -89,6 +111,8 @@ def settings(view: str, chance: random.Random) -> object:
         del sent[name]
     if "steps" in allowed:
         sent.setdefault("steps", 50)
+    if view == "table" and chance.random() < 0.9:
+        sent.setdefault("upload", "0" * 32)  # the fit of the example is the same every time
     return sent
 
 
@@ -127,6 +151,11 @@ def campaign(count: int, seed: int = 0) -> tuple[Counter, list[str]]:
             answer = client.request(each["method"], each["path"], headers=each["headers"], content=each["body"])
             kinds[answer.status_code] += 1
             problem = judged(answer)
+            if each["path"] == "/api/uploads" and answer.status_code == 200:
+                sent = fitted(answer.json()["upload"], random.Random(number))
+                fit = client.post("/api/views/table", json=sent, headers={"x-tab": each["headers"]["x-tab"]})
+                kinds[f"fit: {json.loads(fit.text.splitlines()[-1])['event']}"] += 1
+                problem = problem or judged(fit)
             if problem is not None:
                 wrong.append(f"{each['method']} {each['path']} {each['body'][:80]!r}: {problem}")
         alive = client.post("/api/views/oscillation", json={}, headers={"x-tab": "0" * 32})

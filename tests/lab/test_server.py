@@ -144,39 +144,6 @@ def test_addresses_with_and_without_a_token():
     assert page_address("192.168.0.3", 80, "t") == "http://192.168.0.3:80/?token=t"
 
 
-def test_an_upload_belongs_to_its_tab(client, uploads):
-    answer = client.post(
-        "/api/uploads", content=b"a,b\n1,2\n", headers={"x-file-name": "..%2F..%2Fetc%2Fmy%20table.csv"}
-    )
-    number = answer.json()["upload"]
-    path = uploads.find(TAB, number)
-    assert path.read_bytes() == b"a,b\n1,2\n"
-    assert path.name == f"{number}.csv"
-    with pytest.raises(ValueError, match="upload the file again"):
-        uploads.find(OTHER_TAB, number)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "word"),
-    [("a.exe", b"x", "end in"), ("a.csv", b"", "empty"), ("a.csv", bytes(2**20 + 1), "1 MiB")],
-)
-def test_uploads_that_cannot_be_used_are_refused_and_leave_nothing(client, uploads, name, content, word):
-    answer = client.post("/api/uploads", content=content, headers={"x-file-name": name})
-    assert answer.status_code == 400
-    assert word in answer.json()["error"]
-    folder = uploads._folder
-    assert folder is None or list(folder.iterdir()) == []
-
-
-def test_the_oldest_uploads_go_when_there_are_too_many(client, uploads):
-    headers = {"x-file-name": "a.csv"}
-    numbers = [client.post("/api/uploads", content=bytes(2**20), headers=headers).json()["upload"] for _ in range(3)]
-    assert len(list(uploads._folder.iterdir())) == 2
-    assert uploads.find(TAB, numbers[-1]).exists()
-    with pytest.raises(ValueError, match="again"):
-        uploads.find(TAB, numbers[0])
-
-
 def test_settings_may_not_be_long(client):
     assert client.post("/api/views/slow", content=b" " * 70_000).status_code == 413
 

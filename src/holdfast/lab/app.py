@@ -1,5 +1,6 @@
 """The server of the page: static files, the list of views, computations as streams, uploads."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -31,6 +32,8 @@ STATIC = Path(__file__).parent / "static"
 # Bytes of the settings of a view, and of the header that names a tab.
 LARGEST_SETTINGS = 64 * 2**10
 TAB = re.compile(r"[0-9a-f]{32}")
+# Seconds between two looks for uploads that nobody uses any more.
+LOOKED_EVERY = 60.0
 
 
 def create_app(
@@ -60,9 +63,11 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        forgetting = asyncio.create_task(_forget_now_and_then(state.uploads))
         try:
             yield
         finally:
+            forgetting.cancel()
             state.jobs.close()
             state.uploads.close()
 
@@ -72,6 +77,7 @@ def create_app(
         Route("/api/views", state.list_views),
         Route("/api/views/{name}", state.compute, methods=["POST"]),
         Route("/api/uploads", state.upload, methods=["POST"]),
+        Route("/api/uploads", state.leave, methods=["DELETE"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     handlers: Any = {HTTPException: _http_error, ValueError: _value_error, BusyError: _busy, ClientDisconnect: _gone}
@@ -129,10 +135,21 @@ class _State:
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
     async def upload(self, request: Request) -> Response:
-        """Save a file for this tab."""
+        """Take a file of this tab."""
         name = unquote(request.headers.get("x-file-name", ""), errors="replace")
         number = await self.uploads.add(_tab(request), name, request.stream())
         return Response(encoded({"upload": number}), media_type="application/json")
+
+    async def leave(self, request: Request) -> Response:
+        """Forget the file of a tab that is being closed."""
+        self.uploads.drop(_tab(request))
+        return Response(status_code=204)
+
+
+async def _forget_now_and_then(uploads: Uploads) -> None:
+    while True:
+        await asyncio.sleep(LOOKED_EVERY)
+        uploads.forget()
 
 
 def _tab(request: Request) -> str:

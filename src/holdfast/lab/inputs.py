@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Protocol
 
-from holdfast.lab.uploads import ENDINGS
+from holdfast.lab.uploads import ENDINGS, LARGEST_FILE
+
+# Columns of a table, and characters of the name of one.
+MOST_COLUMNS, LONGEST_NAME = 200, 200
 
 
 class Input(Protocol):
@@ -87,11 +90,13 @@ class TextInput:
         label: next to the field.
         longest: number of characters.
         group: heading above it.
+        display: only changes how results are drawn, so nothing is computed again.
     """
 
     label: str
     longest: int
     group: str
+    display: bool
     kind: Literal["text"] = "text"
 
     def checked(self, name: str, value: Any) -> str:
@@ -102,17 +107,64 @@ class TextInput:
 
 
 @dataclass(frozen=True)
+class ColumnInput:
+    """One of the columns of a table, or another text that the view offers once it knows the table; empty: its guess.
+
+    Attributes:
+        label: next to the menu.
+        group: heading above it.
+        empty: words of the menu for no choice.
+        display: only changes how results are drawn, so nothing is computed again.
+    """
+
+    label: str
+    group: str
+    empty: str
+    display: bool
+    kind: Literal["column"] = "column"
+
+    def checked(self, name: str, value: Any) -> str:
+        """A name that can be written; the view knows whether the table has it."""
+        if not _is_name(value):
+            raise ValueError(f"{name} must be the name of a column, got {_short(value)}")
+        return value
+
+
+@dataclass(frozen=True)
+class ColumnsInput:
+    """Some of the columns of a table; the page shows boxes to check.
+
+    Attributes:
+        label: above the boxes.
+        group: heading above it.
+    """
+
+    label: str
+    group: str
+    kind: Literal["columns"] = "columns"
+
+    def checked(self, name: str, value: Any) -> tuple[str, ...]:
+        """Different names."""
+        fits = isinstance(value, list | tuple) and len(value) <= MOST_COLUMNS and all(map(_is_name, value))
+        if not fits or len(set(value)) < len(value):
+            raise ValueError(f"{name} must be at most {MOST_COLUMNS} different names of columns, got {_short(value)}")
+        return tuple(value)
+
+
+@dataclass(frozen=True)
 class UploadInput:
     """A file of the person; the settings hold the number that the server has given it, or nothing yet.
 
     Attributes:
         label: next to the button.
         endings: of the files that the button offers.
+        largest: bytes of a file, so that the page need not send a larger one to hear that.
         group: heading above it.
     """
 
     label: str
     endings: tuple[str, ...]
+    largest: int
     group: str
     kind: Literal["upload"] = "upload"
 
@@ -155,21 +207,31 @@ def choice(default: Any, label: str, options: Mapping[Any, str], *, group: str =
     return field(default=default, metadata={"input": ChoiceInput(label, dict(options), group, display)})
 
 
-def text(default: str, label: str, *, longest: int = 200, group: str = "") -> Any:
+def text(default: str, label: str, *, longest: int = 200, group: str = "", display: bool = False) -> Any:
     """A field of settings that holds a text; see `TextInput`."""
-    return field(default=default, metadata={"input": TextInput(label, longest, group)})
+    return field(default=default, metadata={"input": TextInput(label, longest, group, display)})
+
+
+def column(label: str, *, group: str = "", empty: str = "guess", display: bool = False) -> Any:
+    """A field of settings that holds the name of a column; see `ColumnInput`."""
+    return field(default="", metadata={"input": ColumnInput(label, group, empty, display)})
+
+
+def columns(label: str, *, group: str = "") -> Any:
+    """A field of settings that holds names of columns; see `ColumnsInput`."""
+    return field(default=(), metadata={"input": ColumnsInput(label, group)})
 
 
 def upload(label: str, *, endings: tuple[str, ...] = ENDINGS, group: str = "") -> Any:
     """A field of settings that holds an uploaded file; see `UploadInput`. It is never part of a permalink."""
-    return field(default="", metadata={"input": UploadInput(label, endings, group)})
+    return field(default="", metadata={"input": UploadInput(label, endings, LARGEST_FILE, group)})
 
 
 def read(settings: type, given: Any) -> Any:
     """The settings that a browser has sent; fields that it left out have their defaults.
 
     Args:
-        settings: a dataclass whose fields are made by `number`, `choice`, `text` and `upload`.
+        settings: a dataclass whose fields are made by the functions of this module.
         given: what was sent, of whatever kind.
     """
     if not isinstance(given, dict):
@@ -195,6 +257,10 @@ def schema(settings: type) -> list[dict[str, Any]]:
             made["options"] = [{"value": value, "words": words} for value, words in made["options"].items()]
         described.append({"name": each.name, "default": each.default, **made})
     return described
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_NAME and value.isprintable()
 
 
 def _short(value: Any) -> str:

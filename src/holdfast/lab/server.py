@@ -15,6 +15,7 @@ import uvicorn
 
 from holdfast.lab.app import create_app
 from holdfast.lab.jobs import Jobs, logger
+from holdfast.lab.uploads import Upload
 from holdfast.lab.view import Context, View
 from holdfast.lab.views import VIEWS
 
@@ -113,7 +114,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 def _warm_up() -> None:
     """Compute the defaults of the views that ask for it, so that the first slider finds compiled programs."""
-    nothing = Context(lambda part, data: None, lambda done, total: None, lambda number: Path())
+    nothing = Context(lambda part, data: None, lambda done, total: None, lambda number: Upload("", b""))
     for name, named in VIEWS.items():
         view: View = named.load()
         if view.warm_up:

@@ -25,7 +25,7 @@ def as_call(name: str, settings: Any) -> str:
             order="cyclic",
         )
     """
-    lines = [f"    {field}={_literal(value)},\n" for field, value in different(settings).items()]
+    lines = [f"    {field}={literal(value)},\n" for field, value in different(settings).items()]
     return f"{name}(\n{''.join(lines)})" if lines else f"{name}()"
 
 
@@ -43,7 +43,7 @@ def as_command(name: str, settings: Any) -> str:
     return shlex.join(words)
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     """As Python writes it, with the double quotes of the house."""
     if not isinstance(value, str):
         return repr(value)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.core.progress import Progress
+from holdfast.lab.uploads import Upload
 
 
 @dataclass(frozen=True)
@@ -17,13 +18,13 @@ class Context:
     Attributes:
         send: (name, data), sends a part of the result to the page before the rest is ready.
         progress: called with (done, total).
-        uploaded: number of an upload of the same tab -> the file, or a ValueError.
+        uploaded: number of an upload of the same tab -> the file, in memory, or a ValueError.
         results: the folder that `holdfast lab --results` names.
     """
 
     send: Callable[[str, Any], None]
     progress: Progress
-    uploaded: Callable[[str], Path]
+    uploaded: Callable[[str], Upload]
     results: Path | None = None
 
 

@@ -12,3 +12,6 @@ from .specification import read_sweep as read_sweep
 from .specification import specify as specify
 from .status import SweepStatus as SweepStatus
 from .status import sweep_status as sweep_status
+from .summary import SeedBand as SeedBand
+from .summary import SweepSummary as SweepSummary
+from .summary import summarise_sweep as summarise_sweep

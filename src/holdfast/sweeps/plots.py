@@ -1,8 +1,7 @@
 """Figures of a sweep: a quantity along one axis with its band over seeds, or over two axes in colours."""
 
-import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,26 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
-from holdfast.core.statistics import proportion
 from holdfast.core.validation import require
-from holdfast.plots.bands import BAND, style
-from holdfast.sensing.outcome import Code
+from holdfast.plots.bands import style
 from holdfast.sweeps.designs import POINT
-from holdfast.sweeps.programs import suggestion
-from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
+from holdfast.sweeps.summary import OverName, SeedBand, in_words, summarise_sweep, value_text
 
-OverName = Literal["median", "mean", "share"]
-OVER: dict[OverName, str] = {
-    "median": "median over seeds, band from the 10 % to the 90 % quantile",
-    "mean": "mean over seeds, band of two standard errors",
-    "share": "share of the seeds above the threshold, band of 95 %",
-}
-"""How the seeds of a point become one number, and a band."""
-OVER_RUNS = "share of the runs of a point, band of 95 %"
-ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}
-"""Quantities that follow from the outcome of a run: 1 if it ended so, else 0."""
-# What is drawn if nothing is named, the first that the result has.
-USUAL = ("spurious", "test_error")
 MOST_LINES, MOST_MARKERS, MOST_TICKS = 8, 30, 10
 # A little more than 0 to 1, so that lines at the ends are whole.
 SHARE_LIMITS = (-0.03, 1.03)
@@ -40,12 +24,6 @@ WIDE = 100.0
 EVEN = 1.05
 # Width of a character of a tick label, and height of a line, as shares of an axis.
 CHARACTER, LINE = 0.02, 0.05
-
-
-class _Summary(NamedTuple):
-    middle: xr.DataArray
-    low: xr.DataArray
-    high: xr.DataArray
 
 
 def plot_sweep(
@@ -80,140 +58,15 @@ def plot_sweep(
         >>> figure.axes[0].lines[0].get_ydata().tolist(), figure.axes[0].get_xlabel()
         ([2.0, 5.0], 'step size')
     """
-    name, held = quantity or usual_quantity(data), dict(at or {})
-    values = _chosen(_quantity(data, name, by_step=STEP in (x, y, *held)), held)
-    known = [str(each) for each in values.coords if values[each].ndim == 1 and each not in (SEED_DIMENSION, QUANTILE)]
-    for axis in (x, *([y] if y else [])):
-        contract = f"x and y must be axes ({', '.join(known)})"
-        require(axis in known, contract, f"{axis!r}{suggestion(axis, known)}")
-    require(x != y, "x and y must be different axes", repr(x))
-    require(over in OVER, f"over must be one of {', '.join(OVER)}", repr(over))
-    values = values.sortby([axis for axis in values.dims if axis in (x, y) and values[axis].dtype.kind in "iuf"])
-    is_end = _is_end(data, name)
-    is_share = is_end or over == "share"
-    if is_end:
-        over, threshold, label = "share", 0.5, f"share of runs that {name}"  # each is 0 or 1
-    else:
-        label = _words(name) if over != "share" else f"share of seeds with {_words(name)} > {threshold:g}"
-    summary = _summary(values, over, threshold)
-    has_band = y is None and (SEED_DIMENSION in values.dims or QUANTILE in values.dims)
-    meaning = values.attrs.get("long_name", name)
-    about = (
-        f"{name}: {meaning}" if meaning != name else "",
-        (OVER_RUNS if is_end else OVER[over]) if has_band else "",
-        "" if is_end else _left_out(data, values, held),
-    )
-    title = "\n".join(filter(None, about))
+    found = summarise_sweep(data, x, y, quantity=quantity, over=over, threshold=threshold, at=at)
     with style():
         if y is None:
-            return _lines(summary, x, label, title, is_share=is_share)
-        label = label if is_share else f"{over} of {label}"
-        return _maps(summary.middle, x, y, label, title, is_share=is_share)
+            return _lines(found.band, x, found.label, found.title, is_share=found.is_share)
+        label = found.label if found.is_share else f"{over} of {found.label}"
+        return _maps(found.band.middle, x, y, label, found.title, is_share=found.is_share)
 
 
-def usual_quantity(data: xr.Dataset) -> str:
-    """What is drawn of a result if nothing is named.
-
-    Example:
-        >>> usual_quantity(xr.Dataset({"residual": ("seed", [1.0]), "spurious": ("seed", [0.5])}))
-        'spurious'
-    """
-    return next((each for each in (*USUAL, *_variables(data)) if each in data), "none")
-
-
-def _is_end(data: xr.Dataset, name: str) -> bool:
-    """Whether a quantity says how runs ended; quantiles have the share of those that diverged."""
-    if QUANTILE in data.dims:
-        return name == "diverged" and name in data and QUANTILE not in data[name].dims
-    return name in ENDS and ("outcome" in data or (name == "diverged" and "diverged_at" in data))
-
-
-def _quantity(data: xr.Dataset, name: str, *, by_step: bool) -> xr.DataArray:
-    if _is_end(data, name) and name not in data:
-        if name == "diverged" and "diverged_at" in data:
-            values = _diverged(data, by_step=by_step and STEP in data.coords).astype(float)
-        else:
-            values = (data["outcome"] == int(ENDS[name])).astype(float).drop_attrs()
-    else:
-        known = [*_variables(data), *(each for each in ENDS if each not in data and _is_end(data, each))]
-        require(name in known, f"quantity must be one of {', '.join(known)}", f"{name!r}{suggestion(name, known)}")
-        values = data[name].astype(float)
-        if "diverged_at" in data and SEED_DIMENSION in values.dims:
-            values = values.where(~_diverged(data, by_step=STEP in values.dims))
-    if POINT in values.dims and POINT not in values.coords:
-        values = values.assign_coords({POINT: np.arange(values.sizes[POINT])})
-    return values.where(data["finished"]) if "finished" in data else values
-
-
-def _diverged(data: xr.Dataset, *, by_step: bool) -> xr.DataArray:
-    """Which runs have diverged, at every step or at all."""
-    at = data["diverged_at"].drop_attrs()
-    return (at >= 0) & (data[STEP] >= at) if by_step else at >= 0
-
-
-def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str:
-    """How many of the runs of a figure have diverged by its last step."""
-    by_step = STEP in data.coords and (STEP in values.dims or STEP in at)
-    if "diverged_at" in data:
-        gone, runs = _diverged(data, by_step=by_step).astype(float), 1
-    elif _is_end(data, "diverged"):
-        gone, runs = data["diverged"], int(data.attrs.get("seeds", 1))
-    else:
-        return ""
-    gone = gone.where(data["finished"]) if "finished" in data else gone
-    gone = _chosen(gone, {name: value for name, value in at.items() if name in gone.dims})
-    gone = gone.isel({STEP: -1}) if STEP in gone.dims else gone
-    count, total = round(float(gone.sum()) * runs), int(gone.count()) * runs
-    since = ", each from the step on at which it did" if by_step else ""
-    return f"left out: {count:,} of {total:,} runs that diverged{since}" if count else ""
-
-
-def _variables(data: xr.Dataset) -> list[str]:
-    return [str(name) for name in data.data_vars if name not in ("finished", "seconds")]
-
-
-def _chosen(values: xr.DataArray, at: dict[str, Any]) -> xr.DataArray:
-    for name, value in at.items():
-        require(name in values.dims, f"at must name axes ({', '.join(map(str, values.dims))})", repr(name))
-        labels = values[name].values
-        numbers = labels.dtype.kind in "iuf" and isinstance(value, int | float)
-        known = ", ".join(map(_text, labels))
-        require(numbers or value in labels.tolist(), f"{name} must be held at one of {known}", repr(value))
-        position = int(np.abs(labels - value).argmin()) if numbers else labels.tolist().index(value)
-        values = values.isel({name: position})
-    return values
-
-
-def _summary(values: xr.DataArray, over: OverName, threshold: float) -> _Summary:
-    if QUANTILE in values.dims:
-        require(over == "median", "over must be median for quantiles over seeds", repr(over))
-        low, middle, high = (values.sel({QUANTILE: level}, method="nearest") for level in BAND)
-        return _Summary(middle.drop_vars(QUANTILE), low.drop_vars(QUANTILE), high.drop_vars(QUANTILE))
-    if SEED_DIMENSION not in values.dims:  # a share over seeds, such as `diverged` of quantiles
-        return _Summary(values, values, values)
-    if over == "median":
-        with warnings.catch_warnings():  # NaN where no run is left is what we want
-            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-            found = values.quantile(list(BAND), SEED_DIMENSION)
-        low, middle, high = (found.isel(quantile=number, drop=True) for number in range(3))
-        return _Summary(middle, low, high)
-    counts = values.count(SEED_DIMENSION)
-    if over == "mean":
-        with warnings.catch_warnings():  # one run has no standard error: NaN, and no band
-            warnings.filterwarnings("ignore", "Degrees of freedom", RuntimeWarning)
-            mean, error = values.mean(SEED_DIMENSION), values.std(SEED_DIMENSION, ddof=1) / np.sqrt(counts)
-        return _Summary(mean, mean - 2 * error, mean + 2 * error)
-    above = (values > threshold).sum(SEED_DIMENSION)
-    bands = [np.full(counts.shape, np.nan) for _ in range(3)]
-    for position in np.ndindex(counts.shape):
-        if counts.values[position]:
-            share = proportion(int(above.values[position]), int(counts.values[position]))
-            for band, number in zip(bands, (share.value, share.low, share.high), strict=True):
-                band[position] = number
-    return _Summary(*(counts.astype(float).copy(data=band) for band in bands))
-
-
-def _lines(summary: _Summary, x: str, label: str, title: str, *, is_share: bool) -> Figure:
+def _lines(summary: SeedBand, x: str, label: str, title: str, *, is_share: bool) -> Figure:
     figure = Figure(figsize=(6.4, 4.4))
     axes = figure.subplots()
     middle = summary.middle
@@ -226,22 +79,22 @@ def _lines(summary: _Summary, x: str, label: str, title: str, *, is_share: bool)
         contract = f"x = {x!r} must leave at most {MOST_LINES} lines; hold other axes with at"
         require(len(lines) <= MOST_LINES, contract, f"{len(lines)} lines over {', '.join(others)}")
         for number, position in enumerate(lines):
-            one = _Summary(*(part.isel(dict(zip(others, position, strict=True))) for part in summary))
-            held = ", ".join(f"{_words(name)} {_text(one.middle[name].values)}" for name in others)
+            one = SeedBand(*(part.isel(dict(zip(others, position, strict=True))) for part in summary))
+            held = ", ".join(f"{in_words(name)} {value_text(one.middle[name].values)}" for name in others)
             marker = "o" if len(positions) < MOST_MARKERS else ""
             axes.plot(positions, one.middle.values, color=f"C{number}", label=held, marker=marker)
             axes.fill_between(positions, one.low.values, one.high.values, color=f"C{number}", alpha=0.15, linewidth=0)
         if others:
             axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     _scale_axis(axes.xaxis, middle[x].values, ticks)
-    axes.set(xlabel=_words(x), ylabel=label)
+    axes.set(xlabel=in_words(x), ylabel=label)
     if is_share:
         axes.set_ylim(*SHARE_LIMITS)
     axes.set_title(title, fontsize=9)
     return figure
 
 
-def _cloud(axes: Axes, summary: _Summary, x: str, positions: np.ndarray) -> None:
+def _cloud(axes: Axes, summary: SeedBand, x: str, positions: np.ndarray) -> None:
     middle = summary.middle
     others = [str(name) for name in middle.dims if name != middle[x].dims[0]]
     require(not others, "at must hold the other axes of a design of points", f"none for {', '.join(others)}")
@@ -265,8 +118,8 @@ def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str, *, is_sh
     for position, axes in zip(panels, grid.flat, strict=False):
         panel = values.isel(dict(zip(others, position, strict=True)))
         image = _map(axes, panel, x, y, norm)
-        held = ", ".join(f"{_words(name)} {_text(panel[name].values)}" for name in others)
-        axes.set(xlabel=_words(x), ylabel=_words(y), title=held)
+        held = ", ".join(f"{in_words(name)} {value_text(panel[name].values)}" for name in others)
+        axes.set(xlabel=in_words(x), ylabel=in_words(y), title=held)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(f"{label} (white: no run left)")
@@ -337,28 +190,16 @@ def _scale_axis(axis: Any, values: np.ndarray, names: list[str] | None) -> None:
         (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
     if len(ticks) <= (MOST_MARKERS if logarithmic else MOST_TICKS):
         ticks = _thinned(ticks, np.log(ticks) if logarithmic else ticks, upwards=axis.axis_name == "y")
-        axis.set_ticks(ticks, list(map(_text, ticks)))
+        axis.set_ticks(ticks, list(map(value_text, ticks)))
         axis.set_ticks([], minor=True)
 
 
 def _thinned(ticks: np.ndarray, positions: np.ndarray, *, upwards: bool) -> np.ndarray:
     """Ticks whose labels do not touch, from the first on."""
     span = np.ptp(positions) or 1.0
-    room = span * (LINE if upwards else CHARACTER * (2 + max(len(_text(tick)) for tick in ticks)))
+    room = span * (LINE if upwards else CHARACTER * (2 + max(len(value_text(tick)) for tick in ticks)))
     chosen: list[int] = []
     for number, position in enumerate(positions):
         if not chosen or position - positions[chosen[-1]] >= room:
             chosen.append(number)
     return ticks[chosen]
-
-
-def _text(value: Any) -> str:
-    """A value as a label: three digits, and all of those of a larger number."""
-    if np.asarray(value).dtype.kind not in "iuf":
-        return str(value)
-    number = float(value)
-    return f"{number:.3g}" if abs(number) < 1000 else f"{number:g}"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

@@ -40,8 +40,9 @@ def execute(arguments: SweepPlotArguments) -> int:
     """Draw and write the figure."""
     from holdfast.core.writing import check_output_folder
     from holdfast.plots.bands import save
-    from holdfast.sweeps.plots import plot_sweep, usual_quantity
+    from holdfast.sweeps.plots import plot_sweep
     from holdfast.sweeps.running import open_sweep
+    from holdfast.sweeps.summary import usual_quantity
 
     # A zarr group takes no other files: figures go next to it.
     found = Path(arguments.folder)

@@ -3,13 +3,13 @@
 import { asCsv, saveText } from "./downloads.js";
 import { buildForm } from "./form.js";
 import { readAddress, writeAddress } from "./permalink.js";
-import { Runner, refusal } from "./runner.js";
+import { Runner, leave, refusal } from "./runner.js";
 
 const at = (id) => document.getElementById(id);
 // Milliseconds before a bar of progress appears: what is faster needs none.
 const UNNOTICED = 350;
 
-const page = { views: [], view: null, settings: {}, data: {}, code: {}, form: null, drawing: null, waiting: null };
+const page = { views: [], view: null, settings: {}, uploads: {}, data: {}, code: {}, form: null, drawing: null, waiting: null };
 const runner = new Runner({ event: receive, end: settle });
 
 async function open() {
@@ -31,8 +31,8 @@ async function followAddress() {
   const { view, settings } = readAddress(location.hash, page.views);
   if (view !== page.view) await show(view);
   if (view !== page.view) return;
-  page.settings = settings;
-  page.form.set(settings);
+  page.settings = { ...settings, ...page.uploads[view.name] }; // an address never names an upload
+  page.form.set(page.settings);
   changedSettings(performance.now());
 }
 
@@ -50,7 +50,8 @@ async function show(view) {
   const { create } = await import(`./views/${view.name}.js`);
   if (view !== page.view) return; // another one was chosen meanwhile
   page.form = buildForm(at("settings"), view.inputs, (name, value) => choose({ [name]: value }), complain);
-  page.drawing = create(at("stage"), { choose, run, complain, offer: page.form.offer });
+  at("settings").classList.toggle("sliders", view.inputs.some((input) => input.kind === "number"));
+  page.drawing = create(at("stage"), { choose, run, complain, offer: page.form.offer, reveal: page.form.reveal });
   if (!view.automatic) addRunButton();
 }
 
@@ -64,9 +65,13 @@ function addRunButton() {
 }
 
 // Settings that a control, or a pointer on a chart, has chosen.
-function choose(chosen) {
+function choose(wanted) {
   const since = performance.now();
+  const followed = page.drawing.follow?.(wanted) ?? null; // other settings that no longer fit, and neither does the result
+  const chosen = { ...followed, ...wanted };
+  if (followed) { page.data = {}; page.code = {}; at("summary").textContent = ""; }
   const display = Object.keys(chosen).every((name) => page.view.inputs.find((input) => input.name === name)?.display);
+  for (const input of page.view.inputs) if (input.kind === "upload" && input.name in chosen) page.uploads[page.view.name] = { [input.name]: chosen[input.name] };
   page.settings = { ...page.settings, ...chosen };
   page.form.set(page.settings);
   history.replaceState(null, "", writeAddress(page.view, page.settings));
@@ -105,6 +110,7 @@ function receive(event, request) {
 
 function update(data, request) {
   page.data = { ...page.data, ...data };
+  if (data.code) page.code = data.code; // it needs to know the table
   draw();
   waitForNews();
   const elapsed = performance.now() - request.since;
@@ -171,6 +177,10 @@ at("theme").addEventListener("click", () => {
   try { localStorage.setItem("holdfast-theme", name); } catch { /* storage may be switched off */ }
 });
 at("settings").addEventListener("submit", (event) => event.preventDefault());
+// What follows the # is a view: this link must not open another one.
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); at("outcome").focus(); });
 at("stop").addEventListener("click", () => runner.stop());
+
+addEventListener("pagehide", () => { if (Object.keys(page.uploads).length) leave(); });
 
 open();

@@ -142,12 +142,14 @@ function cellMap(cells, x, y) {
   return group;
 }
 
+// The outer edges are at the first and the last value, unless `cells.ends(scale)` gives others.
 function newCellMap(cells, x, y) {
   const group = svgElement("g", { "shape-rendering": "crispEdges" });
   const edgesOf = (values, scale) => {
     const at = values.map(scale);
     const middles = at.slice(1).map((value, index) => (value + at[index]) / 2);
-    return [at[0], ...middles, at[at.length - 1]].map(Math.round); // whole pixels leave no gaps between cells
+    const [first, last] = cells.ends ? cells.ends(scale) : [at[0], at[at.length - 1]];
+    return [first, ...middles, last].map(Math.round); // whole pixels leave no gaps between cells
   };
   const [across, up] = [edgesOf(cells.x, x), edgesOf(cells.y, y)];
   cells.values.forEach((row, j) => row.forEach((value, i) => {

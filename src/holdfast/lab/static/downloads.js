@@ -30,11 +30,14 @@ function saveBlob(blob, file) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-// Columns of equal or different lengths as CSV; numbers need no quotes, texts get them.
+// A spreadsheet would run a text that begins like this.
+const FORMULA = /^[=+\-@\t\r]/;
+
+// Columns of equal or different lengths as CSV; numbers need no quotes, texts get them, and none of them is a formula.
 export function asCsv(columns) {
   const names = Object.keys(columns);
   const rows = Math.max(0, ...names.map((name) => columns[name].length));
-  const cell = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? `"${value.replaceAll('"', '""')}"` : String(value));
+  const cell = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? `"${FORMULA.test(value) ? "'" : ""}${value.replaceAll('"', '""')}"` : String(value));
   const lines = [names.map(cell).join(",")];
   for (let row = 0; row < rows; row += 1) lines.push(names.map((name) => cell(columns[name][row])).join(","));
   return `${lines.join("\n")}\n`;

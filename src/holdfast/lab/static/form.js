@@ -3,11 +3,13 @@
 import { upload } from "./runner.js";
 import { written } from "./scales.js";
 
-// Returns {set(settings), offer(name, values)}; `changed(name, value)` is called while a slider moves, `complain(sentence)`
-// if a file cannot be uploaded. `offer` suggests values for a text, such as the names of columns.
+// Returns {set(settings), offer(name, values, empty), reveal(group, visible)}; `changed(name, value)` is called while a slider
+// moves, `complain(sentence)` if a file cannot be uploaded. `offer` names the columns of a table, with words for no choice, or
+// suggests values for a text; `reveal` hides inputs that mean nothing here.
 export function buildForm(form, inputs, changed, complain) {
   form.replaceChildren();
   const setters = {};
+  const offers = {};
   const groups = new Map();
   for (const input of inputs) {
     if (!groups.has(input.group)) {
@@ -23,14 +25,20 @@ export function buildForm(form, inputs, changed, complain) {
     const label = document.createElement("label");
     label.htmlFor = `input-${input.name}`;
     label.textContent = input.label;
-    const { control, output, hint, set } = CONTROLS[input.kind](input, (value) => changed(input.name, value), complain);
+    const { control, output, hint, set, offer } = CONTROLS[input.kind](input, (value) => changed(input.name, value), complain);
     control.id = label.htmlFor;
-    control.name = input.name;
+    if (control.tagName === "DIV") { // a group of boxes, each with its own label
+      label.removeAttribute("for");
+      label.id = `label-${input.name}`;
+      control.setAttribute("aria-labelledby", label.id);
+    } else control.name = input.name;
     field.append(label, ...(output ? [output] : []), control, ...(hint ? [hint] : []));
     groups.get(input.group).append(field);
     setters[input.name] = set;
+    offers[input.name] = offer;
   }
-  const offer = (name, values) => {
+  const offer = (name, values, empty) => {
+    if (offers[name]) { offers[name](values, empty); return; }
     const control = form.elements[name];
     const list = document.getElementById(`offers-${name}`) ?? document.createElement("datalist");
     list.id = `offers-${name}`;
@@ -38,10 +46,11 @@ export function buildForm(form, inputs, changed, complain) {
     control.setAttribute("list", list.id);
     control.after(list);
   };
-  return { set: (settings) => { for (const [name, set] of Object.entries(setters)) set(settings[name]); }, offer };
+  const reveal = (group, visible) => { groups.get(group).hidden = !visible; };
+  return { set: (settings) => { for (const [name, set] of Object.entries(setters)) set(settings[name]); }, offer, reveal };
 }
 
-const CONTROLS = { number: slider, choice: menu, text: textField, upload: filePicker };
+const CONTROLS = { number: slider, choice: menu, text: textField, column: columnMenu, columns: columnBoxes, upload: filePicker };
 
 function slider(input, changed) {
   const control = document.createElement("input");
@@ -91,13 +100,55 @@ function textField(input, changed) {
   return { control, set: (value) => { control.value = value; } };
 }
 
+// Names come from files of strangers: they are set as text, never as markup.
+function columnMenu(input, changed) {
+  const control = document.createElement("select");
+  let [offered, chosen, none] = [[], "", input.empty];
+  const show = () => {
+    const values = chosen && !offered.includes(chosen) ? [chosen, ...offered] : offered;
+    control.replaceChildren(new Option(none, ""), ...values.map((value) => new Option(value, value)));
+    control.value = chosen;
+  };
+  control.addEventListener("change", () => { chosen = control.value; changed(chosen); });
+  show();
+  return { control, set: (value) => { chosen = value; show(); }, offer: (values, empty = none) => { [offered, none] = [values, empty]; show(); } };
+}
+
+function columnBoxes(input, changed) {
+  const control = document.createElement("div");
+  control.setAttribute("role", "group");
+  control.className = "boxes";
+  let [offered, chosen] = [[], []];
+  const show = () => {
+    control.replaceChildren(...offered.map((value) => {
+      const label = document.createElement("label");
+      const box = document.createElement("input");
+      box.type = "checkbox";
+      box.checked = chosen.includes(value);
+      box.addEventListener("change", () => changed(offered.filter((each) => (each === value ? box.checked : chosen.includes(each)))));
+      label.append(box, document.createTextNode(` ${value}`));
+      return label;
+    }));
+  };
+  // Boxes stay where they are while one of them is used, so that the keyboard does not lose its place.
+  const refresh = () => { [...control.querySelectorAll("input")].forEach((box, index) => { box.checked = chosen.includes(offered[index]); }); };
+  return {
+    control,
+    set: (value) => { chosen = value; refresh(); },
+    offer: (values) => { if (values.join("\n") !== offered.join("\n")) { offered = values; show(); } },
+  };
+}
+
 function filePicker(input, changed, complain) {
   const control = document.createElement("input");
   control.type = "file";
   control.accept = input.endings.join(",");
   control.addEventListener("change", async () => {
-    if (!control.files.length) return;
-    try { changed(await upload(control.files[0])); } catch (error) { complain(error.message); }
+    const [file] = control.files;
+    if (!file) return;
+    if (file.size === 0) { complain(`the file must not be empty, got ${file.name}`); return; }
+    if (file.size > input.largest) { complain(`the file must be at most ${input.largest >> 20} MiB, got a larger one: \`holdfast fit\` takes tables of any size`); return; }
+    try { changed(await upload(file)); } catch (error) { complain(error.message); }
   });
   return { control, set: (value) => { if (!value) control.value = ""; } };
 }

@@ -16,7 +16,9 @@ export function writeAddress(view, settings) {
   const given = new URLSearchParams();
   for (const input of view.inputs) {
     if (input.kind === "upload") continue; // data of a person
-    if (settings[input.name] !== input.default) given.set(input.name, String(settings[input.name]));
+    const value = input.kind === "columns" ? JSON.stringify(settings[input.name]) : settings[input.name];
+    const usual = input.kind === "columns" ? JSON.stringify(input.default) : input.default;
+    if (value !== usual) given.set(input.name, String(value));
   }
   const query = given.toString();
   return `#${view.name}${query ? `?${query}` : ""}`;
@@ -32,5 +34,11 @@ function parsed(input, text) {
   if (input.kind === "choice") {
     return input.options.find((option) => String(option.value) === text)?.value ?? input.default;
   }
-  return text.slice(0, input.longest);
+  if (input.kind === "columns") {
+    try {
+      const names = JSON.parse(text);
+      return Array.isArray(names) ? names.filter((name) => typeof name === "string") : input.default;
+    } catch { return input.default; }
+  }
+  return text.slice(0, input.longest ?? 200);
 }

@@ -77,3 +77,8 @@ export async function upload(file) {
   if (!response.ok) throw new Error(await refusal(response));
   return (await response.json()).upload;
 }
+
+// What was uploaded goes with the page: the server need not wait until nobody has used it for long.
+export function leave() {
+  fetch("/api/uploads", { method: "DELETE", headers: { "x-tab": TAB }, keepalive: true }).catch(() => {});
+}

@@ -5,6 +5,7 @@ export function linear([low, high], [start, end]) {
   const scale = (value) => start + ((value - low) / span) * (end - start);
   scale.invert = (position) => low + ((position - start) / (end - start)) * span;
   scale.ticks = (count = 5) => roundSteps(low, high, count);
+  scale.range = [start, end];
   return scale;
 }
 
@@ -12,6 +13,7 @@ export function logarithmic([low, high], [start, end]) {
   const inner = linear([Math.log10(low), Math.log10(high)], [start, end]);
   const scale = (value) => inner(Math.log10(Math.max(value, low / 1e6)));
   scale.invert = (position) => 10 ** inner.invert(position);
+  scale.range = [start, end];
   scale.ticks = (count = 6) => {
     const decades = [];
     for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power += 1) decades.push(10 ** power);

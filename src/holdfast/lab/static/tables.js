@@ -1,0 +1,82 @@
+// Tables of words and numbers. What is in them may come from a file of a stranger: it is set as text, never as markup.
+
+// columns: [{name, label, number?: true, long?: true, words?: (value, row) => text, tone?: (row) => class}]; rows: objects.
+export function dataTable(stage, { title, note = "", wide = true, tall = false }) {
+  const section = document.createElement("section");
+  section.className = wide ? "chart wide" : "chart";
+  const heading = document.createElement("h2");
+  heading.textContent = title;
+  const remark = document.createElement("p");
+  remark.className = "note";
+  remark.textContent = note;
+  const holder = document.createElement("div");
+  holder.className = tall ? "data tall" : "data";
+  holder.tabIndex = 0; // it scrolls sideways where the window is narrow
+  holder.setAttribute("role", "region");
+  holder.setAttribute("aria-label", title);
+  section.append(heading, remark, holder);
+  stage.append(section);
+  const draw = (columns, rows, choose = null) => {
+    const table = document.createElement("table");
+    table.append(head(columns), body(columns, rows, choose));
+    holder.replaceChildren(table);
+  };
+  return { section, draw, setNote: (text) => { remark.textContent = text; }, hide: (hidden) => { section.hidden = hidden; } };
+}
+
+function head(columns) {
+  const row = document.createElement("tr");
+  row.append(...columns.map((column) => {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = column.label;
+    if (column.number) cell.className = "number";
+    return cell;
+  }));
+  const group = document.createElement("thead");
+  group.append(row);
+  return group;
+}
+
+function body(columns, rows, choose) {
+  const group = document.createElement("tbody");
+  for (const each of rows) {
+    const row = document.createElement("tr");
+    columns.forEach((column, index) => {
+      const cell = document.createElement(index === 0 ? "th" : "td");
+      if (index === 0) cell.scope = "row";
+      const words = column.words ? column.words(each[column.name], each) : String(each[column.name] ?? "");
+      if (index === 0 && choose) {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.className = "plain";
+        button.textContent = words;
+        button.addEventListener("click", () => choose(each));
+        cell.append(button);
+      } else cell.textContent = words;
+      const kinds = [column.number ? "number" : "", column.long ? "long" : "", column.tone ? `verdict ${column.tone(each)}` : ""].filter(Boolean);
+      if (kinds.length) cell.className = kinds.join(" ");
+      row.append(cell);
+    });
+    group.append(row);
+  }
+  return group;
+}
+
+// Sentences, one below the other.
+export function sentences(stage, { title }) {
+  const section = document.createElement("section");
+  section.className = "chart wide";
+  const heading = document.createElement("h2");
+  heading.textContent = title;
+  const list = document.createElement("ul");
+  list.className = "sentences";
+  section.append(heading, list);
+  stage.append(section);
+  return {
+    draw: (lines) => {
+      section.hidden = lines.length === 0;
+      list.replaceChildren(...lines.map((line) => { const item = document.createElement("li"); item.textContent = line; return item; }));
+    },
+  };
+}

@@ -1,0 +1,119 @@
+// Your table: effects by environment, which features are selected and why, and errors where it was not fitted.
+
+import { saveText } from "../downloads.js";
+import { forestChart } from "../forest.js";
+import { written } from "../scales.js";
+import { dataTable, sentences } from "../tables.js";
+
+const MOST_ROWS = 50; // of a forest plot; more cannot be read
+const TONES = { ours: "invariant", strict: "other", "least squares": "spurious" };
+const VERDICTS = { same: "good", varies: "bad", "not needed": "aside" };
+// Choices that belong to one table and say nothing about another.
+const OF_THE_TABLE = { target: "", environment: "", exclude: [], feature: "" };
+
+export function create(stage, { choose, offer }) {
+  const about = document.createElement("p");
+  about.className = "wide note";
+  const save = document.createElement("button");
+  save.type = "button";
+  save.textContent = "Save the model (JSON)";
+  save.title = "The file that `holdfast predict` reads";
+  stage.append(about, save);
+  let model = "";
+  save.addEventListener("click", () => saveText(model, "model.json", "application/json"));
+  const effects = forestChart(stage, { title: "Effect by environment", name: "effects", note: "estimate and 95 % interval" });
+  const errors = forestChart(stage, { title: "Error where it was not fitted", name: "errors", note: "each environment was left out once" });
+  const features = dataTable(stage, {
+    title: "What is selected, and why", note: "choose a feature to see its effects above",
+  });
+  const advice = sentences(stage, { title: "What to mind" });
+
+  function draw(data, settings) {
+    for (const part of [effects.figure, features.section, save]) part.hidden = !data.fit;
+    if (data.table) describe(data.table, about, offer); else about.textContent = "";
+    if (!data.fit) advice.draw([]);
+    if (data.fit) {
+      model = data.fit.model;
+      const names = data.fit.features.map((feature) => feature.name);
+      offer("feature", names);
+      const varying = data.fit.features.findIndex((feature) => feature.verdict === "varies");
+      const index = names.includes(settings.feature) ? names.indexOf(settings.feature) : Math.max(0, varying);
+      if (names.length) effects.draw(effectSpec(data.fit, index));
+      effects.setTitle(names.length ? `Effect of ${names[index]} by environment` : "Effect by environment");
+      features.draw(FEATURE_COLUMNS, data.fit.features, (feature) => choose({ feature: feature.name }));
+      advice.draw([...data.fit.advice, ...data.fit.notes, data.fit.legend]);
+    }
+    errors.figure.hidden = !data.held_out?.errors;
+    if (data.held_out?.errors) errors.draw(errorSpec(data.held_out, data.fit.task));
+  }
+  const follow = (chosen) => ("upload" in chosen || "example" in chosen ? OF_THE_TABLE : null);
+  return { draw, numbers, follow };
+}
+
+function describe(table, about, offer) {
+  const columns = table.columns.map((column) => column.name);
+  offer("target", columns, `guess: ${table.guesses.target || "none"}`);
+  offer("environment", table.environments, `guess: ${table.guesses.environment || "none"}`);
+  offer("exclude", columns.filter((name) => name !== table.target && name !== table.environment));
+  const environment = table.environment ? `environments from ${table.environment}` : "no environment was found: please choose one";
+  about.textContent = `${table.name}: about ${written(table.rows)} rows and ${columns.length} columns; ${table.target} is predicted, ${environment}.`;
+}
+
+const FEATURE_COLUMNS = [
+  { name: "name", label: "Feature" },
+  { name: "verdict", label: "Verdict", tone: (row) => VERDICTS[row.verdict] ?? "open" },
+  { name: "reason", label: "Why", long: true },
+  { name: "value", label: "Coefficient", number: true, words: written },
+  { name: "low", label: "95 % interval", number: true, words: (low, row) => (Number.isFinite(low) ? `${written(low)} to ${written(row.high)}` : "–") },
+  { name: "effect", label: "Mean effect", number: true, words: written },
+  { name: "between", label: "Between", number: true, words: written },
+  { name: "i_squared", label: "I²", number: true, words: (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–") },
+  { name: "p_value", label: "p of equal effects", number: true, words: (p) => (Number.isFinite(p) && p < 0.001 ? "< 0.001" : written(p)) },
+];
+
+function effectSpec(fit, index) {
+  const feature = fit.features[index];
+  const row = (label, tone, value, low, high) => ({ label, estimates: [{ label: "", tone, value, low, high }] }); // rows have names: no legend
+  const drawn = fit.environments.slice(0, MOST_ROWS);
+  const rows = drawn.map((label, number) => row(
+    label, "other", fit.effects.value[number][index], fit.effects.low[number][index], fit.effects.high[number][index],
+  ));
+  if (fit.environments.length > 1) {
+    rows.push(row("mean of environments", "other", feature.effect, feature.effect_low, feature.effect_high));
+  }
+  rows.push(row("pooled fit", "spurious", fit.pooled.value[index], fit.pooled.low[index], fit.pooled.high[index]));
+  rows.push(row(feature.value === 0 ? "ours: left out" : "ours", "invariant", feature.value, feature.low, feature.high));
+  const more = fit.environments.length - drawn.length;
+  return {
+    x: { label: `effect of ${cut(feature.name)}, units of ${cut(fit.units[index])}` }, rows,
+    description: `${feature.name}: ${feature.verdict}. ${feature.reason}${more > 0 ? ` ${more} more environments are in the numbers.` : ""}`,
+  };
+}
+
+function errorSpec(heldOut, task) {
+  const what = task === "classification" ? "share of wrong classes" : "mean squared error";
+  const rows = heldOut.environments.map((label, index) => ({
+    label,
+    estimates: Object.entries(heldOut.errors).map(([name, values]) => ({ label: name, tone: TONES[name], value: values[index] })),
+  }));
+  const means = Object.entries(heldOut.errors).map(([name, values]) => `${name} ${written(values.reduce((sum, value) => sum + value, 0) / values.length)}`);
+  return { x: { label: what }, rows, description: `${what}, mean over environments: ${means.join(", ")}.` };
+}
+
+function cut(name) { return name.length > 40 ? `${name.slice(0, 39)}…` : name; }
+
+// One row for each feature and environment, with what is said about the feature.
+function numbers(data) {
+  const rows = (data.fit?.features ?? []).flatMap((feature, index) => data.fit.environments.map((environment, number) => ({
+    feature: feature.name, environment,
+    effect: data.fit.effects.value[number][index], effect_low: data.fit.effects.low[number][index], effect_high: data.fit.effects.high[number][index],
+    coefficient: feature.value, coefficient_low: feature.low, coefficient_high: feature.high, pooled: data.fit.pooled.value[index],
+    mean_effect: feature.effect, between: feature.between, i_squared: feature.i_squared, p_value: feature.p_value,
+    verdict: feature.verdict, reason: feature.reason,
+  })));
+  const names = rows.length ? Object.keys(rows[0]) : ["feature"];
+  const columns = Object.fromEntries(names.map((name) => [name, rows.map((row) => row[name])]));
+  for (const [name, values] of Object.entries(data.held_out?.errors ?? {})) columns[`left_out_error_${name.replace(" ", "_")}`] = values;
+  if (data.held_out?.environments) columns.left_out_environment = data.held_out.environments;
+  return columns;
+}

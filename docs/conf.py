@@ -13,19 +13,23 @@ from sphinx.pycode import ModuleAnalyzer
 
 import holdfast
 
-sys.path.insert(0, str(Path(__file__).parent))  # for gallery.py
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery.py and mathml.py
 
 # A union of seven types: the reference calls it by its name. Set before any module of the package is loaded.
 jax.typing.ArrayLike = NewType("ArrayLike", object)  # type: ignore[misc]
 
 project = "Holdfast"
 author = "The Holdfast developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+extensions = ["mathml", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "Holdfast"
+html_show_copyright = False
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/science", "../examples/tutorials", "../examples/more"],
     "gallery_dirs": ["science", "tutorials", "more"],

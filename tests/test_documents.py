@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-QUICK = ("absorbing_sets.py", "own_objects.py")
+QUICK = ("absorbing_sets.py",)
 EXAMPLES = [
     pytest.param(path, id=path.stem, marks=() if path.name in QUICK else pytest.mark.slow)
     for path in sorted((ROOT / "examples").rglob("*.py"))

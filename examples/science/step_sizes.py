@@ -14,6 +14,7 @@ a model on paper, and for measurements.
 
 import sys
 import tempfile
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,11 +50,12 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 figure.savefig(folder / "step_sizes.png")
 
 # %%
-# The points lie below the lines where a run takes longer than 1,000 steps to settle. The same in words, with advice for
-# batches of 8,000 (the paper's own window, (24/M₂, 1/(64 M₁)), is sufficient, not necessary):
+# The lines are for infinitely many steps and infinite batches, and act as if the share were at its mean all the time.
+# The same in words, with advice for batches of 8,000:
 
 diagnosis = diagnose(two_point(1.0, 6.0), batch_size=8000, confidence=0.9)
-print(*diagnosis.sentences, sep="\n")
+for sentence in diagnosis.sentences:
+    print(textwrap.fill(sentence, 90))
 
 # %%
 # The advice, tried: the spurious share should end below 0.01 in at least 90 of 100 runs.
@@ -73,7 +75,8 @@ laboratory = np.repeat(["Basel", "Kyoto", "Quito"], 1500)
 strength = {"Basel": -6.0, "Kyoto": 7.0, "Quito": 2.0}
 responses = measurements[:, 0, 0] + measurements[:, 1, 1] * [strength[name] for name in laboratory]
 findings = examine(measurements, responses + 0.5 * random.standard_normal(4500), laboratory, step_size=0.1)
-print(*findings.sentences, sep="\n")
+for sentence in findings.sentences:
+    print(textwrap.fill(sentence, 90))
 
 # %%
 # On the command line: ``holdfast window``, ``holdfast advise`` and ``holdfast phase``. :doc:`../theory` derives all of

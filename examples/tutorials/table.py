@@ -37,10 +37,27 @@ print(model.summary())
 print("\n".join(model.advice_))
 
 # %%
+# The forest plot has the effect of each feature in each region alone, with its 95 % interval.
+
+with style():
+    effects = model.plot_effects()
+    save(effects, folder, "tabular_effects")
+
+# %%
+# What survives: the coefficients over the steps, as medians over random orders of the regions.
+
+with style():
+    survival = draw_survival(model)
+    save(survival, folder, "tabular_survival")
+
+# %%
 # Is it worth it? Leave out one region after the other, and predict it from the others.
 
 wage_errors = held_out_errors(METHODS, features, log_wage, wages["region"])
 print(wage_errors.round(4).to_string())
+with style():
+    held_out = draw_held_out(wage_errors)
+    save(held_out, folder, "tabular_held_out")
 
 # %%
 # Length of 286 leaves from six places (DAAG): what a leaf's width says about its length is the same everywhere, while
@@ -55,19 +72,9 @@ leaf_errors = held_out_errors(METHODS, shape, leaves["loglen"], leaves["location
 print(leaf_errors.round(4).to_string())
 ratios = np.log(leaf_errors["default"] / leaf_errors["least squares"])
 print(f"default against least squares: {np.expm1(ratios.mean()):+.1%}, better in {(ratios < 0).sum()} of {len(ratios)}")
-
-# %%
-# The forest plot has the effect of each feature in each environment alone, with its 95 % interval.
-
 with style():
-    figures = {
-        "tabular_effects": model.plot_effects(),
-        "tabular_survival": draw_survival(model),
-        "tabular_held_out": draw_held_out(wage_errors),
-        "tabular_leaves": leaf_model.plot_effects(),
-    }
-    for name, figure in figures.items():
-        save(figure, folder, name)
+    leaf_effects = leaf_model.plot_effects()
+    save(leaf_effects, folder, "tabular_leaves")
 
 # %%
 # With files in place of data frames:

@@ -55,7 +55,7 @@ figure.savefig(folder / "step_sizes.png")
 
 diagnosis = diagnose(two_point(1.0, 6.0), batch_size=8000, confidence=0.9)
 for sentence in diagnosis.sentences:
-    print(textwrap.fill(sentence, 90))
+    print(textwrap.fill(sentence, 80))
 
 # %%
 # The advice, tried: the spurious share should end below 0.01 in at least 90 of 100 runs.
@@ -76,7 +76,7 @@ strength = {"Basel": -6.0, "Kyoto": 7.0, "Quito": 2.0}
 responses = measurements[:, 0, 0] + measurements[:, 1, 1] * [strength[name] for name in laboratory]
 findings = examine(measurements, responses + 0.5 * random.standard_normal(4500), laboratory, step_size=0.1)
 for sentence in findings.sentences:
-    print(textwrap.fill(sentence, 90))
+    print(textwrap.fill(sentence, 80))
 
 # %%
 # On the command line: ``holdfast window``, ``holdfast advise`` and ``holdfast phase``. :doc:`../theory` derives all of

@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.11 python3.14 python3.13 python3.12 python3; 
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: reproduce compare test test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs clean
+.PHONY: reproduce compare test test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs gallery clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -54,11 +54,14 @@ bench: $(STAMP)  ## speed against the limits of this machine; writes results/ben
 	mkdir -p results
 	$(VENV)/bin/holdfast bench --out results/bench.json
 
-docs: $(STAMP)  ## build the documentation; warnings are errors; writes to docs/_build/
+docs: $(STAMP)  ## build the documentation, without running its gallery; warnings are errors; writes to docs/_build/
+	$(VENV)/bin/sphinx-build -q -W --keep-going -D plot_gallery=0 docs docs/_build
+
+gallery: $(STAMP)  ## the same, and run the scripts of the gallery, which draw its figures
 	$(VENV)/bin/sphinx-build -q -W --keep-going docs docs/_build
 
 clean:
-	rm -rf .venv* .cache results docs/_build docs/api
+	rm -rf .venv* .cache results docs/_build docs/api docs/science docs/tutorials docs/more
 
 $(STAMP): pyproject.toml
 	$(if $(PYTHON),,$(error no Python from 3.11 on was found; name one with PYTHON=))

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from pathlib import Path
 from typing import NewType
 
@@ -12,15 +13,36 @@ from sphinx.pycode import ModuleAnalyzer
 
 import holdfast
 
+sys.path.insert(0, str(Path(__file__).parent))  # for gallery.py and mathml.py
+
 # A union of seven types: the reference calls it by its name. Set before any module of the package is loaded.
 jax.typing.ArrayLike = NewType("ArrayLike", object)  # type: ignore[misc]
 
 project = "Holdfast"
 author = "The Holdfast developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["mathml", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
+html_title = "Holdfast"
+html_show_copyright = False
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples/science", "../examples/tutorials", "../examples/more"],
+    "gallery_dirs": ["science", "tutorials", "more"],
+    "filename_pattern": r"/(?!selection)[a-z_]+\.py$",  # all run but one, which takes minutes
+    "within_subsection_order": "gallery.position",
+    "image_scrapers": ("gallery.scrape",),
+    "reset_modules": ("gallery.warnings_are_errors",),
+    "reset_modules_order": "both",
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "nested_sections": False,
+}
 exclude_patterns = ["_build", "comparison_table.md", "coloured_mnist_table.md"]  # the tables are included by pages
 default_role = "code"
 autodoc_default_options = {
@@ -104,8 +126,6 @@ def write(path: Path, text: str) -> None:
 
 def as_restructured_text(app, what, name, obj, options, lines) -> None:
     """Docstrings are plain text: formulas set off by indentation become literal blocks, and stars stay stars."""
-    if name in CONSTANTS:
-        lines[:] = CONSTANTS[name]
     text: list[str] = []
     literal, section = False, ""
     for line in lines:
@@ -129,6 +149,13 @@ def as_restructured_text(app, what, name, obj, options, lines) -> None:
     lines[:] = text
 
 
+def texts_of_constants(app, what, name, obj, options, lines) -> None:
+    """After napoleon, which takes what stands before the first colon of such a text for a type."""
+    if name in CONSTANTS:
+        lines[:] = CONSTANTS[name]
+        as_restructured_text(app, what, name, obj, options, lines)
+
+
 def _escape(text: str) -> str:
     if text.startswith("`"):
         return text
@@ -146,6 +173,7 @@ def setup(app) -> None:
     """Called by Sphinx."""
     app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-docstring", as_restructured_text, priority=400)  # before napoleon, at 500
+    app.connect("autodoc-process-docstring", texts_of_constants, priority=600)
 
 
 write_reference(Path(__file__).parent / "api")

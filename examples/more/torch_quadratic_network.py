@@ -1,10 +1,11 @@
-"""A network with quadratic activation, trained on batches of one environment and on pooled batches, in PyTorch.
+"""
+A quadratic network in PyTorch
+==============================
 
+A network with quadratic activation, trained on batches of one environment and on pooled batches:
 Example 1 of Xu, Gu and Fang (NeurIPS 2024): y = (a^T x)^2 + s(e) (b^T x)^2 with s = -3.5 or 4.5. The first neuron is in
 both environments, the second one changes. Pooled training fits the mean of s, 0.5; training on one environment at a
-time holds on to the first neuron alone.
-
-Run it with `python examples/torch_quadratic_network.py`; it takes half a minute on one core.
+time holds on to the first neuron alone. It takes half a minute on one core.
 """
 
 import torch

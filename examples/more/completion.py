@@ -1,9 +1,12 @@
-"""Ratings that nobody gave: annealed SGD jumps to a low rank and fills them in.
+"""
+Ratings that nobody gave
+========================
 
-Run it with `python examples/completion.py FOLDER`; it takes a few seconds and writes a figure to the folder.
+Annealed SGD on a deep linear network jumps to a low rank and fills the missing ratings in.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +16,11 @@ from holdfast.estimators import DeepMatrixFactorization
 from holdfast.estimators.baselines import AlternatingLeastSquares, SoftImpute, TwoWayMeans
 from holdfast.plots import draw_jumps, save, style
 
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
-folder.mkdir(parents=True, exist_ok=True)
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 
+# %%
 # 30 readers, 25 books, two tastes; each reader has rated about half of the books, with some noise.
+
 random = np.random.default_rng(0)
 tastes, traits = random.standard_normal((30, 2)), random.standard_normal((2, 25))
 truth = 3 + tastes @ traits / np.sqrt(2)
@@ -30,6 +34,9 @@ model = DeepMatrixFactorization(steps=1500, folds=3).fit(pairs[seen], ratings)
 print(f"rank {model.rank_}, ridge {model.ridge_:.4f}, step size {model.step_size_:.2f}")
 print(model.jumps_.to_string(index=False))
 
+# %%
+# Against other methods, on the ratings that were not given:
+
 methods = {
     "annealed SGD": model,
     "nuclear norm": SoftImpute(folds=3).fit(pairs[seen], ratings),
@@ -41,4 +48,5 @@ for name, method in methods.items():
     print(f"{name:<26} rank {method.rank_:>2}, error on ratings that were not given {error:.3f}")
 
 with style():
-    save(draw_jumps(model), folder, "completion_jumps")
+    figure = draw_jumps(model)
+    save(figure, folder, "completion_jumps")

@@ -1,0 +1,126 @@
+"""What the documents promise: the shell commands of their pages are accepted, and run."""
+
+import gzip
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from holdfast.cli.main import _parse
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SPECIFICATION = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Commands that would take many minutes run with these options as well.
+SMALLER = {
+    "holdfast phase": "--cells 3 --seeds 3",
+    "holdfast reproduce": "--quick",
+    "holdfast compare": "--tests Example1 --methods least_squares hetero --data-seeds 2",
+    "holdfast bench": "--quick",
+    "holdfast jumps": "--steps 4000",
+}
+# Ends only when it is stopped (tests/lab starts it), or needs other machines (tests/execution starts such clusters).
+NOT_RUN = ("holdfast lab", "dask ", "srun ", "make ", "pip install")
+NEEDS_CLUSTER = "--dask"
+
+
+def _commands(page):
+    """The lines of the shell blocks of a page, without their comments; a script for another machine is one block."""
+    lines = [line for block in BLOCK.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
+    without = (re.sub(r"(^|\s+)#.*", "", line).strip() for line in lines)
+    return [line for line in without if line]
+
+
+COMMANDS = {page: _commands(page) for page in PAGES if _commands(page)}
+
+
+def _calls(command):
+    """The calls of holdfast in a pipeline, each as a list of arguments."""
+    parts = (shlex.split(part) for part in re.split(r"\s\|\s", command))
+    return [part[1:] for part in parts if part and part[0] == "holdfast"]
+
+
+def test_every_command_is_accepted():
+    """By the parser of the command line, the Makefile and the extras of the package."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for command in sorted({command for commands in COMMANDS.values() for command in commands}):
+        for call in _calls(command):
+            _parse(call)  # an argument that is not known exits
+        if command.startswith("make "):
+            assert command.split()[1] in targets, command
+        if command.startswith("pip install"):
+            extras = re.findall(r"\[(.*)\]", command)
+            assert set(",".join(extras).split(",")) - {""} <= set(project["optional-dependencies"]), command
+
+
+def test_commands_are_in_shell_blocks():
+    """Where they are checked, and not in a block without a language."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"^ {4}(holdfast|pip|make) ", text, re.MULTILINE), page.name
+        assert not re.search(r"^```(bash|console|shell)", text, re.MULTILINE), page.name
+
+
+def _files(folder):
+    """The files that commands name: a table in several formats, measurements, a specification."""
+    random, rows = np.random.default_rng(0), 900
+    table = pd.DataFrame(random.standard_normal((rows, 3)), columns=["education", "experience", "hours"]).round(3)
+    table["log_wage"] = (table["education"] + 0.5 * table["experience"] + random.standard_normal(rows)).round(3)
+    table["wage"] = np.exp(table["log_wage"]).round(3)
+    table["region"] = np.repeat(["north", "south", "west"], rows // 3)
+    table["urban"] = np.tile(["yes", "no"], rows // 2)
+    table["date"] = pd.date_range("2019-01-01", periods=rows, freq="D").astype(str)
+    table["key"] = [f"person {number}" for number in range(rows)]
+    table.to_csv(folder / "wages.csv", index=False)
+    table.to_csv(folder / "new.csv", index=False)
+    table.to_parquet(folder / "new.parquet", index=False)
+    (folder / "wages.csv.gz").write_bytes(gzip.compress((folder / "wages.csv").read_bytes()))
+    (folder / "years").mkdir()
+    table.to_csv(folder / "years" / "all.csv.gz", index=False)
+    measurements, labels = random.standard_normal((800, 6, 6)), np.repeat(["home", "away"], 400)
+    responses = measurements[:, 0, 0] + np.where(labels == "home", -4.0, 6.0) * measurements[:, 1, 1]
+    np.savez(folder / "measurements.npz", X=measurements, y=responses, environment=labels)
+    specification = SPECIFICATION.search((ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8"))
+    assert specification
+    for name in ("phase.toml", "spec.toml"):
+        (folder / name).write_text(specification[1], encoding="utf-8")
+
+
+def _shortened(command):
+    for start, options in SMALLER.items():
+        if re.match(rf"{start}(\s|$)", command):
+            return f"{command} {options}"
+    return command
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page, commands in COMMANDS.items() if any(map(_calls, commands))], ids=lambda page: page.name
+)
+def test_every_command_runs(page, tmp_path):
+    """After the snippets of the page, in one folder and in the order of the page."""
+    _files(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    (tmp_path / "snippets.py").write_text("\n".join(SNIPPET.findall(text)), encoding="utf-8")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "MPLBACKEND": "Agg"}
+    script = [f"{sys.executable} snippets.py"]
+    script += [_shortened(command) for command in COMMANDS[page] if _calls(command) and NEEDS_CLUSTER not in command]
+    for command in script:
+        if command.startswith(NOT_RUN):
+            continue
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

@@ -12,9 +12,12 @@ import tyro
 class SweepPlotArguments:
     """Draw the result of a sweep: lines along one axis with a band over seeds, or a map over two axes.
 
-    Further axes become lines or panels, unless --at holds them at a value:
+    Further axes become lines or panels, unless --at holds them at a value.
+
+    Examples:
 
         holdfast sweep-plot runs --x heterogeneity --quantity spurious
+        holdfast sweep-plot runs --x heterogeneity --at step_size=0.05 --over mean
         holdfast sweep-plot runs --x step_size --y heterogeneity --quantity diverged
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("src", "tests", "examples") for path in (ROOT / folder).rglob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-GENERATED = {"comparison_table.md"}  # written by `make compare`
+GENERATED = {"comparison_table.md", "licences.md"}  # written by `make compare` and `make licences`
 
 # Words that nobody can guess the meaning of, or that stood for several things at once.
 BANNED_CLASSES = {"Build", "Table", "Moments", "Task", "Fitted", "Paths", "Draw"}

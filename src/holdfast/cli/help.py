@@ -71,10 +71,16 @@ def described(text: str) -> Iterator[None]:
         with contextlib.redirect_stdout(page):
             yield
     finally:
-        usage, rest = page.getvalue().partition("\n")[::2]
-        if len(usage) > _width():  # tyro shortens usages with many options only
-            usage = re.sub(r"(\[--[^]]*\] ?)+", "[OPTIONS] ", usage).rstrip()
-        outer.write(f"{usage}\n{rest}".replace(MARK, wrapped(text, _width()), 1) if rest else usage)
+        outer.write(_mended(page.getvalue()).replace(MARK, wrapped(text, _width()), 1))
+
+
+def _mended(page: str) -> str:
+    """A help text of tyro without a usage and lines that it could have left shorter."""
+    usage, newline, rest = page.partition("\n")
+    if len(usage) > _width():  # it shortens usages with many options only
+        usage = re.sub(r"(\[--[^]]*\] ?)+", "[OPTIONS] ", usage).rstrip()
+    # A text that fills its line is followed by the space before a default that is not there, in a line of its own.
+    return usage + newline + re.sub(r"\n│ +│(?=\n(?:│ -|╰))", "", rest)
 
 
 def _width() -> int:

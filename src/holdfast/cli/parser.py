@@ -81,7 +81,7 @@ def _readable_field(field: StructFieldSpec) -> StructFieldSpec:
     hint = "" if field.default is None or field.default is False or field.default == () else None
     options = tyro.conf.arg(metavar=placeholder(base), help_behavior_hint=hint)
     # What the field says about itself comes last, and wins.
-    annotated: Any = Annotated[(base, options, *metadata)]  # type: ignore[valid-type]
+    annotated: Any = Annotated[(base, options, *metadata)]
     return dataclasses.replace(field, type=annotated, helptext=functools.partial(_paragraph, field.helptext))
 
 

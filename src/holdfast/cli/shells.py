@@ -132,7 +132,7 @@ def _joined(words: Sequence[str]) -> str:
 
 def _plain(text: str) -> str:
     """A text without the characters that mean something to zsh's `_arguments`."""
-    return text.translate(str.maketrans({"[": "(", "]": ")", ":": ","}))
+    return text.translate(str.maketrans("[]:", "(),"))
 
 
 def _fish_quoted(text: str) -> str:

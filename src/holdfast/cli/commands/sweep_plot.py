@@ -32,7 +32,7 @@ class SweepPlotArguments:
     over: Literal["median", "mean", "share"] = "median"
     """How the seeds of a point become one number; share: of the seeds above the threshold."""
     threshold: float = 0.5
-    """Of the share."""
+    """Of --over share: seeds above it are counted."""
     at: tuple[str, ...] = ()
     """Hold an axis at a value, the nearest one: --at step_size=0.05."""
     out: Path | None = None

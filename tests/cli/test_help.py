@@ -18,11 +18,9 @@ EXAMPLE = re.compile(r"^ +(holdfast .*)$", re.MULTILINE)
 # stopped, need a cluster, or take minutes to hours.
 LONGER = re.compile(
     r"holdfast (simulate|window|sweep|jumps --algorithm|phase time|fit .*held-out"
-    r"|advise \w+\.npz|reproduce figure|bench cost|doctor)"
+    r"|advise \w+\.npz|reproduce figure|doctor)"
 )
-ENDLESS = re.compile(
-    r"holdfast (lab|compare --(quick|recompute)|reproduce --out|phase step_size|bench --quick|jumps --seeds)"
-)
+ENDLESS = re.compile(r"holdfast (lab|compare --(quick|recompute)|reproduce --out|phase step_size|bench|jumps --seeds)")
 SPEC = """
 [settings]
 dimension = 20

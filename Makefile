@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.11 python3.14 python3.13 python3.12 python3; 
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: reproduce compare test test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs gallery clean
+.PHONY: reproduce compare test test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs gallery licences release clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -60,8 +60,17 @@ docs: $(STAMP)  ## build the documentation, without running its gallery; warning
 gallery: $(STAMP)  ## the same, and run the scripts of the gallery, which draw its figures
 	$(VENV)/bin/sphinx-build -q -W --keep-going docs docs/_build
 
+licences: $(STAMP)  ## ask the package index for the licences of all dependencies; renews docs/licences.md
+	$(VENV)/bin/python docs/licences.py
+
+release: $(STAMP)  ## wheel and sdist in dist/, checked, installed and tried in fresh environments
+	rm -rf dist
+	$(VENV)/bin/python -m build --outdir dist
+	$(VENV)/bin/twine check --strict dist/*
+	$(VENV)/bin/pytest tests/packaging
+
 clean:
-	rm -rf .venv* .cache results docs/_build docs/api docs/science docs/tutorials docs/more
+	rm -rf .venv* .cache dist results docs/_build docs/api docs/science docs/tutorials docs/more
 
 $(STAMP): pyproject.toml
 	$(if $(PYTHON),,$(error no Python from 3.11 on was found; name one with PYTHON=))

@@ -9,7 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("src", "tests", "examples") for path in (ROOT / folder).rglob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-GENERATED = {"comparison_table.md", "coloured_mnist_table.md"}  # written by `make compare` and from recorded results
+# written by `make compare`, by `make licences` and from recorded results
+GENERATED = {"comparison_table.md", "licences.md", "coloured_mnist_table.md"}
 
 # Words that nobody can guess the meaning of, or that stood for several things at once.
 BANNED_CLASSES = {"Build", "Table", "Moments", "Task", "Fitted", "Paths", "Draw"}

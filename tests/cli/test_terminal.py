@@ -7,9 +7,6 @@ import sys
 
 import pytest
 
-from holdfast.cli.help import MARK
-from holdfast.cli.main import main
-
 SCRIPT = """
 import time
 from holdfast.cli import terminal
@@ -53,15 +50,3 @@ def test_what_is_said_goes_to_a_file_as_it_is(tmp_path):
     with path.open("w") as file:
         subprocess.run([sys.executable, "-c", SCRIPT], stdout=file, stderr=subprocess.DEVNULL, check=True)
     assert path.read_text() == "said meanwhile\nsaid afterwards\n"
-
-
-@pytest.mark.parametrize("command", ["", "sweep", "sweep-plot", "compare", "phase", "reproduce", "simulate"])
-def test_help_fits_a_terminal_of_80_columns(command, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit, match="0"):
-        main([*command.split(), "--help"])
-    printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= 80
-    assert "\n\n\n" not in printed
-    assert MARK not in printed
-    assert ("[settings]\n    dimension = 20\n\n    [sweep]" in printed) == (command == "sweep")

@@ -1,12 +1,13 @@
 """Errors of the command line's parser as one sentence: the argument, the value and what is allowed."""
 
-import dataclasses
 import difflib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tyro import _errors as events
+
+from holdfast.cli.parser import options_of
 
 # Parts of the parser's names for kinds of values, and what they are called here.
 _KINDS = {"INT": "a whole number", "FLOAT": "a number", "PATH": "a path", "STR": "a text"}
@@ -35,16 +36,14 @@ def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: 
             needed = " and ".join(_name(missing.arg) for missing in event.missing_arguments)
             unknown = "".join(f"; it has no option {word}" for word in event.unrecognized_tokens[:1])
             return f"holdfast {arguments[0]} must be given {needed}{unknown}"
-        case events.UnrecognizedArgs() if arguments[0] in commands:
+        case events.UnrecognizedArgs():
             option = _option_before(event.tokens[0], arguments)
             if option is not None:
                 return f"{option} must be given one value, got {event.tokens[0]!r} as well"
-            close = difflib.get_close_matches(event.tokens[0], _options(commands[arguments[0]]), n=1)
+            flags = [option.flag for option in options_of(commands[arguments[0]]) if option.flag]
+            close = difflib.get_close_matches(event.tokens[0], flags, n=1)
             hint = f"perhaps you meant {close[0]}" if close else "--help lists them"
             return f"options must be known to the command, got {event.tokens[0]}; {hint}"
-        case events.UnrecognizedArgs() | events.MissingSubcommand():
-            given = repr(arguments[0]) if arguments else "none"
-            return f"the command must be one of {', '.join(commands)}, got {given}"
     return None
 
 
@@ -73,12 +72,3 @@ def _values(argument: Any, arguments: Iterable[str]) -> list[str]:
     after = itertools.dropwhile(lambda word: word.replace("_", "-") != argument.display_name(), words)
     values = itertools.takewhile(lambda word: not word.startswith("--"), itertools.islice(after, 1, None))
     return list(itertools.islice(values, 1 if argument.lowered.nargs == 1 else None))
-
-
-def _options(arguments: Any) -> list[str]:
-    """The options of a data class of arguments, with those of the settings inside it."""
-    options = []
-    for field in dataclasses.fields(arguments):
-        inner = getattr(field.type, "__origin__", field.type)  # without the annotations for the parser
-        options += _options(inner) if dataclasses.is_dataclass(inner) else [f"--{field.name.replace('_', '-')}"]
-    return options

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 MARK = "DESCRIPTION"
@@ -41,17 +41,50 @@ def wrapped(text: str, width: int) -> str:
     return "\n\n".join(each if each.startswith(" ") else textwrap.fill(each, width) for each in paragraphs)
 
 
+def overview(introduction: str, groups: Mapping[str, Mapping[str, Any]], closing: str) -> str:
+    """The help of the whole command line: every command with its first sentence, in groups.
+
+    Args:
+        introduction: what stands before the groups.
+        groups: heading -> command -> what has its docstring.
+        closing: what stands after them.
+    """
+    width = _width()
+    indent = 4 + max(len(name) for commands in groups.values() for name in commands)
+    sections = [wrapped(introduction, width)]
+    for heading, commands in groups.items():
+        rows = []
+        for name, described in commands.items():
+            first = f"  {name}".ljust(indent)
+            rows.append(
+                textwrap.fill(first_sentence(described), width, initial_indent=first, subsequent_indent=" " * indent)
+            )
+        sections.append("\n".join([f"{heading}:", *rows]))
+    return "\n\n".join([*sections, wrapped(closing, width)])
+
+
 @contextlib.contextmanager
 def described(text: str) -> Iterator[None]:
-    """Print what is printed meanwhile with a description in the place of `MARK`, and no list of all commands in it."""
+    """Print what is printed meanwhile with a description in the place of `MARK`."""
     outer, page = sys.stdout, _Page(sys.stdout)
     try:
         with contextlib.redirect_stdout(page):
             yield
     finally:
-        width = min(shutil.get_terminal_size().columns, WIDEST)
-        printed = page.getvalue().replace(MARK, wrapped(text, width), 1)
-        outer.write(re.sub(r"\{[\w-]+(,[\w-]+){5,}\}", "COMMAND ...", printed, count=1))
+        outer.write(_mended(page.getvalue()).replace(MARK, wrapped(text, _width()), 1))
+
+
+def _mended(page: str) -> str:
+    """A help text of tyro without a usage and lines that it could have left shorter."""
+    usage, newline, rest = page.partition("\n")
+    if len(usage) > _width():  # it shortens usages with many options only
+        usage = re.sub(r"(\[--[^]]*\] ?)+", "[OPTIONS] ", usage).rstrip()
+    # A text that fills its line is followed by the space before a default that is not there, in a line of its own.
+    return usage + newline + re.sub(r"\n│ +│(?=\n(?:│ -|╰))", "", rest)
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, WIDEST)
 
 
 class _Page(io.StringIO):

@@ -1,16 +1,13 @@
 """The command line: finds the command by its name, and turns what went wrong into a sentence and an exit code."""
 
 import contextlib
-import functools
 import inspect
-import operator
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
 from tyro import _errors as events
 
 from holdfast import __version__
@@ -18,6 +15,8 @@ from holdfast.cli.commands import (
     advise,
     bench,
     compare,
+    completion,
+    doctor,
     fit,
     jumps,
     lab,
@@ -31,27 +30,56 @@ from holdfast.cli.commands import (
     window,
 )
 from holdfast.cli.errors import sentence
-from holdfast.cli.help import MARK, described, first_sentence
+from holdfast.cli.help import described, overview
+from holdfast.cli.parser import parse_command
 from holdfast.execution.engines.remote import VersionMismatchError
 
-DESCRIPTION = "What heterogeneity in the data makes SGD hold on to, and what it washes away."
-# Command -> the data class of its arguments, and what it does with them.
-COMMANDS: dict[str, tuple[Any, Any]] = {
-    "simulate": (simulate.SimulateArguments, simulate.execute),
-    "window": (window.WindowArguments, window.execute),
-    "phase": (phase.PhaseArguments, phase.execute),
-    "sweep": (sweep.SweepArguments, sweep.execute),
-    "sweep-status": (sweep_status.SweepStatusArguments, sweep_status.execute),
-    "sweep-plot": (sweep_plot.SweepPlotArguments, sweep_plot.execute),
-    "advise": (advise.AdviseArguments, advise.execute),
-    "jumps": (jumps.JumpsArguments, jumps.execute),
-    "reproduce": (reproduce.ReproduceArguments, reproduce.execute),
-    "fit": (fit.FitArguments, fit.execute),
-    "predict": (predict.PredictArguments, predict.execute),
-    "compare": (compare.CompareArguments, compare.execute),
-    "lab": (lab.LabArguments, lab.execute),
-    "bench": (bench.BenchArguments, bench.execute),
+INTRODUCTION = """usage: holdfast COMMAND [OPTIONS]
+
+What heterogeneity in the data makes SGD hold on to, and what it washes away.
+"""
+CLOSING = """`holdfast COMMAND --help` explains the options of a command, with examples. `holdfast --version` prints the
+version.
+
+First steps:
+
+    holdfast doctor
+    holdfast simulate --heterogeneity 6 --seeds 64
+    holdfast reproduce figure_3 --quick --out look
+
+Exit code: 0 if all went well, 1 if something failed, 2 for input that cannot be used, 130 if interrupted. Compiled
+programs are cached in ~/.cache/holdfast; the variable JAX_COMPILATION_CACHE_DIR names another folder.
+"""
+# Group -> command -> the data class of its arguments, and what it does with them.
+GROUPS: dict[str, dict[str, tuple[Any, Any]]] = {
+    "Simulations": {
+        "simulate": (simulate.SimulateArguments, simulate.execute),
+        "window": (window.WindowArguments, window.execute),
+        "phase": (phase.PhaseArguments, phase.execute),
+        "jumps": (jumps.JumpsArguments, jumps.execute),
+    },
+    "Sweeps": {
+        "sweep": (sweep.SweepArguments, sweep.execute),
+        "sweep-status": (sweep_status.SweepStatusArguments, sweep_status.execute),
+        "sweep-plot": (sweep_plot.SweepPlotArguments, sweep_plot.execute),
+    },
+    "Your data": {
+        "advise": (advise.AdviseArguments, advise.execute),
+        "fit": (fit.FitArguments, fit.execute),
+        "predict": (predict.PredictArguments, predict.execute),
+    },
+    "Results of the papers, and other methods": {
+        "reproduce": (reproduce.ReproduceArguments, reproduce.execute),
+        "compare": (compare.CompareArguments, compare.execute),
+    },
+    "Tools": {
+        "lab": (lab.LabArguments, lab.execute),
+        "bench": (bench.BenchArguments, bench.execute),
+        "doctor": (doctor.DoctorArguments, doctor.execute),
+        "completion": (completion.CompletionArguments, completion.execute),
+    },
 }
+COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,6 +88,12 @@ def main(arguments: list[str] | None = None) -> int:
     with _quiet_on_broken_pipe():
         if arguments == ["--version"]:
             print(f"holdfast {__version__}")
+            return 0
+        if arguments in (["--help"], ["-h"]):
+            classes = {
+                group: {name: each for name, (each, _) in commands.items()} for group, commands in GROUPS.items()
+            }
+            print(overview(INTRODUCTION, classes, CLOSING))
             return 0
         parsed = _parse(arguments)
         # Compiled programs are cached between calls, unless the user has chosen a folder for them.
@@ -104,18 +138,12 @@ def _parse(arguments: list[str]) -> Any:
         if (message := sentence(event, arguments, types)) is not None:
             raise SystemExit(_fail(message, 2))
 
-    with events.on_parse_error(report):
-        if arguments and arguments[0] in types:  # the parsers of all commands take much longer to make than that of one
-            chosen = types[arguments[0]]
-            with described(inspect.getdoc(chosen) or ""):
-                return tyro.cli(chosen, prog=f"holdfast {arguments[0]}", description=MARK, args=arguments[1:])
-        named = (
-            Annotated[data_class, tyro.conf.subcommand(name, description=first_sentence(data_class))]
-            for name, data_class in types.items()
-        )
-        commands: Any = functools.reduce(operator.or_, named)
-        with described(DESCRIPTION):
-            return tyro.cli(commands, prog="holdfast", description=MARK, args=arguments)
+    if not arguments or arguments[0] not in types:
+        given = repr(arguments[0]) if arguments else "none"
+        raise SystemExit(_fail(f"the command must be one of {', '.join(types)}, got {given}", 2))
+    name, *words = arguments
+    with events.on_parse_error(report), described(inspect.getdoc(types[name]) or ""):
+        return parse_command(name, types[name], words)
 
 
 def _fail(message: str, code: int) -> int:

@@ -22,6 +22,11 @@ class AdviseArguments:
 
     Measurements of matrices (.npz, .zarr): signals, strengths, assumptions, and at which step sizes HeteroSGD works.
     A table (.csv, .tsv, .parquet, .feather), with --target and --environment: which features hold in all environments.
+
+    Examples:
+
+        holdfast advise measurements.npz --steps 500
+        holdfast advise wages.csv --target wage --environment region
     """
 
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]

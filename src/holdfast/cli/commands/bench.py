@@ -9,7 +9,13 @@ import tyro
 
 @dataclass(frozen=True)
 class BenchArguments:
-    """Measure speed: simulations against the limits of this machine, fits of tables, and the overhead of sweeps."""
+    """Measure speed: simulations against the limits of this machine, fits of tables, and the overhead of sweeps.
+
+    Examples:
+
+        holdfast bench --quick
+        holdfast bench cost_against_batch_size --out bench.json
+    """
 
     names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]] = ()
     """Benchmarks to run; all of them if none is named."""

@@ -18,7 +18,11 @@ class CompareArguments:
     What was computed before with the same code and packages is reused, so an interrupted run resumes where it stopped,
     and several commands with the same folder share the work. Exit code 1 if a method failed on a test.
 
-    Everything on a cluster: holdfast compare --recompute --dask scheduler.json --out /shared/results
+    Examples:
+
+        holdfast compare --list
+        holdfast compare --quick --out look
+        holdfast compare --recompute --dask scheduler.json --out results
     """
 
     engine: tyro.conf.OmitArgPrefixes[EngineOptions]

@@ -50,6 +50,12 @@ class FitArguments:
     """Fit a predictor that relies on what holds in all environments to a table, and say what that is.
 
     The table may be larger than memory. Columns of text become categories, dates count in days.
+
+    Examples:
+
+        holdfast fit wages.csv --target wage --environment region --out model.json
+        holdfast fit wages.csv --target wage --environment region --held-out
+        holdfast fit 'parts/*.csv' --target wage --environment region,urban
     """
 
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]

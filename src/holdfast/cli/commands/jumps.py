@@ -15,6 +15,11 @@ class JumpsArguments:
     """Complete a matrix with a deep linear network, and say when its rank jumps.
 
     The defaults are the 2 x 2 example with numbers at which SGD jumps from rank 2 to rank 1.
+
+    Examples:
+
+        holdfast jumps --seeds 64 --offshoots 4
+        holdfast jumps --algorithm gradient-descent --steps 5000 --format json
     """
 
     settings: tyro.conf.OmitArgPrefixes[CompletionSettings]

@@ -18,6 +18,11 @@ class LabArguments:
 
     The page works offline and is reached from this computer only. Another --host, such as 0.0.0.0, makes it reachable
     from others; then the printed link has a token, without which nobody gets an answer.
+
+    Examples:
+
+        holdfast lab
+        holdfast lab --no-browser --port 8500 --results runs
     """
 
     port: int | None = None

@@ -19,6 +19,11 @@ class PhaseArguments:
     Planes: step_size (and heterogeneity), time (init scale and steps), sampling (batch size and dimension),
     overlap (and heterogeneity). Each is a sweep in the folder .computed: the same command goes on where it was stopped,
     several share the work, and what was already computed with the same cells, seeds and code is reused.
+
+    Examples:
+
+        holdfast phase step_size --out phase
+        holdfast phase time overlap --cells 8 --seeds 8 --out look
     """
 
     engine: tyro.conf.OmitArgPrefixes[EngineOptions]

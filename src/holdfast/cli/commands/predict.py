@@ -19,6 +19,11 @@ class PredictArguments:
     """Predict the rows of a table with a model of `holdfast fit`.
 
     Writes one line for each row, empty where a needed value is missing or a category is new; says why on stderr.
+
+    Examples:
+
+        holdfast predict model.json new.csv
+        holdfast predict model.json new.csv --out predictions.csv --overwrite
     """
 
     model: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="MODEL")]]

@@ -26,6 +26,12 @@ class ReproduceArguments:
     What was already computed with the same seeds and code is reused, so the same command goes on where it was stopped,
     and several with the same folder share the work. By default three experiments are computed at a time. Exit code 1 if
     an experiment fails, or if a claim is decided otherwise than expected or, with all seeds, is undecided.
+
+    Examples:
+
+        holdfast reproduce --list
+        holdfast reproduce figure_3 --quick --out look
+        holdfast reproduce --out results
     """
 
     engine: tyro.conf.OmitArgPrefixes[EngineOptions]

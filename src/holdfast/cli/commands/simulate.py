@@ -16,6 +16,12 @@ class SimulateArguments:
     """Simulate SGD on multi-environment matrix sensing and say what it learned.
 
     Give a number such as --heterogeneity several values to run them side by side.
+
+    Examples:
+
+        holdfast simulate --heterogeneity 6 --seeds 64
+        holdfast simulate --heterogeneity 1 3 5 7 --batching pooled --format json
+        holdfast simulate --heterogeneity 7 --order reshuffled --out runs.zarr
     """
 
     settings: tyro.conf.OmitArgPrefixes[Settings]

@@ -23,8 +23,14 @@ class SweepArguments:
         heterogeneity = { start = 1.0, stop = 9.0, count = 9 }
         seeds = 32
 
-    Then: holdfast sweep SPEC.toml --out runs. The result is runs/results.zarr. Whatever ends the command, the same
-    command goes on where it stopped; with more values or seeds it computes what is new. Several of them share the work.
+    The result is results.zarr in the folder of --out. Whatever ends the command, the same command goes on where it
+    stopped; with more values or seeds it computes what is new. Several of them share the work.
+
+    Examples:
+
+        holdfast sweep spec.toml --dry-run
+        holdfast sweep spec.toml --out runs
+        holdfast sweep spec.toml --out runs --processes 2
     """
 
     spec: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SPEC.toml")]]

@@ -12,9 +12,12 @@ import tyro
 class SweepPlotArguments:
     """Draw the result of a sweep: lines along one axis with a band over seeds, or a map over two axes.
 
-    Further axes become lines or panels, unless --at holds them at a value:
+    Further axes become lines or panels, unless --at holds them at a value.
+
+    Examples:
 
         holdfast sweep-plot runs --x heterogeneity --quantity spurious
+        holdfast sweep-plot runs --x heterogeneity --at step_size=0.05 --over mean
         holdfast sweep-plot runs --x step_size --y heterogeneity --quantity diverged
     """
 
@@ -29,7 +32,7 @@ class SweepPlotArguments:
     over: Literal["median", "mean", "share"] = "median"
     """How the seeds of a point become one number; share: of the seeds above the threshold."""
     threshold: float = 0.5
-    """Of the share."""
+    """Of --over share: seeds above it are counted."""
     at: tuple[str, ...] = ()
     """Hold an axis at a value, the nearest one: --at step_size=0.05."""
     out: Path | None = None

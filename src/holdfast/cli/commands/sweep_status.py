@@ -11,9 +11,12 @@ import tyro
 class SweepStatusArguments:
     """Say how far a sweep is: finished cells, who computes which, failures by reason, rate and time left.
 
-    It reads the folder only, so it works while other processes compute, from any machine that sees the folder:
+    It reads the folder only, so it works while other processes compute, from any machine that sees the folder.
+
+    Examples:
 
         holdfast sweep-status runs
+        holdfast sweep-status runs --format json
     """
 
     out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]

@@ -10,7 +10,14 @@ from holdfast.sensing.settings import Settings
 
 @dataclass(frozen=True)
 class WindowArguments:
-    """Say at which step sizes heterogeneity washes the spurious signal out, and what to expect at one of them."""
+    """Say at which step sizes heterogeneity washes the spurious signal out, and what to expect at one of them.
+
+    Examples:
+
+        holdfast window --heterogeneity 6 --bias 1
+        holdfast window --heterogeneity 6 --bias 1 --batch-size 400
+        holdfast window --heterogeneity 3 --bias 1 --format json
+    """
 
     heterogeneity: float
     """Spread M of the spurious strengths around the bias."""

@@ -17,7 +17,7 @@ compare: $(STAMP)  ## methods over public tests; writes to results/ and renews t
 
 test: $(STAMP)  ## style, types, layers, documentation and all tests but the slow ones
 	$(MAKE) --jobs=2 lint docs
-	$(VENV)/bin/pytest -n auto -m "not slow"
+	$(VENV)/bin/pytest -n auto -m "not slow and not release"
 
 test-slow: $(STAMP)  ## the slow tests
 	$(VENV)/bin/pytest -n auto -m slow tests
@@ -67,7 +67,7 @@ release: $(STAMP)  ## wheel and sdist in dist/, checked, installed and tried in 
 	rm -rf dist
 	$(VENV)/bin/python -m build --outdir dist
 	$(VENV)/bin/twine check --strict dist/*
-	$(VENV)/bin/pytest tests/packaging
+	$(VENV)/bin/pytest -m release tests/packaging
 
 clean:
 	rm -rf .venv* .cache dist results docs/_build docs/api docs/science docs/tutorials docs/more

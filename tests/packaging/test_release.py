@@ -19,7 +19,7 @@ import pytest
 
 import holdfast
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 ROOT = Path(__file__).parents[2]
 # What the developers use in one version only, torch, is tried in that version.
 DEVELOPERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]

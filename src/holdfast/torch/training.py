@@ -24,10 +24,10 @@ class TrainingOptions:
         batch_size: rows of a step; as many as there are rows: full gradients.
         learning_rate: of Adam.
         patience: epochs without a better score on held-out rows, after which training stops.
-        score: of a held-out row: accuracy (1 or 0; of numbers, minus the squared error), or likelihood, minus its loss,
-            which chooses with less noise.
         seed: of the held-out rows, the order of the batches, and dropout.
         device: to train on; the network that is returned stays on it.
+        score: of a held-out row: accuracy (1 or 0; of numbers, minus the squared error), or likelihood, minus its loss,
+            which chooses with less noise.
 
     Example:
         >>> TrainingOptions(epochs=5).batch_size
@@ -38,9 +38,9 @@ class TrainingOptions:
     batch_size: int = 256
     learning_rate: float = 1e-3
     patience: int = 10
-    score: Literal["accuracy", "likelihood"] = "accuracy"
     seed: int = 0
     device: str = "cpu"
+    score: Literal["accuracy", "likelihood"] = "accuracy"
 
     def __post_init__(self) -> None:
         for rule, names in ((COUNT, ("epochs", "batch_size", "patience")), (POSITIVE, ("learning_rate",))):

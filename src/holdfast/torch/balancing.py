@@ -255,9 +255,10 @@ def train_balanced(
         f"{weights.rows.effective_rows:.0f} of {len(targets)}."
     )
     if not continuous:
-        aside_rows = (each[validation].to(options.device) for each in (inputs, targets, weights.weights))
-        accuracy = weighted_score(trained, *aside_rows)
-        own = weights.weights[validation].numpy()
+        device, own = options.device, weights.weights[validation].numpy()
+        accuracy = weighted_score(
+            trained, inputs[validation].to(device), targets[validation].to(device), torch.from_numpy(own)
+        )
         error = np.sqrt(0.25 / max(own.sum() ** 2 / (own @ own), 1.0))
         # of the best guess without looking: the most frequent class, by the weights
         chance = float(np.bincount(found.targets, weights=weights.weights).max() / weights.weights.sum())

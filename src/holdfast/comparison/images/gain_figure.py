@@ -97,10 +97,9 @@ def _panel(axes: Axes, cells: list[list[float]], gains: np.ndarray) -> QuadMesh:
         gain, agree = own.mean(), (own > 0).all() or (own < 0).all()
         values[np.searchsorted(differences, difference), np.searchsorted(means, mean)] = gain
         text = f"{round(gain, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
-        outlined = [withStroke(linewidth=2.5, foreground="white")]  # legible on dark cells and on lines
-        colour = "black" if agree else UNSURE
-        look = {"ha": "center", "va": "center", "fontsize": 8, "color": colour}
-        axes.text(mean, difference, text, path_effects=outlined, zorder=5, **look)
+        words = axes.text(mean, difference, text, ha="center", va="center", fontsize=8, zorder=5)
+        words.set_color("black" if agree else UNSURE)
+        words.set_path_effects([withStroke(linewidth=2.5, foreground="white")])  # legible on dark cells and on lines
     norm = TwoSlopeNorm(0, -LARGEST_GAIN, LARGEST_GAIN)
     return axes.pcolormesh(means, differences, values, norm=norm, cmap="RdBu", shading="nearest", rasterized=True)
 

@@ -43,7 +43,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "nested_sections": False,
 }
-exclude_patterns = ["_build", "comparison_table.md", "coloured_mnist_table.md"]  # the tables are included by pages
+# tables are included by pages
+exclude_patterns = ["_build", "comparison_table.md", "coloured_mnist_*.md"]
 default_role = "code"
 autodoc_default_options = {
     "members": True,

@@ -1,12 +1,18 @@
 """Recorded results on coloured MNIST: the file is whole and small, and documents show its numbers and no others."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from holdfast.comparison.images import coloured_mnist
+from holdfast.comparison.images import coloured_mnist, gain_map
+from holdfast.comparison.images.public_scripts import FILE as PUBLIC_SCRIPTS
+from holdfast.comparison.images.public_scripts import public_script_file, public_script_runs
+from holdfast.comparison.images.published import published_accuracies
+from holdfast.comparison.images.recorded_gains import recorded_gain_map
 from holdfast.comparison.images.recorded_images import (
+    PUBLISHED_OTHERWISE,
     RESULTS,
     about_recorded_images,
     accuracies,
@@ -14,7 +20,15 @@ from holdfast.comparison.images.recorded_images import (
     recorded_results,
     table_rows,
 )
-from holdfast.comparison.images.recorded_report import TABLE, to_markdown
+from holdfast.comparison.images.recorded_report import (
+    GAINS,
+    SCRIPTS,
+    TABLE,
+    gains_markdown,
+    results_markdown,
+    script_rows,
+    scripts_markdown,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 LARGEST = 60_000  # bytes
@@ -49,5 +63,50 @@ def test_the_table_is_the_mean_of_the_seeds():
     assert row[1].startswith(f"{mean:.3f} (")
 
 
-def test_the_documentation_shows_what_is_recorded():
-    assert (DOCS / TABLE).read_text(encoding="utf-8") == to_markdown()
+def test_rules_of_others_choose_no_worse_on_test_than_ours():
+    """At the last step, the setting that is best on test is at least as good there as any other."""
+    for results in recorded_results()["problems"].values():
+        for name in PUBLISHED_OTHERWISE:
+            last = results[name]["last_step"]
+            assert np.greater_equal(last["best_on_test"], last["test"]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [(TABLE, results_markdown), (SCRIPTS, scripts_markdown), (GAINS, gains_markdown)]
+)
+def test_the_documentation_shows_what_is_recorded(name, content):
+    assert (DOCS / name).read_text(encoding="utf-8") == content()
+    assert f"{{include}} {name}" in (DOCS / "coloured_mnist.md").read_text(encoding="utf-8")
+
+
+def test_the_map_is_that_of_its_protocol():
+    measured = recorded_gain_map()
+    assert [tuple(cell) for cell in measured["cells"]] == gain_map.map_cells()
+    assert tuple(measured["step_sizes"]) == gain_map.STEP_SIZES
+    for accuracy in measured["accuracy"].values():
+        assert np.shape(accuracy["chosen"]) == (len(measured["cells"]), 3, 3)
+    assert set(measured["accuracy"]) == {"pooled", *gain_map.ORDERS}
+
+
+def test_public_scripts_are_recorded_with_what_was_run():
+    assert PUBLIC_SCRIPTS.stat().st_size < 20_000
+    content = public_script_file()
+    assert {each["rule"] for each in content["runs"]} == set(content["rules"])
+    for each in public_script_runs():
+        assert len(each.test) == 10
+        assert re.fullmatch(r"[0-9a-f]{40}", each.script.commit)
+    with pytest.raises(ValueError, match=r"rule must be among authors; .*, got 'best'"):
+        public_script_runs(rule="best")
+
+
+def test_reruns_are_what_was_published():
+    """The difference of two means of ten restarts, within four of its standard errors."""
+    compared = 0
+    for run in public_script_runs(rule="authors"):
+        for paper in published_accuracies(run.method):
+            if paper.source.arxiv == run.script.arxiv:
+                error = np.hypot(paper.spread / 100, np.std(run.test)) / np.sqrt(10)
+                assert abs(np.mean(run.test) - paper.test / 100) < 4 * error
+                compared += 1
+    assert compared == 7
+    assert len(script_rows()) == 1 + 8

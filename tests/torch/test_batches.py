@@ -204,7 +204,7 @@ def test_seeds_differ_and_the_sequence_is_pinned():
     ("settings", "message"),
     [
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
-        ({"order": "random"}, "order must be one of reshuffled, cyclic, independent, got 'random'"),
+        ({"order": "random"}, "order must be one of reshuffled, cyclic, independent, or mixing 1 .*, got 'random'"),
         ({"weights": "sizes"}, "weights must be 'size', 'uniform' or a mapping, got 'sizes'"),
         ({"weights": {"a": 1.0}}, "weights must have one number for each of the environments 'a', 'b', got 'a'"),
         ({"weights": {"a": 1.0, "b": -1.0}}, r"weights must be finite, not negative and not all zero, got \[1.0, -1.0"),

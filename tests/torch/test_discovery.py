@@ -160,6 +160,10 @@ def test_the_seed_decides_on_dropout_and_the_random_state_stays():
         ({"layer": "hidden"}, "layer must be one of the layers 0, 1, 2, 3, got 'hidden'"),
         ({"environments": [0, 1]}, "environments must hold one label for each of the 20 rows, got 2 labels"),
         ({"weight_decays": ()}, "weight_decays must hold at least one number"),
+        ({"remedy": "both"}, "remedy must be weights or offsets, got 'both'"),
+        ({"remedy": "offsets", "continuous": True}, "remedy must be weights, got 'offsets'"),
+        ({"distribution": "even"}, "distribution must be equal or product, got 'even'"),
+        ({"independence": "all"}, "independence must be joint or each, got 'all'"),
     ],
 )
 def test_arguments_are_checked_before_the_first_training(wrong, message):

@@ -193,6 +193,12 @@ def test_labels_that_are_numbers(labels):
     assert {sampler.environment_of(batch) for batch in sampler} == {2, 7}
 
 
+def test_labels_that_are_pairs():
+    sampler = EnvironmentBatchSampler([("Basel", 2020)] * 5 + [("Kyoto", 2021)] * 3, 2)
+    assert sampler.environments == [("Basel", 2020), ("Kyoto", 2021)]
+    assert sampler.visits == {("Basel", 2020): 3, ("Kyoto", 2021): 2}
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,13 +10,28 @@ import torch
 from torch.utils.data import WeightedRandomSampler
 
 from holdfast.embeddings.attributes import group_scores
-from holdfast.embeddings.balancing import BINS, RowBalance, TargetDistribution, balance_rows, balanced_weights
-from holdfast.embeddings.discovery import Discovery
+from holdfast.embeddings.balancing import (
+    BINS,
+    RowBalance,
+    TargetDistribution,
+    attribute_offsets,
+    balance_rows,
+    balanced_weights,
+)
+from holdfast.embeddings.discovery import Discovery, check_labels
 from holdfast.embeddings.variation import LEVEL
 from holdfast.estimators.grouping import group_rows
 from holdfast.torch.discovery import discover
 from holdfast.torch.features import LayerReader, as_read_by
-from holdfast.torch.training import History, TrainingOptions, TrainingRows, row_losses, train_weighted
+from holdfast.torch.training import (
+    History,
+    TrainingOptions,
+    TrainingRows,
+    row_losses,
+    train_on_all,
+    train_weighted,
+    weighted_score,
+)
 
 __all__ = ["Balance", "BalancedNetwork", "balance", "balanced_weights", "train_balanced"]
 
@@ -100,10 +116,10 @@ class BalancedNetwork(NamedTuple):
     """A network trained on balanced rows, with what was found on the way.
 
     Attributes:
-        module: trained; the pooled one if nothing varies.
+        module: trained; the pooled one if nothing varies, or if what varies cannot be removed.
         pooled: the network of the first training, in which the directions were found.
         discovery: what varies.
-        balance: the weights of all rows; None if nothing varies.
+        balance: the weights of all rows; None if nothing varies, or if some group has no rows.
         validation: (rows,), which rows were held out to stop and to choose by.
         history: of the chosen training.
         weight_decay: chosen.
@@ -142,6 +158,8 @@ def train_balanced(
     options: TrainingOptions = TrainingOptions(),  # noqa: B008
     weight_decays: Sequence[float] = (0.0, 3e-4, 1e-3, 3e-3, 1e-2),
     held_out: float = 0.2,
+    remedy: Literal["weights", "offsets"] = "weights",
+    refit: bool = False,
     distribution: TargetDistribution = "equal",
     independence: Literal["joint", "each"] = "joint",
     level: float = LEVEL,
@@ -149,8 +167,8 @@ def train_balanced(
     """Train on all rows, discover what varies, and train a fresh network on rows in which it says nothing.
 
     The second training starts from the same parameters as the first. Its steps and weight decay are those of the best
-    score (accuracy, or minus the squared error) on held-out rows of the training environments, weighted like the
-    training rows: no other data are looked at.
+    score (see `TrainingOptions`) on held-out rows of the training environments, balanced by weights: no other data are
+    looked at.
 
     Args:
         module: with its initial parameters; it is not changed.
@@ -159,9 +177,14 @@ def train_balanced(
         layer: the layer in which to look, the last hidden one as a rule.
         loss: (outputs, targets) -> (rows,).
         continuous: whether the target is a number instead of a class.
-        options: optimiser steps, batches, patience, seed.
+        options: optimiser steps, batches, patience, score, seed.
         weight_decays: to choose from.
         held_out: share of the rows that decide when to stop and what to choose.
+        remedy: weights: of the rows, see `balance`; offsets: what the attributes say about the class is added to the
+            outputs in training, and all rows count the same (`holdfast.embeddings.attribute_offsets`), which needs
+            classes and a loss of their scores or log-odds.
+        refit: whether the network is trained once more, with the chosen weight decay and for the chosen number of
+            epochs, on the held-out rows as well.
         distribution: of the weighted groups; see `balance`.
         independence: of all attributes together, or of each.
         level: of the tests.
@@ -180,32 +203,49 @@ def train_balanced(
         >>> trained.discovery.count
         1
     """
+    # all that can be checked before the first training, which may take hours
     if not 0 < held_out < 1:
         raise ValueError(f"held_out must be a number between 0 and 1, got {held_out!r}")
     if not weight_decays:
         raise ValueError(f"weight_decays must hold at least one number, got {weight_decays!r}")
+    _check_choice("remedy", remedy, ("weights",) if continuous else ("weights", "offsets"))
+    _check_choice("distribution", distribution, ("equal", "product"))
+    _check_choice("independence", independence, ("joint", "each"))
     inputs, targets = as_read_by(module, torch.as_tensor(data[0])), torch.as_tensor(data[1])
-    targets.float() if continuous else targets.long()
-    # before the first training, which may take hours
+    if not continuous:
+        check_labels(targets.cpu().numpy())
+    targets = targets.float() if continuous else targets.long()
     LayerReader(module, layer)
     group_rows(environments, len(targets))
     random = np.random.default_rng(options.seed)
-    validation = random.permutation(len(targets)) < held_out * len(targets)
-
-    def fit(weights: torch.Tensor, decay: float) -> tuple[torch.nn.Module, History]:
-        rows = TrainingRows(inputs, targets, weights, torch.from_numpy(validation))
-        return train_weighted(deepcopy(module), rows, options, loss=loss, weight_decay=decay)
-
-    pooled, history = fit(torch.ones(len(targets)), 0.0)
+    aside = random.permutation(len(targets)) < held_out * len(targets)
+    validation = torch.from_numpy(aside)
+    rows = TrainingRows(inputs, targets, torch.ones(len(targets)), validation)
+    pooled, history = train_weighted(deepcopy(module), rows, options, loss=loss)
     found = discover(
         pooled, (inputs, targets), layer=layer, environments=environments, continuous=continuous, level=level
     )
     sentences = list(found.sentences)
-    if found.count == 0:
+
+    def first_training() -> BalancedNetwork:
         sentences.append("The network trained on all rows is returned.")
-        return BalancedNetwork(pooled, pooled, found, None, validation, history, 0.0, {0.0: history.best}, sentences)
-    weights = balance(found, distribution=distribution, independence=independence)
-    candidates = {decay: fit(weights.weights, decay) for decay in weight_decays}
+        return BalancedNetwork(pooled, pooled, found, None, aside, history, 0.0, {0.0: history.best}, sentences)
+
+    if found.count == 0:
+        return first_training()
+    try:
+        weights = balance(found, distribution=distribution, independence=independence)
+        losses, offsets = weights.weights, None
+        if remedy == "offsets":
+            losses = torch.where(validation, weights.weights, 1.0)
+            offsets = torch.from_numpy(attribute_offsets(found.targets, found.attributes)).to(inputs.dtype)
+    except ValueError as reason:  # of groups without rows, on which the network that is trained already does not depend
+        sentences.append(f"What varies cannot be removed: {reason}.")
+        return first_training()
+    rows = rows._replace(weights=losses, offsets=offsets)
+    candidates = {
+        decay: train_weighted(deepcopy(module), rows, options, loss=loss, weight_decay=decay) for decay in weight_decays
+    }
     chosen = max(candidates, key=lambda decay: candidates[decay][1].best)
     scores = {decay: each.best for decay, (_, each) in candidates.items()}
     trained, history = candidates[chosen]
@@ -215,13 +255,27 @@ def train_balanced(
         f"{weights.rows.effective_rows:.0f} of {len(targets)}."
     )
     if not continuous:
-        own = weights.weights[torch.from_numpy(validation)].numpy()
+        device, own = options.device, weights.weights[validation].numpy()
+        accuracy = weighted_score(
+            trained, inputs[validation].to(device), targets[validation].to(device), torch.from_numpy(own)
+        )
         error = np.sqrt(0.25 / max(own.sum() ** 2 / (own @ own), 1.0))
         # of the best guess without looking: the most frequent class, by the weights
         chance = float(np.bincount(found.targets, weights=weights.weights).max() / weights.weights.sum())
-        if history.best < chance + 2 * error:
+        if accuracy < chance + 2 * error:
             sentences.append(
-                f"On balanced rows the network is not better than chance (accuracy {history.best:.2f} on held-out "
+                f"On balanced rows the network is not better than chance (accuracy {accuracy:.2f} on held-out "
                 f"rows, two standard errors are {2 * error:.2f}): what varies was the signal, or the rows are too few."
             )
-    return BalancedNetwork(trained, pooled, found, weights, validation, history, chosen, scores, sentences)
+    if refit:
+        epochs = int(np.argmax(history.scores)) + 1
+        everything = rows._replace(weights=weights.weights if remedy == "weights" else torch.ones(len(targets)))
+        again = replace(options, epochs=epochs)
+        trained = train_on_all(deepcopy(module), everything, again, loss=loss, weight_decay=chosen)
+        sentences.append(f"Trained once more on all {len(targets)} rows, for {epochs} epochs.")
+    return BalancedNetwork(trained, pooled, found, weights, aside, history, chosen, scores, sentences)
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be {' or '.join(allowed)}, got {value!r}")

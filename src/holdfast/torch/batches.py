@@ -232,7 +232,8 @@ class BatchSequence:
     ):
         for rule, name, value in ((COUNT, "batch_size", batch_size), (SHARE, "mixing", mixing), (SEED, "seed", seed)):
             rule.check(name, value)
-        require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
+        known = f"order must be one of {', '.join(ORDERS)}, or mixing 1 for pooled batches"
+        require(order in ORDERS, known, repr(order))
         require(len(grouping.codes) > 0, "labels must have at least one row", 0)
         self.labels = grouping.labels
         self.codes = grouping.codes.astype(np.min_scalar_type(max(grouping.count - 1, 1)))

@@ -300,6 +300,11 @@ def _grouped(labels: Any) -> Grouping:
     elif not isinstance(labels, Sequence) and np.ndim(labels) == 0:
         raise ValueError(f"labels must have one label for each row, got {type(labels).__name__}")
     require(not isinstance(labels, str), "labels must have one label for each row", "one string")
+    if isinstance(labels, list) and any(isinstance(label, tuple) for label in labels[:1]):
+        # numpy would take pairs such as (hospital, year) for the rows of a matrix
+        pairs = np.empty(len(labels), object)
+        pairs[:] = labels
+        labels = pairs
     return group_rows(labels, len(labels))
 
 

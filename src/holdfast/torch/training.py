@@ -1,15 +1,15 @@
 """Training with weights of the rows, stopped by held-out rows with weights of their own."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from holdfast.core.validation import COUNT, POSITIVE, SEED
+from holdfast.core.validation import COUNT, POSITIVE, SEED, require
 
 # Rows that are predicted at once when a network is judged.
 SCORED_AT_ONCE = 8192
@@ -26,6 +26,8 @@ class TrainingOptions:
         patience: epochs without a better score on held-out rows, after which training stops.
         seed: of the held-out rows, the order of the batches, and dropout.
         device: to train on; the network that is returned stays on it.
+        score: of a held-out row: accuracy (1 or 0; of numbers, minus the squared error), or likelihood, minus its loss,
+            which chooses with less noise.
 
     Example:
         >>> TrainingOptions(epochs=5).batch_size
@@ -38,19 +40,21 @@ class TrainingOptions:
     patience: int = 10
     seed: int = 0
     device: str = "cpu"
+    score: Literal["accuracy", "likelihood"] = "accuracy"
 
     def __post_init__(self) -> None:
         for rule, names in ((COUNT, ("epochs", "batch_size", "patience")), (POSITIVE, ("learning_rate",))):
             for name in names:
                 rule.check(name, getattr(self, name))
         SEED.check("seed", self.seed)
+        require(self.score in ("accuracy", "likelihood"), "score must be accuracy or likelihood", repr(self.score))
 
 
 class History(NamedTuple):
     """Scores on held-out rows after each epoch.
 
     Attributes:
-        scores: accuracy, or minus the squared error, by the weights of the rows.
+        scores: the mean score of `TrainingOptions`, by the weights of the rows.
         best: the best of them, whose parameters are returned.
 
     Example:
@@ -121,9 +125,13 @@ def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
 
 
 def weighted_score(
-    module: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None = None
+    module: torch.nn.Module,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor | None = None,
+    score: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = row_scores,
 ) -> float:
-    """The weighted mean of `row_scores`: accuracy by the weights of the rows.
+    """The weighted mean of `row_scores`, accuracy by the weights of the rows, or of another score.
 
     Example:
         >>> targets, weights = torch.tensor([1, 0]), torch.tensor([3.0, 1.0])
@@ -132,7 +140,7 @@ def weighted_score(
     """
     with evaluation_mode(module), torch.no_grad():
         parts = zip(inputs.split(SCORED_AT_ONCE), targets.split(SCORED_AT_ONCE), strict=True)
-        found = torch.cat([row_scores(module(rows), own) for rows, own in parts]).double()
+        found = torch.cat([score(module(rows), own) for rows, own in parts]).double()
     known = torch.ones_like(found) if weights is None else weights.to(found)
     return float(known @ found / known.sum())
 
@@ -162,6 +170,8 @@ class TrainingRows(NamedTuple):
         targets: (rows,), the numbers of the classes as integers, or floating-point numbers to predict.
         weights: (rows,), of the losses, and of the scores of held-out rows.
         held_out: (rows,), which rows are not trained on and say when to stop.
+        offsets: (rows, classes), added to the outputs in training and left out afterwards
+            (`holdfast.embeddings.attribute_offsets`); None: 0.
 
     Example:
         >>> rows = TrainingRows(torch.zeros(4, 2), torch.zeros(4), torch.ones(4), torch.arange(4) < 1)
@@ -173,6 +183,7 @@ class TrainingRows(NamedTuple):
     targets: torch.Tensor
     weights: torch.Tensor
     held_out: torch.Tensor
+    offsets: torch.Tensor | None = None
 
 
 def train_weighted(
@@ -188,7 +199,7 @@ def train_weighted(
     Args:
         module: trained in place.
         rows: with their weights, and which of them are held out.
-        options: epochs, batches, patience; its seed is that of the batches and of dropout.
+        options: epochs, batches, patience, score; its seed is that of the batches and of dropout.
         loss: (outputs, targets) -> (rows,).
         weight_decay: of Adam, added to the gradient.
 
@@ -199,27 +210,16 @@ def train_weighted(
         >>> train_weighted(torch.nn.Linear(2, 2), rows, options)[1].best > 0.9
         True
     """
-    device = torch.device(options.device)
-    module = module.to(device)
-    inputs, targets, weights, held_out = (each.to(device) for each in rows)
-    aside, own = (torch.nonzero(chosen).ravel() for chosen in (held_out, ~held_out))
-    if not (len(aside) and len(own)):
-        raise ValueError(f"held_out must be some of the {len(targets)} rows, not all of them, got {len(aside)}")
-    optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
+    chosen = rows.held_out.to(options.device)
+    if not 0 < int(chosen.sum()) < len(chosen):
+        raise ValueError(f"held_out must be some of the {len(chosen)} rows, not all of them, got {int(chosen.sum())}")
+    inputs, targets, weights = (each.to(options.device)[chosen] for each in rows[:3])
+    score = row_scores if options.score == "accuracy" else lambda outputs, own: -loss(outputs, own)
     scores: list[float] = []
     best, best_epoch, state = -np.inf, 0, deepcopy(module.state_dict())
-    # layers such as dropout draw from the generators of torch, which are the caller's again afterwards
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(options.seed)
-        generator = torch.Generator().manual_seed(options.seed)
-        for epoch in range(options.epochs):
-            module.train()
-            order = torch.randperm(len(own), generator=generator).to(device)
-            for batch in own[order].split(options.batch_size):
-                optimizer.zero_grad()
-                (weights[batch] * loss(module(inputs[batch]), targets[batch])).mean().backward()
-                optimizer.step()
-            scores.append(weighted_score(module, inputs[aside], targets[aside], weights[aside]))
+    with closing(_epochs(module, rows, ~chosen, options, loss, weight_decay)) as epochs:
+        for epoch, _ in enumerate(epochs):
+            scores.append(weighted_score(module, inputs, targets, weights, score))
             if scores[-1] > best:
                 best, best_epoch, state = scores[-1], epoch, deepcopy(module.state_dict())
             elif epoch - best_epoch >= options.patience:
@@ -232,3 +232,71 @@ def train_weighted(
         )
     module.load_state_dict(state)
     return module.eval(), History(scores, best)
+
+
+def train_on_all(
+    module: torch.nn.Module,
+    rows: TrainingRows,
+    options: TrainingOptions,
+    *,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = row_losses,
+    weight_decay: float = 0.0,
+) -> torch.nn.Module:
+    """Train on all rows, the held-out ones as well, for all epochs of the options; nothing is chosen.
+
+    Args:
+        module: trained in place.
+        rows: with their weights.
+        options: epochs and batches; its seed is that of the batches and of dropout.
+        loss: (outputs, targets) -> (rows,).
+        weight_decay: of Adam, added to the gradient.
+
+    Example:
+        >>> rows = TrainingRows(torch.eye(2), torch.tensor([0, 1]), torch.ones(2), torch.tensor([True, False]))
+        >>> module = train_on_all(torch.nn.Linear(2, 2), rows, TrainingOptions(learning_rate=0.1))
+        >>> module(torch.eye(2)).argmax(1).tolist()
+        [0, 1]
+    """
+    everything = torch.ones(len(rows.targets), dtype=torch.bool, device=options.device)
+    for _ in _epochs(module, rows, everything, options, loss, weight_decay):
+        pass
+    return module.eval()
+
+
+def _epochs(
+    module: torch.nn.Module,
+    rows: TrainingRows,
+    chosen: torch.Tensor,
+    options: TrainingOptions,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    weight_decay: float,
+) -> Generator[None]:
+    """Train on the chosen rows, one epoch for each item."""
+    device = torch.device(options.device)
+    module.to(device)
+    inputs, targets, weights = (each.to(device) for each in rows[:3])
+    offsets = None if rows.offsets is None else rows.offsets.to(device)
+    own = torch.nonzero(chosen).ravel()
+    optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
+    generator = torch.Generator().manual_seed(options.seed)
+    # layers such as dropout draw from the generators of torch, which are the caller's again afterwards
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(options.seed)
+        for _ in range(options.epochs):
+            module.train()
+            order = torch.randperm(len(own), generator=generator).to(device)
+            for batch in own[order].split(options.batch_size):
+                optimizer.zero_grad()
+                outputs = module(inputs[batch])
+                if offsets is not None:
+                    outputs = _shifted(outputs, offsets[batch])
+                (weights[batch] * loss(outputs, targets[batch])).mean().backward()
+                optimizer.step()
+            yield
+
+
+def _shifted(outputs: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """Scores of the classes plus their offsets; of log-odds, the difference of two."""
+    if outputs.ndim == 2 and outputs.shape[1] > 1:
+        return outputs + offsets
+    return outputs + (offsets[:, 1] - offsets[:, 0]).reshape(outputs.shape)

@@ -17,11 +17,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
+from holdfast.comparison.images.recorded_gains import seed_gains
 from holdfast.plots.bands import style
 from holdfast.theory.lyapunov import two_point_threshold
 
 # Gains beyond these have the colour of these.
-LARGEST_GAIN = 0.15
+LARGEST_GAIN = 0.1
+# Of numbers whose sign differs between the seeds.
+UNSURE = "0.5"
 TITLES = {
     "reshuffled": "in turn, reshuffled",
     "cyclic": "in turn, always the same way round",
@@ -49,23 +52,6 @@ def colour_strength(mean_image_norm: float) -> float:
     return mean_image_norm / (2 * 2**0.5)
 
 
-def mean_gains(measured: Mapping[str, Any], order: str, *, step: str = "chosen") -> np.ndarray:
-    """(cells, step sizes): accuracy at the test, one environment a step minus pooled SGD, mean over the seeds.
-
-    Args:
-        measured: what `python -m holdfast.comparison.images.gain_map` wrote.
-        order: "reshuffled", "cyclic" or "independent".
-        step: chosen, on held-out rows, or last.
-
-    Example, one cell, two seeds, one step size:
-        >>> accuracy = {"pooled": {"chosen": [[[0.5], [0.6]]]}, "cyclic": {"chosen": [[[0.7], [0.6]]]}}
-        >>> mean_gains({"accuracy": accuracy}, "cyclic").round(2).tolist()
-        [[0.1]]
-    """
-    accuracy = measured["accuracy"]
-    return np.mean(np.array(accuracy[order][step]) - np.array(accuracy["pooled"][step]), axis=1)
-
-
 def draw_gain_map(measured: Mapping[str, Any], orders: tuple[str, ...] = ("reshuffled", "independent")) -> Figure:
     """The gain over mean agreement and difference, one panel for each step size and order.
 
@@ -86,7 +72,7 @@ def draw_gain_map(measured: Mapping[str, Any], orders: tuple[str, ...] = ("reshu
         panels = figure.subplots(len(orders), len(sizes), squeeze=False, sharex=True, sharey=True)
         for row, order in zip(panels, orders, strict=True):
             for number, (axes, step_size) in enumerate(zip(row, sizes, strict=True)):
-                image = _panel(axes, measured["cells"], mean_gains(measured, order)[:, number])
+                image = _panel(axes, measured["cells"], seed_gains(measured, order)[..., number])
                 _theory(axes, step_size, strength)
                 axes.set_title(f"{TITLES[order]}, step size {step_size:g}", fontsize=9)
         for axes in panels[-1]:
@@ -97,18 +83,23 @@ def draw_gain_map(measured: Mapping[str, Any], orders: tuple[str, ...] = ("reshu
         bar.set_label("accuracy at the test, minus pooled SGD")
         lines = [Line2D([], [], color="black"), Line2D([], [], color="black", linestyle=":")]
         words = ["theory: above it the colour is washed out at this step size", "above it: at some step size"]
-        figure.legend(lines, words, loc="outside lower center", ncols=2)
+        lines.append(Line2D([], [], linestyle="", marker="$+0.01$", markersize=22, color=UNSURE))
+        words.append("seeds differ in the sign")
+        figure.legend(lines, words, loc="outside lower center", ncols=3)
     return figure
 
 
 def _panel(axes: Axes, cells: list[list[float]], gains: np.ndarray) -> QuadMesh:
+    """Gains, (cells, seeds), as a map of their means."""
     means, differences = (np.unique([cell[place] for cell in cells]) for place in (0, 1))
     values = np.full((len(differences), len(means)), np.nan)
-    for (mean, difference), gain in zip(cells, gains, strict=True):
+    for (mean, difference), own in zip(cells, gains, strict=True):
+        gain, agree = own.mean(), (own > 0).all() or (own < 0).all()
         values[np.searchsorted(differences, difference), np.searchsorted(means, mean)] = gain
         text = f"{round(gain, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
-        outlined = [withStroke(linewidth=2.5, foreground="white")]  # legible on dark cells and on lines
-        axes.text(mean, difference, text, ha="center", va="center", fontsize=8, path_effects=outlined, zorder=5)
+        words = axes.text(mean, difference, text, ha="center", va="center", fontsize=8, zorder=5)
+        words.set_color("black" if agree else UNSURE)
+        words.set_path_effects([withStroke(linewidth=2.5, foreground="white")])  # legible on dark cells and on lines
     norm = TwoSlopeNorm(0, -LARGEST_GAIN, LARGEST_GAIN)
     return axes.pcolormesh(means, differences, values, norm=norm, cmap="RdBu", shading="nearest", rasterized=True)
 

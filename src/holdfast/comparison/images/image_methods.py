@@ -20,6 +20,8 @@ from holdfast.torch.batches import Visits
 
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
+# One stream of random numbers drops pixels and units of all networks: those of two seeds differ, and are independent,
+# but which ones are dropped for a seed depends on the seeds it is trained with.
 DROPOUT_SEED = 0
 # Products of training are in bfloat16 on these. Networks are judged in float32, as precise as the caller lets torch be.
 HALF_PRECISION = ("cuda",)

@@ -84,7 +84,7 @@ def test_the_map_is_that_of_its_protocol():
     assert [tuple(cell) for cell in measured["cells"]] == gain_map.map_cells()
     assert tuple(measured["step_sizes"]) == gain_map.STEP_SIZES
     for accuracy in measured["accuracy"].values():
-        assert np.shape(accuracy["chosen"]) == (len(measured["cells"]), 3, 3)
+        assert np.shape(accuracy["chosen"]) == (len(measured["cells"]), 10, len(gain_map.STEP_SIZES))
     assert set(measured["accuracy"]) == {"pooled", *gain_map.ORDERS}
 
 

@@ -18,12 +18,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from holdfast.comparison.images.recorded_gains import seed_gains
+from holdfast.core.statistics import mean_interval
 from holdfast.plots.bands import style
 from holdfast.theory.lyapunov import two_point_threshold
 
 # Gains beyond these have the colour of these.
 LARGEST_GAIN = 0.1
-# Of numbers whose sign differs between the seeds.
+# Of numbers whose interval contains zero.
 UNSURE = "0.5"
 TITLES = {
     "reshuffled": "in turn, reshuffled",
@@ -84,7 +85,7 @@ def draw_gain_map(measured: Mapping[str, Any], orders: tuple[str, ...] = ("reshu
         lines = [Line2D([], [], color="black"), Line2D([], [], color="black", linestyle=":")]
         words = ["theory: above it the colour is washed out at this step size", "above it: at some step size"]
         lines.append(Line2D([], [], linestyle="", marker="$+0.01$", markersize=22, color=UNSURE))
-        words.append("seeds differ in the sign")
+        words.append("zero lies in the 95 % interval")
         figure.legend(lines, words, loc="outside lower center", ncols=3)
     return figure
 
@@ -94,11 +95,11 @@ def _panel(axes: Axes, cells: list[list[float]], gains: np.ndarray) -> QuadMesh:
     means, differences = (np.unique([cell[place] for cell in cells]) for place in (0, 1))
     values = np.full((len(differences), len(means)), np.nan)
     for (mean, difference), own in zip(cells, gains, strict=True):
-        gain, agree = own.mean(), (own > 0).all() or (own < 0).all()
+        gain, low, high = mean_interval(own)
         values[np.searchsorted(differences, difference), np.searchsorted(means, mean)] = gain
         text = f"{round(gain, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
         words = axes.text(mean, difference, text, ha="center", va="center", fontsize=8, zorder=5)
-        words.set_color("black" if agree else UNSURE)
+        words.set_color(UNSURE if low <= 0 <= high else "black")
         words.set_path_effects([withStroke(linewidth=2.5, foreground="white")])  # legible on dark cells and on lines
     norm = TwoSlopeNorm(0, -LARGEST_GAIN, LARGEST_GAIN)
     return axes.pcolormesh(means, differences, values, norm=norm, cmap="RdBu", shading="nearest", rasterized=True)

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Coloured MNIST: one environment a step against pooled SGD.")
     parser.add_argument("--data", required=True, help="folder with the IDX files of MNIST")
     parser.add_argument("--out", required=True, help="JSON file to write")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--images", type=int, default=IMAGES, help="images to use, 5/6 of them for training")

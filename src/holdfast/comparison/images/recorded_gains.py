@@ -46,7 +46,7 @@ def seed_gains(measured: Mapping[str, Any], order: str, *, step: str = "chosen")
 def gains_by_difference(order: str) -> dict[float, list[Estimate]]:
     """Difference of the agreements -> gain at each step size, over the mean agreements 0.6 and 0.7.
 
-    The interval of 95 % is Student's, over the seeds.
+    The interval of 95 % is over the seeds.
 
     Example, environments that do not differ, and environments that do:
         >>> found = gains_by_difference("cyclic")

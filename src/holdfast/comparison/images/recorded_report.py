@@ -109,8 +109,8 @@ def gains_markdown() -> str:
     about = (
         f"Recorded, not computed here: {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {settings['images']:,} images, "
         f"{settings['steps']:,} steps, on {measured['sessions'][-1]['device']}. Gain in accuracy at the test over "
-        "pooled SGD with the same step size, mean over the mean agreements 0.6 and 0.7, with Student's interval of "
-        "95 % over the seeds."
+        "pooled SGD with the same step size, mean over the mean agreements 0.6 and 0.7, with its interval of 95 % over "
+        "the seeds."
     )
     return _page([about, _table(rows)])
 

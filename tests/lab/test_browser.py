@@ -98,7 +98,7 @@ def test_pictures_and_numbers_can_be_saved_and_code_copied(open_page):
         page.get_by_role("button", name="“HeteroSGD” as PNG").click()
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
     with page.expect_download() as download:
-        page.get_by_role("button", name="“Where this setting lies” as SVG").click()
+        page.get_by_role("button", name="“Phase diagram” as SVG").click()
     picture = Path(download.value.path()).read_text(encoding="utf-8")
     assert "class=" not in picture
     assert "fill=" in picture

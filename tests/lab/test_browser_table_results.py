@@ -152,7 +152,7 @@ def test_a_sweep_is_drawn_as_lines_and_as_a_map(browser, tmp_path):  # noqa: F81
         page.goto(f"{address}/#results")
         drawn(page)
         assert page.locator("figure:visible svg .line").count() == 2 * 2  # two lines, each once more in the legend
-        page.get_by_label("Axis upwards").select_option("heterogeneity")
+        page.get_by_label("Vertical axis").select_option("heterogeneity")
         page.locator("#summary", has_text="step_size and heterogeneity").wait_for(timeout=60_000)
         drawn(page)
         assert page.locator("figure:visible svg .cell").count() == 6

@@ -181,7 +181,7 @@ def _check_decoded_size(upload: Upload) -> None:
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         chunks = [group.column(number) for group in groups for number in range(metadata.num_columns)]
         if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # of long texts it may hold the ends only
-            raise ValueError(f"{upload.name} must be written without the encoding DELTA_BYTE_ARRAY, got columns with it")
+            raise ValueError(f"{upload.name} must be written without the encoding DELTA_BYTE_ARRAY, got it")
         size = sum(chunk.total_uncompressed_size for chunk in chunks)
         texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
     _check_size(size)

@@ -1,5 +1,7 @@
 // Pictures and numbers as files, made in the browser from what it shows.
 
+import { newButton } from "./panel.js";
+
 const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "font-family", "font-size", "paint-order"];
 const PIXELS = 2; // of a PNG for each pixel of the page
 
@@ -7,11 +9,8 @@ export function saveButtons(name, picture, title) {
   const holder = document.createElement("span");
   holder.className = "save";
   for (const [kind, save] of [["SVG", saveSvg], ["PNG", savePng]]) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = kind;
+    const button = newButton(kind, () => { if (picture()) save(picture(), name); });
     button.setAttribute("aria-label", `Save the picture “${title}” as ${kind}`);
-    button.addEventListener("click", () => { if (picture()) save(picture(), name); });
     holder.append(button);
   }
   return holder;

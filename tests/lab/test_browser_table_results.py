@@ -140,6 +140,7 @@ def test_claims_are_filtered_and_figures_are_drawn(browser, reproduction):  # no
         page.get_by_role("button", name="figure-30-strong").click()
         page.locator("h2", has_text="Figure 30").wait_for()
         assert page.locator("img.figure").get_attribute("src").startswith("data:image/png")
+        assert saved(page, "Save the figure").read_bytes().startswith(b"\x89PNG")
         assert not page.get_by_label("Quantity").is_visible()
         page.close()
 

@@ -20,12 +20,16 @@ export function saveText(text, file, type) {
   saveBlob(new Blob([text], { type }), file);
 }
 
-function saveBlob(blob, file) {
-  const address = URL.createObjectURL(blob);
+export function saveAddress(address, file) {
   const link = document.createElement("a");
   link.href = address;
   link.download = file;
   link.click();
+}
+
+function saveBlob(blob, file) {
+  const address = URL.createObjectURL(blob);
+  saveAddress(address, file);
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 

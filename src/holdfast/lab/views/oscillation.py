@@ -185,8 +185,8 @@ def _end(run: dict[str, Any]) -> str:
 
 
 def snippets(settings: OscillationSettings) -> Snippets:
-    """The same two simulations, and what the theory says."""
-    hetero = settings.simulated()["hetero"]
+    """The same two simulations."""
+    hetero, compared = settings.simulated().values()
     order = ', order="independent"' if settings.order != "independent" else ""
     python = f"""from dataclasses import replace
 
@@ -194,11 +194,11 @@ import holdfast as hf
 
 settings = {as_call("hf.Settings", hetero)}
 hetero = hf.simulate(settings)
-beside = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
-for trajectory in (hetero, beside):
+compared = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
+for trajectory in (hetero, compared):
     print(trajectory.final[["invariant", "spurious"]].median("seed"))
 """
-    return Snippets(python, as_command("simulate", hetero))
+    return Snippets(python, f"{as_command('simulate', hetero)} && {as_command('simulate', compared)}")
 
 
 VIEW = View(OscillationSettings, compute, snippets, warm_up=True)

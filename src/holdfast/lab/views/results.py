@@ -67,7 +67,8 @@ for claim in claims:
     print(claim["verdict"], claim["source"], claim["statement"], sep=" | ")
 """
     again = name if name in found.file.seeds else " ".join(names)
-    command = f"holdfast reproduce {again} --out {shlex.quote(folder.name)}"
+    quickly = " --quick" if found.file.quick else ""
+    command = f"holdfast reproduce {again}{quickly} --out {shlex.quote(folder.name)}"
     context.send("code", Snippets(python, command)._asdict())
     listed = "; ".join(f"{verdict}: {count}" for verdict, count in counts.most_common())
     quick = " This was a quick look with few seeds, not a test." if found.file.quick else ""

@@ -263,8 +263,8 @@ def _code(chosen: _ChosenTable) -> Snippets:
     fitting = [f"{each}={literal(value)}" for each, value in settings.fitting.items()]
     table = [f"target={literal(chosen.target)}"]
     table += [f"environment={literal(chosen.environment)}"] if chosen.environment else []
-    names = "".join(f"{literal(each)}, " for each in chosen.exclude)
-    table += [f"options=ReadingOptions(exclude=({names}))"] if chosen.exclude else []
+    names = ", ".join(map(literal, chosen.exclude))
+    table += [f"options=ReadingOptions(exclude=({names},))"] if chosen.exclude else []
     arguments = "".join(f"    {each},\n" for each in [literal(name), *table, *fitting])
     make = (
         "" if settings.upload else f"example_table({literal(settings.example)}).to_csv({literal(name)}, index=False)\n"

@@ -1,7 +1,8 @@
 // Results: a reproduction claim by claim, or a sweep along its axes.
 
 import { lineChart, planeChart } from "../charts.js";
-import { newPanel } from "../panel.js";
+import { saveAddress } from "../downloads.js";
+import { newButton, newPanel } from "../panel.js";
 import { written } from "../scales.js";
 import { dataTable, sentences } from "../tables.js";
 
@@ -17,7 +18,13 @@ const WIDE = 100; // values that span a larger factor are drawn by their logarit
 export function create(stage, { choose, offer, reveal }) {
   const how = sentences(stage, { title: "How results get here" });
   const claims = dataTable(stage, { title: "Claims", note: "choose a claim to see the figure of its experiment", tall: true });
-  const { panel: figure, setTitle } = newPanel(stage, { title: "Figure", wide: true, figure: true });
+  const { panel: figure, heading, setTitle } = newPanel(stage, { title: "Figure", wide: true, figure: true });
+  let drawn = null;
+  const save = newButton("Save the figure", () => saveAddress(drawn.source, `${drawn.name}.${drawn.source.startsWith("data:image/svg") ? "svg" : "png"}`));
+  const corner = document.createElement("span");
+  corner.className = "save";
+  corner.append(save);
+  heading.append(corner);
   const picture = document.createElement("img");
   picture.className = "figure";
   const frame = document.createElement("div");
@@ -38,6 +45,7 @@ export function create(stage, { choose, offer, reveal }) {
     if (data.claims) listClaims(data, settings);
     figure.hidden = !data.figure;
     if (data.figure) {
+      drawn = data.figure;
       setTitle(label(data.figure.name));
       picture.src = data.figure.source;
       picture.alt = `The figure of ${label(data.figure.name)}; its claims are in the table above.`;

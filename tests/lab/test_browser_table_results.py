@@ -77,6 +77,7 @@ def test_a_file_is_fitted_and_its_names_stay_words(open_page, plants, tmp_path):
     assert page.locator("#stage img:not(.figure)").count() == 0
     page.get_by_role("button", name=HOSTILE, exact=True).click()
     page.locator("h2", has_text=f"Effect of {HOSTILE}").wait_for()
+    assert saved(page, "Save the code").read_text(encoding="utf-8").startswith("from pathlib import Path")
     model = TableModel.load(saved(page, "Save the model"))
     assert model == fit_table(plants, "height", "site").model
     rows = list(csv.DictReader(saved(page, "Numbers (CSV)").read_text(encoding="utf-8").splitlines()))
@@ -140,6 +141,7 @@ def test_claims_are_filtered_and_figures_are_drawn(browser, reproduction):  # no
         page.get_by_role("button", name="figure-30-strong").click()
         page.locator("h2", has_text="Figure 30").wait_for()
         assert page.locator("img.figure").get_attribute("src").startswith("data:image/png")
+        assert saved(page, "Save the figure").read_bytes().startswith(b"\x89PNG")
         assert not page.get_by_label("Quantity").is_visible()
         page.close()
 
@@ -152,7 +154,7 @@ def test_a_sweep_is_drawn_as_lines_and_as_a_map(browser, tmp_path):  # noqa: F81
         page.goto(f"{address}/#results")
         drawn(page)
         assert page.locator("figure:visible svg .line").count() == 2 * 2  # two lines, each once more in the legend
-        page.get_by_label("Axis upwards").select_option("heterogeneity")
+        page.get_by_label("Vertical axis").select_option("heterogeneity")
         page.locator("#summary", has_text="step_size and heterogeneity").wait_for(timeout=60_000)
         drawn(page)
         assert page.locator("figure:visible svg .cell").count() == 6

@@ -110,8 +110,8 @@ def test_jumps_are_those_of_the_library_and_offshoots_an_action(open_page):  # n
     assert (settings.steps, settings.offshoots) == (5000, 5)
     simulation = simulate_completion(settings.simulated())
     errors = simulation.problem.test_error(simulation.paths.fitted)
-    np.testing.assert_allclose(found["test_error"], errors, rtol=1e-5)
-    np.testing.assert_allclose(found["offshoots"]["end"], simulation.offshoot_errors, rtol=1e-5)
+    np.testing.assert_allclose(found["curves"]["test_error"], errors, rtol=1e-5)
+    np.testing.assert_allclose(found["curves"]["offshoots"]["end"], simulation.offshoot_errors, rtol=1e-5)
     with page.expect_download() as download:
         page.get_by_role("button", name="“Test error” as PNG").click()
     assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")

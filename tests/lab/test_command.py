@@ -15,9 +15,8 @@ from holdfast.lab.server import serve
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(lab, "find_spec", lambda name: None)
     assert main(["lab"]) == 2
-    assert (
-        capsys.readouterr().err == "holdfast: holdfast lab needs starlette and uvicorn: pip install 'holdfast[lab]'\n"
-    )
+    sentence = "holdfast lab needs starlette, uvicorn, fsspec: pip install 'holdfast[lab]'"
+    assert capsys.readouterr().err == f"holdfast: {sentence}\n"
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def test_copied_code_is_the_simulation_that_is_drawn(sent):
     chosen = read(OscillationSettings, sent)
     python, command = snippets(chosen)
     simulated = chosen.simulated()
-    assert _parse(shlex.split(command)[1:]).settings == simulated["hetero"]
+    read_back = [_parse(shlex.split(each)[1:]).settings for each in command.split(" && ")]
+    assert read_back == list(simulated.values())
     seen = []
     script = python.replace("hf.simulate(", "seen.append(").split("for trajectory")[0]
     exec(script, {"seen": seen})

@@ -10,14 +10,15 @@ from holdfast.cli.main import _parse
 from holdfast.completion.training import simulate_completion
 from holdfast.lab.messages import encoded
 from holdfast.lab.view import Context
-from holdfast.lab.views.jumps import RECORDS, VIEW, JumpsSettings
+from holdfast.lab.views.jumps import EARLY, RECORDS, VIEW, JumpsSettings
 
 # The ridge takes rank 2 away within a few hundred steps.
 QUICK = JumpsSettings(steps=1000, ridge=0.03, offshoots=2, offshoot_steps=1000, seed=3)
 
 
-def computed(chosen, progress=lambda done, total: None):
-    return VIEW.compute(chosen, Context(lambda part, data: None, progress, lambda number: None))
+def computed(chosen, progress=lambda done, total: None, send=lambda part, data: None):
+    found = VIEW.compute(chosen, Context(send, progress, lambda number: None))
+    return {**found["curves"], "summary": found["summary"]}
 
 
 def test_ratios_errors_ranks_and_offshoots():
@@ -44,10 +45,23 @@ def test_ratios_errors_ranks_and_offshoots():
     np.testing.assert_allclose(branches["end"], simulation.offshoot_errors)
     np.testing.assert_array_equal(branches["begin"][:, -1], found["test_error"][:, -1])
     assert branches["true_rank"] == 1
-    # Runs and offshoots fill one bar.
-    assert reports[-1] == (8 * (1000 + 2 * 1000),) * 2
+    # The first steps, runs and offshoots fill one bar.
+    assert reports[-1] == (1000 // EARLY + 1000 + 2 * 1000,) * 2
+    assert reports == sorted(reports)
     assert "down in 8 runs" in found["summary"]
     assert "Offshoots from rank 1" in found["summary"]
+
+
+def test_the_curves_that_come_first_are_the_beginning_of_the_others():
+    parts = {}
+    found = computed(replace(QUICK, problem="random", order="reshuffled"), send=parts.__setitem__)
+    early = parts["curves"]
+    records = len(early["steps"])
+    assert early["steps"].tolist() == found["steps"][:records].tolist()
+    assert early["steps"][-1] == 1000 // EARLY
+    for name in ("ratio", "test_error", "train_error"):
+        np.testing.assert_array_equal(early[name], found[name][:, :records])
+    assert early["offshoots"]["steps"].size == 0
 
 
 def test_runs_that_diverge_leave_the_curves():

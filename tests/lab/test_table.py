@@ -268,3 +268,30 @@ def test_paths_are_never_read(client, tmp_path):
     assert answer.status_code == 400
     with Upload(str(Path(secret).name), b"a,b\n1,2\n").address() as address:
         assert open_table(address).columns == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"compression": "zstd"}, "512 MiB in memory"),
+        ({"compression": "zstd", "use_dictionary": False, "column_encoding": {"a": "DELTA_BYTE_ARRAY"}}, "DELTA"),
+    ],
+)
+def test_a_small_file_that_becomes_a_huge_table_is_refused_before_it_is_decoded(options, words):
+    """One text of 4 MiB, and a thousand rows that refer to it: 4 GB from a file of some kilobytes."""
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    plain = "column_encoding" in options
+    rows = 2 if plain else 1000
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * 2**22]))
+    table = pa.table({"a": texts.dictionary_decode() if plain else texts, "b": np.arange(rows)})
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(table, file, **options)
+    before = pa.default_memory_pool().max_memory()
+    assert len(file.getvalue()) < 2**16
+    with pytest.raises(ValueError, match=words):
+        look_at(Upload("a.parquet", file.getvalue()))
+    assert pa.default_memory_pool().max_memory() < before + 2**26

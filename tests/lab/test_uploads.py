@@ -120,3 +120,30 @@ def test_an_upload_that_nobody_uses_goes_after_a_while(monkeypatch):
 )
 def test_names_of_files_mean_nothing_to_a_shell_or_a_pattern(name, expected):
     assert harmless(name) == expected
+
+
+def test_an_upload_that_stalls_gives_its_place_to_others(uploads):
+    app = application.create_app(views=VIEWS, uploads=uploads, arrival=0.01)
+    sent = []
+
+    async def receive():
+        if not sent:
+            sent.append(b"a")
+            return {"type": "http.request", "body": b"a,b", "more_body": True}
+        await asyncio.sleep(60)
+
+    async def ask():
+        answers = []
+
+        async def send(message):
+            answers.append(message)
+
+        headers = [(b"host", b"127.0.0.1"), (b"x-tab", TAB.encode()), (b"x-file-name", b"a.csv")]
+        scope = {"type": "http", "method": "POST", "path": "/api/uploads", "query_string": b"", "headers": headers}
+        await app(scope, receive, send)
+        return answers
+
+    answers = asyncio.run(ask())
+    assert answers[0]["status"] == 408
+    assert b"must arrive" in answers[1]["body"]
+    assert uploads._arriving == 0

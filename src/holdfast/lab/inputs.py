@@ -84,49 +84,28 @@ class ChoiceInput:
 
 @dataclass(frozen=True)
 class TextInput:
-    """A short text, such as the name of a column.
+    """A short text: typed, or one of those that the view offers once it knows its table, such as names of columns.
 
     Attributes:
-        label: next to the field.
+        label: next to the field or menu.
         longest: number of characters.
         group: heading above it.
         display: only changes how results are drawn, so nothing is computed again.
+        empty: words of the menu for no choice.
+        kind: a field to type in, or a menu of columns.
     """
 
     label: str
     longest: int
     group: str
     display: bool
-    kind: Literal["text"] = "text"
+    empty: str = ""
+    kind: Literal["text", "column"] = "text"
 
     def checked(self, name: str, value: Any) -> str:
-        """A text of at most so many characters, none of which is a control character."""
-        if not isinstance(value, str) or len(value) > self.longest or not value.isprintable():
+        """A text that can be written; the view knows whether its table has it."""
+        if not _is_text(value, self.longest):
             raise ValueError(f"{name} must be a text of at most {self.longest} characters, got {_short(value)}")
-        return value
-
-
-@dataclass(frozen=True)
-class ColumnInput:
-    """One of the columns of a table, or another text that the view offers once it knows the table; empty: its guess.
-
-    Attributes:
-        label: next to the menu.
-        group: heading above it.
-        empty: words of the menu for no choice.
-        display: only changes how results are drawn, so nothing is computed again.
-    """
-
-    label: str
-    group: str
-    empty: str
-    display: bool
-    kind: Literal["column"] = "column"
-
-    def checked(self, name: str, value: Any) -> str:
-        """A name that can be written; the view knows whether the table has it."""
-        if not _is_name(value):
-            raise ValueError(f"{name} must be the name of a column, got {_short(value)}")
         return value
 
 
@@ -145,7 +124,8 @@ class ColumnsInput:
 
     def checked(self, name: str, value: Any) -> tuple[str, ...]:
         """Different names."""
-        fits = isinstance(value, list | tuple) and len(value) <= MOST_COLUMNS and all(map(_is_name, value))
+        fits = isinstance(value, list | tuple) and len(value) <= MOST_COLUMNS
+        fits = fits and all(_is_text(each, LONGEST_NAME) for each in value)
         if not fits or len(set(value)) < len(value):
             raise ValueError(f"{name} must be at most {MOST_COLUMNS} different names of columns, got {_short(value)}")
         return tuple(value)
@@ -213,8 +193,8 @@ def text(default: str, label: str, *, longest: int = 200, group: str = "", displ
 
 
 def column(label: str, *, group: str = "", empty: str = "guess", display: bool = False) -> Any:
-    """A field of settings that holds the name of a column; see `ColumnInput`."""
-    return field(default="", metadata={"input": ColumnInput(label, group, empty, display)})
+    """A field of settings that holds the name of a column; see `TextInput`."""
+    return field(default="", metadata={"input": TextInput(label, LONGEST_NAME, group, display, empty, "column")})
 
 
 def columns(label: str, *, group: str = "") -> Any:
@@ -259,8 +239,9 @@ def schema(settings: type) -> list[dict[str, Any]]:
     return described
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_NAME and value.isprintable()
+def _is_text(value: Any, longest: int) -> bool:
+    """Whether it is short, without control characters."""
+    return isinstance(value, str) and len(value) <= longest and value.isprintable()
 
 
 def _short(value: Any) -> str:

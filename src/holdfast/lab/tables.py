@@ -1,6 +1,7 @@
 """An uploaded table before it is fitted: whether it is small enough for the page, its columns, and what they may be."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.lab.inputs import LONGEST_NAME, MOST_COLUMNS
@@ -8,10 +9,15 @@ from holdfast.lab.uploads import Upload
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.parquet
 
 # What the page takes, so that a fit ends within its time: rows, and features, where a category counts once for each of
 # its values. The command line has no such limits.
 MOST_ROWS, MOST_FEATURES = 200_000, 300
+# Bytes of a table as it lies in memory. A Parquet file can hold a long text once and refer to it in every row.
+LARGEST_TABLE = 512 * 2**20
+# Rows that are decoded at once in order to measure texts.
+MEASURED_AT_ONCE = 4096
 # Rows that are looked at in order to describe columns.
 LOOKED_AT = 20_000
 # An environment that is guessed has at most so many values, and at least so many rows for each on average.
@@ -102,6 +108,8 @@ def look_at(upload: Upload) -> TableLook:
     rows = _row_count(upload)
     if rows > MOST_ROWS:
         raise ValueError(f"the table must have at most {MOST_ROWS:,} rows on the page, got {rows:,}: {COMMAND_LINE}")
+    if upload.ending == ".parquet":
+        _check_decoded_size(upload)
     with upload.address() as address:
         table = open_table(address)
         names = [name for name in table.columns if name not in table.unusable]
@@ -144,13 +152,64 @@ def _row_count(upload: Upload) -> int:
     """Rows of a table: of a text file its lines, which are a few too many where cells have several lines."""
     if upload.ending != ".parquet":
         return max(upload.content.count(b"\n") - 1, 0)
+    with _parquet(upload) as file:
+        return file.metadata.num_rows
+
+
+@contextlib.contextmanager
+def _parquet(upload: Upload, **options: Any) -> "Iterator[pyarrow.parquet.ParquetFile]":
     import pyarrow
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.read_metadata(pyarrow.BufferReader(upload.content)).num_rows
+        with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(upload.content), **options) as file:
+            yield file
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{upload.name} cannot be read as a table: it is no whole Parquet file") from error
+
+
+def _check_decoded_size(upload: Upload) -> None:
+    """Raise a ValueError if a Parquet file would become too large in memory, without decoding it."""
+    from pyarrow import compute
+
+    with _parquet(upload) as file:
+        metadata = file.metadata
+        if metadata.num_columns > MOST_COLUMNS:
+            raise ValueError(
+                f"the table must have at most {MOST_COLUMNS} columns on the page, got {metadata.num_columns}"
+            )
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        chunks = [group.column(number) for group in groups for number in range(metadata.num_columns)]
+        if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # of long texts it may hold the ends only
+            raise ValueError(f"{upload.name} must be written without the encoding DELTA_BYTE_ARRAY, got it")
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+    _check_size(size)
+    if not texts:
+        return
+    # As dictionaries, texts that occur again and again are in memory once.
+    with _parquet(upload, read_dictionary=texts) as file:
+        for batch in file.iter_batches(MEASURED_AT_ONCE, columns=texts):
+            for cells in batch.columns:
+                lengths = compute.binary_length(cells.dictionary)
+                size += compute.sum(lengths.take(cells.indices)).as_py() or 0
+            _check_size(size)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_TABLE:
+        raise ValueError(
+            f"the table must be at most {LARGEST_TABLE >> 20} MiB in memory on the page, got a larger one: "
+            f"{COMMAND_LINE}"
+        )
 
 
 def _column(cells: "pd.Series", decimal: str) -> ColumnLook:

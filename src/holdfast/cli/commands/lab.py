@@ -9,7 +9,7 @@ from pathlib import Path
 from tyro.conf import FlagCreatePairsOff
 
 # What the optional extra `lab` installs.
-NEEDED = ("starlette", "uvicorn")
+NEEDED = ("starlette", "uvicorn", "fsspec")
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,14 @@ def execute(arguments: LabArguments) -> int:
     """Serve the page until it is interrupted."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise ValueError(f"holdfast lab needs {' and '.join(missing)}: pip install 'holdfast[lab]'")
+        raise ValueError(f"holdfast lab needs {', '.join(missing)}: pip install 'holdfast[lab]'")
     if arguments.results is not None and not arguments.results.is_dir():
         raise ValueError(f"results must be a folder, got {str(arguments.results)!r}")
     from holdfast.lab.server import serve
 
-    serve(host=arguments.host, port=arguments.port, browser=not arguments.no_browser, results=arguments.results)
+    # Copied commands name the folder, which "." does not.
+    results = None if arguments.results is None else arguments.results.resolve()
+    serve(host=arguments.host, port=arguments.port, browser=not arguments.no_browser, results=results)
     # A thread may be compiling, which cannot be interrupted and which Python would wait for. The server has cleaned up.
     sys.stdout.flush()
     os._exit(0)

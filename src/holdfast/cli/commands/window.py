@@ -17,12 +17,15 @@ class WindowArguments:
         holdfast window --heterogeneity 6 --bias 1
         holdfast window --heterogeneity 6 --bias 1 --batch-size 400
         holdfast window --heterogeneity 3 --bias 1 --format json
+        holdfast window --strengths -6 -1 3 8
     """
 
-    heterogeneity: float
-    """Spread M of the spurious strengths around the bias."""
-    bias: float
-    """Mean s of the spurious strengths."""
+    heterogeneity: float | None = None
+    """Spread M of the spurious strengths around the bias; needed unless strengths are given."""
+    bias: float | None = None
+    """Mean s of the spurious strengths; needed unless strengths are given."""
+    strengths: tuple[float, ...] = ()
+    """Spurious strength xi of each of several equally likely environments, in the place of heterogeneity and bias."""
     step_size: float = 0.05
     """Step size eta at which the exponent is computed."""
     steps: int = 200
@@ -30,7 +33,7 @@ class WindowArguments:
     init_scale: float = 1e-3
     """Scale alpha of the starting point."""
     environments: LawName = "two-point"
-    """Law of the strengths, one of `holdfast.sensing.names.LAWS`."""
+    """Law of the strengths around the bias, one of `holdfast.sensing.names.LAWS`."""
     dimension: int = 100
     """Size d of the matrices, which bounds the starting point that is advised."""
     confidence: float = 0.95
@@ -45,10 +48,14 @@ class WindowArguments:
     """What to print: tables for people, or JSON."""
 
     def __post_init__(self) -> None:
+        for name, value in (("heterogeneity", self.heterogeneity), ("bias", self.bias)):
+            if (value is None) is (not self.strengths):
+                wanted = "be left out where strengths are" if self.strengths else "be given where no strengths are"
+                raise ValueError(f"{name} must {wanted}, got {'none' if value is None else value}")
         # The same numbers are allowed as in a simulation.
         Settings(
-            heterogeneity=self.heterogeneity,
-            bias=self.bias,
+            heterogeneity=self.heterogeneity or 0.0,
+            bias=self.bias or 0.0,
             step_size=self.step_size,
             steps=self.steps,
             init_scale=self.init_scale,
@@ -59,13 +66,22 @@ class WindowArguments:
 
 def execute(arguments: WindowArguments) -> int:
     """Diagnose and print."""
+    import numpy as np
+
     from holdfast.cli import terminal
+    from holdfast.environments import Environments, table
     from holdfast.theory.diagnosis import diagnose, plain
     from holdfast.theory.window import threshold_heterogeneity
 
-    law = LAWS[arguments.environments].load()
+    bias, heterogeneity, threshold = arguments.bias, arguments.heterogeneity, None
+    if bias is None or heterogeneity is None:
+        environments: Environments = table(np.array(arguments.strengths))
+    else:
+        law = LAWS[arguments.environments].load()
+        environments = law(bias, heterogeneity)
+        threshold = threshold_heterogeneity(law, bias, arguments.step_size)
     diagnosis = diagnose(
-        law(arguments.bias, arguments.heterogeneity),
+        environments,
         step_size=arguments.step_size,
         steps=arguments.steps,
         init_scale=arguments.init_scale,
@@ -75,9 +91,10 @@ def execute(arguments: WindowArguments) -> int:
         batch_size=arguments.batch_size,
         noise_variance=arguments.noise_variance,
     )
-    threshold = threshold_heterogeneity(law, arguments.bias, arguments.step_size)
     if arguments.format == "json":
-        print(json.dumps({**diagnosis.asdict(), "threshold_heterogeneity": plain(threshold)}, allow_nan=False))
+        more = {} if threshold is None else {"threshold_heterogeneity": plain(threshold)}
+        print(json.dumps({**diagnosis.asdict(), **more}, allow_nan=False))
     else:
-        terminal.show_diagnosis(diagnosis, {"heterogeneity needed at this step size": threshold})
+        more = {} if threshold is None else {"heterogeneity needed at this step size": threshold}
+        terminal.show_diagnosis(diagnosis, more)
     return 0

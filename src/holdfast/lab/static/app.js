@@ -2,6 +2,7 @@
 
 import { asCsv, saveText } from "./downloads.js";
 import { buildForm } from "./form.js";
+import { newButton } from "./panel.js";
 import { readAddress, writeAddress } from "./permalink.js";
 import { Runner, leave, refusal } from "./runner.js";
 
@@ -56,11 +57,8 @@ async function show(view) {
 }
 
 function addRunButton() {
-  const button = document.createElement("button");
-  button.type = "button";
+  const button = newButton("Compute", () => run());
   button.className = "primary";
-  button.textContent = "Compute";
-  button.addEventListener("click", () => run());
   at("settings").append(button);
 }
 
@@ -142,13 +140,7 @@ function addActions() {
     ["Numbers (CSV)", () => saveText(asCsv(page.drawing.numbers(page.data)), `${page.view.name}.csv`, "text/csv")],
     ["Numbers (JSON)", () => saveText(JSON.stringify({ settings: page.settings, ...page.data }), `${page.view.name}.json`, "application/json")],
   ];
-  for (const [label, act] of actions) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = label;
-    button.addEventListener("click", act);
-    at("actions").append(button);
-  }
+  at("actions").append(...actions.map(([label, act]) => newButton(label, act)));
 }
 
 async function copy(text, what) {

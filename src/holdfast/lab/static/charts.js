@@ -1,6 +1,7 @@
 // Charts as SVG: lines with bands, and a plane with a map, curves and a point. Colours come from the style sheet.
 
 import { saveButtons } from "./downloads.js";
+import { newPanel } from "./panel.js";
 import { linear, logarithmic, written } from "./scales.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
@@ -18,18 +19,10 @@ export function svgElement(tag, attributes = {}, children = []) {
 
 // A figure with a title and buttons for saving; `render(spec, width)` makes its SVG, again when the width changes.
 export function chart(stage, { title, note = "", name, wide = false, render }) {
-  const figure = document.createElement("figure");
-  figure.className = wide ? "chart wide" : "chart";
-  const caption = document.createElement("figcaption");
-  const heading = document.createElement("h2");
-  const remark = document.createElement("p");
-  remark.className = "note";
-  remark.textContent = note;
-  heading.textContent = title;
+  const { panel: figure, heading, setTitle, setNote } = newPanel(stage, { title, note, wide, figure: true });
   const holder = document.createElement("div");
-  caption.append(heading, remark, saveButtons(name, () => holder.querySelector("svg"), title));
-  figure.append(caption, holder);
-  stage.append(figure);
+  heading.append(saveButtons(name, () => holder.querySelector("svg"), title));
+  figure.append(holder);
   let latest = null;
   const draw = (spec) => {
     latest = spec;
@@ -44,7 +37,7 @@ export function chart(stage, { title, note = "", name, wide = false, render }) {
     if (latest !== null && holder.clientWidth !== before) draw(latest);
     before = holder.clientWidth;
   }).observe(holder);
-  return { figure, draw, setTitle: (text) => { heading.textContent = text; }, setNote: (text) => { remark.textContent = text; } };
+  return { figure, draw, setTitle, setNote };
 }
 
 // Lines over a common x, each perhaps with a band from `low` to `high`.
@@ -251,7 +244,7 @@ function linePath(xs, ys, x, y) {
 function bandPath(each, x, y) {
   const finite = [...each.x.keys()].filter((index) => each.low[index] !== null && each.high[index] !== null);
   if (finite.length === 0) return "";
-  const there = finite.map((index) => `${x(each.x[index]).toFixed(1)} ${y(each.high[index]).toFixed(1)}`);
+  const out = finite.map((index) => `${x(each.x[index]).toFixed(1)} ${y(each.high[index]).toFixed(1)}`);
   const back = finite.map((index) => `${x(each.x[index]).toFixed(1)} ${y(each.low[index]).toFixed(1)}`).reverse();
-  return `M${there.join("L")}L${back.join("L")}Z`;
+  return `M${out.join("L")}L${back.join("L")}Z`;
 }

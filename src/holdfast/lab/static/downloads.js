@@ -1,5 +1,7 @@
 // Pictures and numbers as files, made in the browser from what it shows.
 
+import { newButton } from "./panel.js";
+
 const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "font-family", "font-size", "paint-order"];
 const PIXELS = 2; // of a PNG for each pixel of the page
 
@@ -7,11 +9,8 @@ export function saveButtons(name, picture, title) {
   const holder = document.createElement("span");
   holder.className = "save";
   for (const [kind, save] of [["SVG", saveSvg], ["PNG", savePng]]) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = kind;
+    const button = newButton(kind, () => { if (picture()) save(picture(), name); });
     button.setAttribute("aria-label", `Save the picture “${title}” as ${kind}`);
-    button.addEventListener("click", () => { if (picture()) save(picture(), name); });
     holder.append(button);
   }
   return holder;
@@ -21,12 +20,16 @@ export function saveText(text, file, type) {
   saveBlob(new Blob([text], { type }), file);
 }
 
-function saveBlob(blob, file) {
-  const address = URL.createObjectURL(blob);
+export function saveAddress(address, file) {
   const link = document.createElement("a");
   link.href = address;
   link.download = file;
   link.click();
+}
+
+function saveBlob(blob, file) {
+  const address = URL.createObjectURL(blob);
+  saveAddress(address, file);
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 

@@ -5,7 +5,9 @@ import { linear, written } from "./scales.js";
 
 const ROW = 18; // pixels of one estimate
 const GAP = 12; // between two rows
-const LONGEST = 26; // characters of a name before it is cut
+const CHARACTER = 6.4; // mean width of one, in pixels
+const ROOM = 26; // beside the longest name
+const SHARE = 0.4; // of the width that names may take
 
 // spec: {x: {label, domain?}, rows: [{label, estimates: [{label, tone, value, low, high}]}], zero?, description}
 // Estimates of one name have one tone; the legend has each of them once.
@@ -16,8 +18,9 @@ export function forestChart(stage, options) {
 function drawForest(spec, width) {
   const seen = new Map(spec.rows.flatMap((row) => row.estimates.map((each) => [each.label, each])));
   const legend = legendRows([...seen.values()].filter((each) => each.label), width);
-  const names = spec.rows.map((row) => (row.label.length > LONGEST ? `${row.label.slice(0, LONGEST - 1)}…` : row.label));
-  const margin = Math.min(width * 0.4, 26 + 6.4 * Math.max(4, ...names.map((name) => name.length)));
+  const longest = Math.floor((width * SHARE - ROOM) / CHARACTER); // names are cut where they would leave the picture
+  const names = spec.rows.map((row) => (row.label.length > longest ? `${row.label.slice(0, longest - 1)}…` : row.label));
+  const margin = ROOM + CHARACTER * Math.max(4, ...names.map((name) => name.length));
   const height = spec.rows.reduce((sum, row) => sum + GAP + ROW * row.estimates.length, 0);
   const frame = { ...newFrame(width, height + 60, legend.rows), left: margin };
   const x = linear(spec.x.domain ?? range(spec.rows), [frame.left, frame.right]);

@@ -1,6 +1,7 @@
 // Strengths of environments as points that a pointer drags and keys move, with a number beside each.
 
 import { axes, newFrame, svgElement } from "./charts.js";
+import { newButton, newPanel } from "./panel.js";
 import { linear, written } from "./scales.js";
 
 const HEIGHT = 260;
@@ -9,36 +10,20 @@ const LEAP = 1; // of the page keys
 
 // bounds: {fewest, most, largest}; `changed(values)` is called with all strengths while one of them moves.
 export function strengthsChart(stage, { title, note, bounds, changed }) {
-  const figure = document.createElement("figure");
-  figure.className = "chart";
-  const heading = document.createElement("h2");
-  heading.textContent = title;
-  const remark = document.createElement("p");
-  remark.className = "note";
-  remark.textContent = note;
-  const caption = document.createElement("figcaption");
-  caption.append(heading, remark);
+  const { panel: figure } = newPanel(stage, { title, note, figure: true });
   const holder = document.createElement("div");
   const numbers = document.createElement("div");
   numbers.className = "numbers";
   const buttons = document.createElement("p");
   buttons.className = "buttons";
-  figure.append(caption, holder, numbers, buttons);
-  stage.append(figure);
+  figure.append(holder, numbers, buttons);
 
   let values = [];
   let parts = null; // what is drawn, for one number of environments and one width
 
-  const button = (words, act) => {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = words;
-    made.addEventListener("click", act);
-    buttons.append(made);
-    return made;
-  };
-  const add = button("Add an environment", () => changed([...values, rounded(mean(values))]));
-  const remove = button("Remove the last", () => changed(values.slice(0, -1)));
+  const add = newButton("Add an environment", () => changed([...values, rounded(mean(values))]));
+  const remove = newButton("Remove the last", () => changed(values.slice(0, -1)));
+  buttons.append(add, remove);
 
   const rounded = (value) => {
     const within = Math.min(bounds.largest, Math.max(-bounds.largest, value));

@@ -1,27 +1,22 @@
 // Tables of words and numbers. What is in them may come from a file of a stranger: it is set as text, never as markup.
 
+import { newButton, newList, newPanel } from "./panel.js";
+
 // columns: [{name, label, number?: true, long?: true, words?: (value, row) => text, tone?: (row) => class}]; rows: objects.
 export function dataTable(stage, { title, note = "", wide = true, tall = false }) {
-  const section = document.createElement("section");
-  section.className = wide ? "chart wide" : "chart";
-  const heading = document.createElement("h2");
-  heading.textContent = title;
-  const remark = document.createElement("p");
-  remark.className = "note";
-  remark.textContent = note;
+  const { panel: section, setNote } = newPanel(stage, { title, note, wide });
   const holder = document.createElement("div");
   holder.className = tall ? "data tall" : "data";
   holder.tabIndex = 0; // it scrolls sideways where the window is narrow
   holder.setAttribute("role", "region");
   holder.setAttribute("aria-label", title);
-  section.append(heading, remark, holder);
-  stage.append(section);
+  section.append(holder);
   const draw = (columns, rows, choose = null) => {
     const table = document.createElement("table");
     table.append(head(columns), body(columns, rows, choose));
     holder.replaceChildren(table);
   };
-  return { section, draw, setNote: (text) => { remark.textContent = text; }, hide: (hidden) => { section.hidden = hidden; } };
+  return { section, draw, setNote, hide: (hidden) => { section.hidden = hidden; } };
 }
 
 function head(columns) {
@@ -47,11 +42,8 @@ function body(columns, rows, choose) {
       if (index === 0) cell.scope = "row";
       const words = column.words ? column.words(each[column.name], each) : String(each[column.name] ?? "");
       if (index === 0 && choose) {
-        const button = document.createElement("button");
-        button.type = "button";
+        const button = newButton(words, () => choose(each));
         button.className = "plain";
-        button.textContent = words;
-        button.addEventListener("click", () => choose(each));
         cell.append(button);
       } else cell.textContent = words;
       const kinds = [column.number ? "number" : "", column.long ? "long" : "", column.tone ? `verdict ${column.tone(each)}` : ""].filter(Boolean);
@@ -65,18 +57,8 @@ function body(columns, rows, choose) {
 
 // Sentences, one below the other.
 export function sentences(stage, { title }) {
-  const section = document.createElement("section");
-  section.className = "chart wide";
-  const heading = document.createElement("h2");
-  heading.textContent = title;
-  const list = document.createElement("ul");
-  list.className = "sentences";
-  section.append(heading, list);
-  stage.append(section);
-  return {
-    draw: (lines) => {
-      section.hidden = lines.length === 0;
-      list.replaceChildren(...lines.map((line) => { const item = document.createElement("li"); item.textContent = line; return item; }));
-    },
-  };
+  const { panel: section } = newPanel(stage, { title, wide: true });
+  const { list, set } = newList();
+  section.append(list);
+  return { draw: (lines) => { section.hidden = lines.length === 0; set(lines); } };
 }

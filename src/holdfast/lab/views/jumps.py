@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.completion.names import ALGORITHMS, ORDERS, PROBLEMS
 from holdfast.completion.settings import CompletionSettings
+from holdfast.core.progress import stages
 from holdfast.lab.inputs import choice, number
 from holdfast.lab.snippets import as_call, as_command
 from holdfast.lab.view import Context, Snippets, View
@@ -15,9 +16,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     from holdfast.completion.summary import CompletionSummary
+    from holdfast.completion.training import Simulation
 
 # Records of a trajectory: as many as a chart of this width can show.
 RECORDS = 200
+# The curves of this fraction of the steps are sent before the rest is computed, which costs that fraction again.
+EARLY = 8
 # Singular values of a single run, and ranks, that are told apart in a chart.
 LINES = 4
 
@@ -31,12 +35,12 @@ class JumpsSettings:
 
     problem: str = choice("two-by-two", "Matrix", {n: PROBLEMS[n].words for n in PROBLEMS}, group="Matrix")
     epsilon: float = number(0.25, "ε of the 2 × 2 matrix", 0.05, 1.0, step=0.02, logarithmic=True, group="Matrix")  # noqa: RUF001
-    dimension: int = number(10, "Dimension of the random one", 4, 20, step=1, whole=True, group="Matrix")
-    rank: int = number(2, "Rank of the random one", 1, 4, step=1, whole=True, group="Matrix")
-    share: float = number(0.5, "Share that is observed", 0.1, 0.95, step=0.05, group="Matrix")
+    dimension: int = number(10, "Dimension of the random matrix", 4, 20, step=1, whole=True, group="Matrix")
+    rank: int = number(2, "Rank of the random matrix", 1, 4, step=1, whole=True, group="Matrix")
+    share: float = number(0.5, "Share of entries observed", 0.1, 0.95, step=0.05, group="Matrix")
     depth: int = number(3, "Depth L", 1, 6, step=1, whole=True, group="Network")
     width: int = number(6, "Width", 1, 20, step=1, whole=True, group="Network")
-    init_scale: float = number(1.0, "Start", 0.01, 2.0, step=0.02, logarithmic=True, group="Network")
+    init_scale: float = number(1.0, "Initial scale", 0.01, 2.0, step=0.02, logarithmic=True, group="Network")
     algorithm: str = choice("sgd", "Algorithm", {n: ALGORITHMS[n].words for n in ALGORITHMS}, group="Training")
     order: str = choice("independent", "Order of entries", {n: ORDERS[n].words for n in ORDERS}, group="Training")
     step_size: float = number(0.4, "Step size η", 0.01, 1.0, step=0.01, logarithmic=True, group="Training")
@@ -48,11 +52,11 @@ class JumpsSettings:
     steps: int = number(50_000, "Steps T", 1000, 100_000, step=1000, whole=True, group="Training")
     offshoots: int = number(0, "Offshoots of each run", 0, 8, step=1, whole=True, group="Offshoots")
     offshoot_step_size: float = number(
-        0.2, "Their step size", 0.01, 1.0, step=0.01, logarithmic=True, group="Offshoots"
+        0.2, "Step size of offshoots", 0.01, 1.0, step=0.01, logarithmic=True, group="Offshoots"
     )
-    offshoot_ridge: float = number(2e-4, "Their ridge", 1e-5, 0.1, step=0.1, logarithmic=True, group="Offshoots")
-    offshoot_steps: int = number(50_000, "Their steps", 1000, 100_000, step=1000, whole=True, group="Offshoots")
-    seeds: int = choice(8, "Runs", {8: "answer at once", 16: "take longer", 32: "take longest"}, group="Runs")
+    offshoot_ridge: float = number(2e-4, "Ridge of offshoots", 1e-5, 0.1, step=0.1, logarithmic=True, group="Offshoots")
+    offshoot_steps: int = number(50_000, "Steps of offshoots", 1000, 100_000, step=1000, whole=True, group="Offshoots")
+    seeds: int = choice(8, "Runs", {8: "quickest", 16: "slower", 32: "slowest"}, group="Runs")
     seed: int = number(0, "First seed", 0, 9999, step=1, whole=True, group="Runs")
     problem_seed: int = number(0, "Seed of the random matrix", 0, 9999, step=1, whole=True, group="Runs")
 
@@ -72,14 +76,25 @@ class JumpsSettings:
 
 
 def compute(settings: JumpsSettings, context: Context) -> dict[str, Any]:
-    """Singular values, ranks and errors of all runs, and where their offshoots end."""
+    """The curves of the first steps, then those of all, with the offshoots."""
+    from holdfast.completion.training import simulate_completion
+
+    simulated = settings.simulated()
+    early = replace(simulated, steps=simulated.steps // EARLY, offshoots=0)
+    branching = simulated.offshoots * simulated.offshoot_steps
+    first, whole = stages(context.progress, (early.steps, simulated.steps + branching))
+    context.send("curves", _curves(simulate_completion(early, progress=first))[0])
+    curves, words = _curves(simulate_completion(simulated, progress=whole))
+    return {"curves": curves, "summary": words}
+
+
+def _curves(simulation: "Simulation") -> tuple[dict[str, Any], str]:
+    """Singular values, ranks and errors of all runs, where their offshoots end, and the result in words."""
     import numpy as np
 
     from holdfast.completion.jumps import before_divergence, ranks
     from holdfast.completion.summary import summarise
-    from holdfast.completion.training import simulate_completion
 
-    simulation = simulate_completion(settings.simulated(), progress=context.progress)
     summary = summarise(simulation)
     paths, problem = simulation.paths, simulation.problem
     fitted = paths.fitted
@@ -88,13 +103,10 @@ def compute(settings: JumpsSettings, context: Context) -> dict[str, Any]:
     # From the step of its divergence on a run only repeats its last finite state.
     moving = before_divergence(paths.steps, paths.diverged_at)
     at = np.searchsorted(paths.steps, simulation.offshoot_steps)
-    # Of the runs the one that jumps last, and so has stayed longest.
-    single = max(
-        range(len(summary.runs)), key=lambda run: max((jump.step for jump in summary.runs[run].jumps), default=-1)
-    )
+    single = _last_to_jump(summary)
     test = np.where(moving, problem.test_error(fitted), np.nan)
     ends = np.where(moving[:, at], simulation.offshoot_errors, np.nan)
-    return {
+    curves = {
         "steps": paths.steps,
         "ratio": np.where(moving, np.stack([run.ratio for run in summary.runs]), np.nan),
         "test_error": test,
@@ -107,18 +119,18 @@ def compute(settings: JumpsSettings, context: Context) -> dict[str, Any]:
         "offshoots": {
             "steps": simulation.offshoot_steps,
             "true_rank": int(np.linalg.matrix_rank(np.asarray(problem.truth))),
-            "length": settings.offshoot_steps,
+            "length": simulation.settings.offshoot_steps,
             "rank": rank[:, at],
             "begin": test[:, at],
             "end": ends,
         },
-        "summary": " ".join([*_about_runs(summary), *_about_offshoots(rank[:, at], ends)]),
     }
+    return curves, " ".join([*_about_runs(summary), *_about_offshoots(rank[:, at], ends)])
 
 
 def _last_to_jump(summary: "CompletionSummary") -> int:
     """The run that jumps last, and so has stayed longest; the first one if none does."""
-    last = [max((jump.step for jump in run.jumps), default=0) for run in summary.runs]
+    last = [max((jump.step for jump in run.jumps), default=-1) for run in summary.runs]
     return last.index(max(last))
 
 

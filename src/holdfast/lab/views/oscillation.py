@@ -33,7 +33,7 @@ class OscillationSettings:
     order: str = choice("independent", "Order", {n: ORDERS[n].words for n in ORDERS}, group="Environments")
     batching: str = choice(
         "pooled",
-        "Beside HeteroSGD",
+        "Compared with",
         {name: BATCHINGS[name].words for name in NAMES},
         group="Environments",
     )
@@ -41,7 +41,7 @@ class OscillationSettings:
         8000, "Batch size m", 100, 100_000, step=0.05, whole=True, logarithmic=True, group="Sampling"
     )
     steps: int = number(200, "Steps T", 50, 2000, step=50, whole=True, group="Sampling")
-    init_scale: float = number(1e-3, "Start α", 1e-6, 0.1, step=0.1, logarithmic=True, group="Sampling")  # noqa: RUF001
+    init_scale: float = number(1e-3, "Initial scale α", 1e-6, 0.1, step=0.1, logarithmic=True, group="Sampling")  # noqa: RUF001
     dimension: int = number(20, "Dimension d", 10, 100, step=10, whole=True, group="Size")
     invariant_rank: int = number(1, "Invariant rank r₁", 1, 4, step=1, whole=True, group="Size")
     spurious_rank: int = number(1, "Spurious rank r₂", 1, 4, step=1, whole=True, group="Size")
@@ -154,7 +154,7 @@ def _curves(environments: str, bias: float, steps: int, init_scale: float) -> li
         ("invariant learned by T", np.full(2, learned), np.array(HETEROGENEITIES)),
     ]
     if np.isfinite(bounds).all():
-        curves.append(("iteration loses its bound", bounds, heterogeneity))
+        curves.append(("may diverge beyond this", bounds, heterogeneity))
     return [{"label": label, "x": x, "y": y} for label, x, y in curves]
 
 
@@ -185,8 +185,8 @@ def _end(run: dict[str, Any]) -> str:
 
 
 def snippets(settings: OscillationSettings) -> Snippets:
-    """The same two simulations, and what the theory says."""
-    hetero = settings.simulated()["hetero"]
+    """The same two simulations."""
+    hetero, compared = settings.simulated().values()
     order = ', order="independent"' if settings.order != "independent" else ""
     python = f"""from dataclasses import replace
 
@@ -194,11 +194,11 @@ import holdfast as hf
 
 settings = {as_call("hf.Settings", hetero)}
 hetero = hf.simulate(settings)
-beside = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
-for trajectory in (hetero, beside):
+compared = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
+for trajectory in (hetero, compared):
     print(trajectory.final[["invariant", "spurious"]].median("seed"))
 """
-    return Snippets(python, as_command("simulate", hetero))
+    return Snippets(python, f"{as_command('simulate', hetero)} && {as_command('simulate', compared)}")
 
 
 VIEW = View(OscillationSettings, compute, snippets, warm_up=True)

@@ -23,18 +23,18 @@ class ResultsSettings:
 
     verdict: str = column("Verdict", group="Claims", empty="all", display=True)
     source: str = column("Source", group="Claims", empty="all", display=True)
-    search: str = text("", "Words in them", longest=60, group="Claims", display=True)
+    search: str = text("", "Search", longest=60, group="Claims", display=True)
     figure: str = column("Figure", group="Claims", empty="the first")
     quantity: str = column("Quantity", group="Sweep", empty="the usual one")
-    x: str = column("Axis to the right", group="Sweep", empty="the longest one")
-    y: str = column("Axis upwards, for a map", group="Sweep", empty="none: lines")
+    x: str = column("Horizontal axis", group="Sweep", empty="the longest one")
+    y: str = column("Vertical axis, for a map", group="Sweep", empty="none (lines)")
     over: str = choice(
         "median",
         "Seeds",
         {"median": "band from the 10 % to the 90 % quantile", "mean": "band of two standard errors"},
         group="Sweep",
     )
-    at: str = text("", "Hold axes at, as step_size=0.05, bias=1", longest=200, group="Sweep")
+    at: str = text("", "Fixed axes, such as step_size=0.05, bias=1", longest=200, group="Sweep")
 
 
 def compute(settings: ResultsSettings, context: Context) -> dict[str, Any]:
@@ -67,12 +67,14 @@ for claim in claims:
     print(claim["verdict"], claim["source"], claim["statement"], sep=" | ")
 """
     again = name if name in found.file.seeds else " ".join(names)
-    command = f"holdfast reproduce {again} --out {shlex.quote(folder.name)}"
+    quickly = " --quick" if found.file.quick else ""
+    command = f"holdfast reproduce {again}{quickly} --out {shlex.quote(folder.name)}"
     context.send("code", Snippets(python, command)._asdict())
     listed = "; ".join(f"{verdict}: {count}" for verdict, count in counts.most_common())
     quick = " This was a quick look with few seeds, not a test." if found.file.quick else ""
     failed = f" Experiments that failed: {', '.join(found.file.failed)}." if found.file.failed else ""
-    words = f"{len(claims)} claims, experiments: {len(found.file.seeds)}. {listed.capitalize()}.{quick}{failed}"
+    experiments = "1 experiment" if len(found.file.seeds) == 1 else f"{len(found.file.seeds)} experiments"
+    words = f"{len(claims)} claims of {experiments}. {listed.capitalize()}.{quick}{failed}"
     figure = {"figure": {"name": name, "source": found.figure(name)}} if name else {}
     return {**figure, "versions": found.file.versions, "seeds": found.file.seeds, "summary": words}
 

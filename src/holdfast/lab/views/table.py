@@ -1,4 +1,4 @@
-"""Your table: effects by environment, what is selected and why, and errors where it was not fitted."""
+"""Your table: effects by environment, what is selected and why, and errors in held-out environments."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Each is left out and three predictors are fitted to the others; more of them would take too long for a page.
 MOST_HELD_OUT = 20
-# Of the progress bar: our fit, the pooled one, and both rounds of errors where it was not fitted.
+# Of the progress bar: this fit, the pooled one, and both rounds of held-out errors.
 STAGES = (30, 20, 30, 20)
 CONFIDENCE = 0.95
 POOLINGS = {
@@ -78,7 +78,7 @@ class _ChosenTable:
 
 
 def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
-    """The columns first, then the fit, then the errors where it was not fitted, which take longest."""
+    """The columns first, then the fit, then the held-out errors, which take longest."""
     chosen = _chosen(settings, context)
     context.send("table", _description(chosen))
     context.send("code", _code(chosen)._asdict())
@@ -223,7 +223,7 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
     arguments: dict[str, Any] = dict(chosen.settings.fitting)
     errors = {}
     try:
-        for name, pooling, report in (("ours", None, progress[0]), ("strict", 0.0, progress[1])):
+        for name, pooling, report in (("this fit", None, progress[0]), ("strict", 0.0, progress[1])):
             asked = arguments if pooling is None else arguments | {"pooling": pooling}
             with chosen.file.address() as address:
                 found = held_out_table(
@@ -234,8 +234,8 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
     except ValueError as error:
         return {"sentence": f"No environment can be left out: {error}."}
     return {
-        "environments": [str(label) for label in errors["ours"].index],
-        "errors": {name: errors[name].to_numpy(float) for name in ("ours", "strict", "least squares")},
+        "environments": [str(label) for label in errors["this fit"].index],
+        "errors": {name: errors[name].to_numpy(float) for name in ("this fit", "strict", "least squares")},
     }
 
 
@@ -254,7 +254,7 @@ def _summary(ours: "FittedTable", held_out: Mapping[str, Any]) -> str:
         return f"{words} {held_out['sentence']}"
     what = "Share of wrong classes" if model.task == "classification" else "Mean squared error"
     listed = ", ".join(f"{name} {each.mean():.3g} ({each.max():.3g})" for name, each in held_out["errors"].items())
-    return f"{words} {what} in an environment that was not fitted, on average (and the worst): {listed}."
+    return f"{words} {what} in held-out environments, on average (and the worst): {listed}."
 
 
 def _code(chosen: _ChosenTable) -> Snippets:
@@ -263,8 +263,8 @@ def _code(chosen: _ChosenTable) -> Snippets:
     fitting = [f"{each}={literal(value)}" for each, value in settings.fitting.items()]
     table = [f"target={literal(chosen.target)}"]
     table += [f"environment={literal(chosen.environment)}"] if chosen.environment else []
-    names = "".join(f"{literal(each)}, " for each in chosen.exclude)
-    table += [f"options=ReadingOptions(exclude=({names}))"] if chosen.exclude else []
+    names = ", ".join(map(literal, chosen.exclude))
+    table += [f"options=ReadingOptions(exclude=({names},))"] if chosen.exclude else []
     arguments = "".join(f"    {each},\n" for each in [literal(name), *table, *fitting])
     make = (
         "" if settings.upload else f"example_table({literal(settings.example)}).to_csv({literal(name)}, index=False)\n"

@@ -39,7 +39,7 @@ class WindowSettings:
         8000, "Batch size m", 100, 100_000, step=0.05, whole=True, logarithmic=True, group="Sampling"
     )
     steps: int = number(200, "Steps T", 10, 2000, step=10, whole=True, group="Sampling")
-    init_scale: float = number(1e-3, "Start α", 1e-8, 0.1, step=0.1, logarithmic=True, group="Sampling")  # noqa: RUF001
+    init_scale: float = number(1e-3, "Initial scale α", 1e-8, 0.1, step=0.1, logarithmic=True, group="Sampling")  # noqa: RUF001
     dimension: int = number(100, "Dimension d", 10, 1000, step=10, whole=True, group="Sampling")
     advice: str = choice(
         "off",
@@ -47,10 +47,8 @@ class WindowSettings:
         {"off": "all answers come at once", "on": "takes seconds whenever strengths or sampling change"},
         group="Advice",
     )
-    confidence: float = number(0.95, "Wanted probability", 0.5, 0.99, step=0.01, group="Advice")
-    tolerance: float = number(
-        0.01, "Largest share that is washed out", 1e-4, 0.1, step=0.1, logarithmic=True, group="Advice"
-    )
+    confidence: float = number(0.95, "Confidence", 0.5, 0.99, step=0.01, group="Advice")
+    tolerance: float = number(0.01, "Tolerance, largest share", 1e-4, 0.1, step=0.1, logarithmic=True, group="Advice")
 
     @property
     def values(self) -> list[float]:
@@ -202,8 +200,8 @@ def _search(strengths: str, confidence: float, tolerance: float, dimension: int,
         return (f"No settings keep the share below {tolerance:g} with a probability of {confidence:g}: {reason}.",)
     lost = f", and {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""
     return (
-        f"Advised: step size {advised.step_size:.3g}, start {advised.init_scale:.2g}, {advised.steps} steps. The share "
-        f"then ends below {tolerance:g} with a probability of at least {1 - advised.failure:.3f}.",
+        f"Advised: step size {advised.step_size:.3g}, initial scale {advised.init_scale:.2g}, {advised.steps} steps. "
+        f"The share then ends below {tolerance:g} with a probability of at least {1 - advised.failure:.3f}.",
         f"Its median is {advised.median:.2g} and its mean {advised.mean:.2g}{lost}; the invariant share is "
         f"{advised.invariant:.2f}.",
         _about_order(environments, advised.step_size, advised.steps, advised.init_scale, batch_size),
@@ -258,7 +256,6 @@ def snippets(settings: WindowSettings) -> Snippets:
         values = settings.values
     except ValueError:
         return Snippets("", "")  # the computation says what is wrong
-    arguments = ", ".join(f"{name}={value!r}" for name, value in settings.diagnosed().items())
     lines = "".join(f"    {name}={value!r},\n" for name, value in settings.diagnosed().items())
     python = f"""import holdfast as hf
 
@@ -271,13 +268,9 @@ diagnosis = hf.diagnose(
 {lines})
 print(*diagnosis.sentences, sep="\\n")
 """
-    if len(values) > 2:
-        line = f"import holdfast as hf; print(hf.diagnose(hf.environments.table({values}), {arguments}).sentences)"
-        return Snippets(python, shlex.join(["python", "-c", line]))
-    bias, heterogeneity = (values[0] + values[1]) / 2, abs(values[1] - values[0]) / 2
-    options = {"bias": bias, "heterogeneity": heterogeneity, **settings.diagnosed()}
-    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", repr(value))]
-    return Snippets(python, shlex.join(["holdfast", "window", *words]))
+    flags = {f"--{name.replace('_', '-')}": repr(value) for name, value in settings.diagnosed().items()}
+    words = [word for flag in flags.items() for word in flag]
+    return Snippets(python, shlex.join(["holdfast", "window", "--strengths", *map(repr, values), *words]))
 
 
 VIEW = View(WindowSettings, compute, snippets)

@@ -1,6 +1,7 @@
 // Singular values, ranks and errors of deep linear networks, and offshoots of their runs.
 
 import { lineChart } from "../charts.js";
+import { newButton } from "../panel.js";
 import { written } from "../scales.js";
 
 const LEAST_RATIO = 1e-4; // lower ends of logarithmic axes
@@ -13,25 +14,24 @@ export function create(stage, { choose }) {
   const error = lineChart(stage, { title: "Test error", note: "on hidden entries", name: "jumps-error" });
   const ranks = lineChart(stage, { title: "Ranks", note: "share of the runs at each", name: "jumps-ranks" });
   const values = lineChart(stage, { title: "Singular values of one run", name: "jumps-values" });
-  const button = document.createElement("button");
-  button.type = "button";
-  button.addEventListener("click", () => choose({ offshoots: button.dataset.on ? 0 : OFFSHOOTS }));
+  const button = newButton("", () => choose({ offshoots: button.dataset.on ? 0 : OFFSHOOTS }));
   const row = document.createElement("p");
   row.className = "buttons";
   const words = document.createElement("small");
-  words.textContent = "Offshoots go on with a smaller step size and ridge, until they converge.";
+  words.textContent = "Offshoots continue the runs with another step size and ridge, by default smaller ones.";
   row.append(button, words);
   error.figure.append(row);
 
   function draw(data, settings) {
     button.textContent = settings.offshoots ? "Remove the offshoots" : "Add offshoots";
     if (settings.offshoots) button.dataset.on = "yes"; else delete button.dataset.on;
-    if (!data.steps) return;
-    ratio.draw(ratioSpec(data));
-    error.draw(errorSpec(data));
-    ranks.draw(ranksSpec(data));
-    values.setNote(`seed ${data.single.seed}, the last to jump`);
-    values.draw(valuesSpec(data));
+    if (!data.curves) return;
+    const curves = { ...data.curves, end: settings.steps }; // the first curves are those of a part of the steps
+    ratio.draw(ratioSpec(curves));
+    error.draw(errorSpec(curves));
+    ranks.draw(ranksSpec(curves));
+    values.setNote(`seed ${curves.single.seed}, the last to jump`);
+    values.draw(valuesSpec(curves));
   }
   return { draw, numbers };
 }
@@ -46,7 +46,7 @@ const last = (values) => written(values[values.length - 1]);
 
 // A little longer than the runs, so that the last number of the axis has room.
 function stepAxis(data, more = 0) {
-  return { label: "step t", domain: [0, 1.04 * (data.steps[data.steps.length - 1] + more)] };
+  return { label: "step t", domain: [0, 1.04 * (data.end + more)] };
 }
 
 // All runs as thin lines, and the median of them.
@@ -105,13 +105,13 @@ function valuesSpec(data) {
   };
 }
 
-function numbers(data) {
-  const columns = { step: data.steps ?? [] };
+function numbers({ curves = {} }) {
+  const columns = { step: curves.steps ?? [] };
   for (const name of ["ratio", "test_error", "train_error"]) {
-    (data[name] ?? []).forEach((row, run) => { columns[`${name}_run_${run + 1}`] = row; });
+    (curves[name] ?? []).forEach((row, run) => { columns[`${name}_run_${run + 1}`] = row; });
   }
-  for (const [rank, shares] of Object.entries(data.ranks ?? {})) columns[`share_at_rank_${rank}`] = shares;
-  const { steps = [], end = [] } = data.offshoots ?? {};
+  for (const [rank, shares] of Object.entries(curves.ranks ?? {})) columns[`share_at_rank_${rank}`] = shares;
+  const { steps = [], end = [] } = curves.offshoots ?? {};
   columns.offshoot_step = steps;
   end.forEach((row, run) => { columns[`offshoot_test_error_run_${run + 1}`] = row; });
   return columns;

@@ -14,8 +14,8 @@ export function create(stage, { choose }) {
     pooled: lineChart(stage, { title: "PooledSGD", note, name: "oscillation-pooled" }),
   };
   const plane = planeChart(stage, {
-    title: "Where this setting lies", name: "oscillation-plane", wide: true,
-    note: "the exponent λ of a small spurious signal; click to choose a point",
+    title: "Phase diagram", name: "oscillation-plane", wide: true,
+    note: "exponent λ of a small spurious signal; the circle is this setting, click to move it",
   });
   const pick = (x, y) => choose({ step_size: Number(x.toPrecision(3)), heterogeneity: Number(Math.max(0, y).toFixed(1)) });
 

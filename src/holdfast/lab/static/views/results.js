@@ -1,6 +1,8 @@
 // Results: a reproduction claim by claim, or a sweep along its axes.
 
 import { lineChart, planeChart } from "../charts.js";
+import { saveAddress } from "../downloads.js";
+import { newButton, newPanel } from "../panel.js";
 import { written } from "../scales.js";
 import { dataTable, sentences } from "../tables.js";
 
@@ -14,11 +16,15 @@ const HOW = [
 const WIDE = 100; // values that span a larger factor are drawn by their logarithms
 
 export function create(stage, { choose, offer, reveal }) {
-  const figure = document.createElement("figure");
-  figure.className = "chart wide";
-  const caption = document.createElement("figcaption");
-  const heading = document.createElement("h2");
-  caption.append(heading);
+  const how = sentences(stage, { title: "How results get here" });
+  const claims = dataTable(stage, { title: "Claims", note: "choose a claim to see the figure of its experiment", tall: true });
+  const { panel: figure, heading, setTitle } = newPanel(stage, { title: "Figure", wide: true, figure: true });
+  let drawn = null;
+  const save = newButton("Save the figure", () => saveAddress(drawn.source, `${drawn.name}.${drawn.source.startsWith("data:image/svg") ? "svg" : "png"}`));
+  const corner = document.createElement("span");
+  corner.className = "save";
+  corner.append(save);
+  heading.append(corner);
   const picture = document.createElement("img");
   picture.className = "figure";
   const frame = document.createElement("div");
@@ -27,10 +33,7 @@ export function create(stage, { choose, offer, reveal }) {
   frame.setAttribute("role", "region");
   frame.setAttribute("aria-label", "Figure");
   frame.append(picture);
-  figure.append(caption, frame);
-  const how = sentences(stage, { title: "How results get here" });
-  const claims = dataTable(stage, { title: "Claims", note: "choose a claim to see the figure of its experiment", tall: true });
-  stage.append(figure);
+  figure.append(frame);
   const lines = lineChart(stage, { title: "Sweep", name: "sweep", wide: true });
   const plane = planeChart(stage, { title: "Sweep", name: "sweep-map", wide: true });
 
@@ -42,7 +45,8 @@ export function create(stage, { choose, offer, reveal }) {
     if (data.claims) listClaims(data, settings);
     figure.hidden = !data.figure;
     if (data.figure) {
-      heading.textContent = label(data.figure.name);
+      drawn = data.figure;
+      setTitle(label(data.figure.name));
       picture.src = data.figure.source;
       picture.alt = `The figure of ${label(data.figure.name)}; its claims are in the table above.`;
     }
@@ -59,7 +63,7 @@ export function create(stage, { choose, offer, reveal }) {
     offer("figure", data.figures ?? []);
     const wanted = data.claims.filter((claim) => matches(claim, settings));
     claims.setNote(`${wanted.length} of ${data.claims.length} claims; choose one to see the figure of its experiment`);
-    claims.draw(CLAIM_COLUMNS, wanted, (claim) => { 
+    claims.draw(CLAIM_COLUMNS, wanted, (claim) => {
       if (data.figures?.includes(claim.experiment)) { choose({ figure: claim.experiment }); figure.scrollIntoView({ block: "nearest" }); }
     });
   }

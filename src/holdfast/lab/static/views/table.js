@@ -1,12 +1,13 @@
-// Your table: effects by environment, which features are selected and why, and errors where it was not fitted.
+// Your table: effects by environment, which features are selected and why, and errors in held-out environments.
 
 import { saveText } from "../downloads.js";
 import { forestChart } from "../forest.js";
+import { newButton } from "../panel.js";
 import { written } from "../scales.js";
 import { dataTable, sentences } from "../tables.js";
 
 const MOST_ROWS = 50; // of a forest plot; more cannot be read
-const TONES = { ours: "invariant", strict: "other", "least squares": "spurious" };
+const TONES = { "this fit": "invariant", strict: "other", "least squares": "spurious" };
 const VERDICTS = { same: "good", varies: "bad", "not needed": "aside" };
 // Choices that belong to one table and say nothing about another.
 const OF_THE_TABLE = { target: "", environment: "", exclude: [], feature: "" };
@@ -14,26 +15,26 @@ const OF_THE_TABLE = { target: "", environment: "", exclude: [], feature: "" };
 export function create(stage, { choose, offer }) {
   const about = document.createElement("p");
   about.className = "wide note";
-  const save = document.createElement("button");
-  save.type = "button";
-  save.textContent = "Save the model (JSON)";
-  save.title = "The file that `holdfast predict` reads";
+  let [model, code] = ["", ""];
+  const save = document.createElement("p");
+  save.className = "wide buttons";
+  const saveModel = newButton("Save the model (JSON)", () => saveText(model, "model.json", "application/json"));
+  saveModel.title = "The file that `holdfast predict` reads";
+  save.append(saveModel, newButton("Save the code (Python)", () => saveText(code, "fit.py", "text/x-python")));
   stage.append(about, save);
-  let model = "";
-  save.addEventListener("click", () => saveText(model, "model.json", "application/json"));
   const effects = forestChart(stage, { title: "Effect by environment", name: "effects", note: "estimate and 95 % interval" });
-  const errors = forestChart(stage, { title: "Error where it was not fitted", name: "errors", note: "each environment was left out once" });
+  const errors = forestChart(stage, { title: "Error in held-out environments", name: "errors", note: "each was left out of the fit once" });
   const features = dataTable(stage, {
     title: "What is selected, and why", note: "choose a feature to see its effects above",
   });
-  const advice = sentences(stage, { title: "What to mind" });
+  const advice = sentences(stage, { title: "Advice and notes" });
 
   function draw(data, settings) {
     for (const part of [effects.figure, features.section, save]) part.hidden = !data.fit;
     if (data.table) describe(data.table, about, offer); else about.textContent = "";
     if (!data.fit) advice.draw([]);
     if (data.fit) {
-      model = data.fit.model;
+      [model, code] = [data.fit.model, data.code.python];
       const names = data.fit.features.map((feature) => feature.name);
       offer("feature", names);
       const varying = data.fit.features.findIndex((feature) => feature.verdict === "varies");
@@ -66,7 +67,7 @@ const FEATURE_COLUMNS = [
   { name: "value", label: "Coefficient", number: true, words: written },
   { name: "low", label: "95 % interval", number: true, words: (low, row) => (Number.isFinite(low) ? `${written(low)} to ${written(row.high)}` : "–") },
   { name: "effect", label: "Mean effect", number: true, words: written },
-  { name: "between", label: "Between", number: true, words: written },
+  { name: "between", label: "SD between", number: true, words: written },
   { name: "i_squared", label: "I²", number: true, words: (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–") },
   { name: "p_value", label: "p of equal effects", number: true, words: (p) => (Number.isFinite(p) && p < 0.001 ? "< 0.001" : written(p)) },
 ];
@@ -79,10 +80,10 @@ function effectSpec(fit, index) {
     label, "other", fit.effects.value[number][index], fit.effects.low[number][index], fit.effects.high[number][index],
   ));
   if (fit.environments.length > 1) {
-    rows.push(row("mean of environments", "other", feature.effect, feature.effect_low, feature.effect_high));
+    rows.push(row("mean", "other", feature.effect, feature.effect_low, feature.effect_high));
   }
   rows.push(row("pooled fit", "spurious", fit.pooled.value[index], fit.pooled.low[index], fit.pooled.high[index]));
-  rows.push(row(feature.value === 0 ? "ours: left out" : "ours", "invariant", feature.value, feature.low, feature.high));
+  rows.push(row("this fit", "invariant", feature.value, feature.low, feature.high));
   const more = fit.environments.length - drawn.length;
   return {
     x: { label: `effect of ${cut(feature.name)}, units of ${cut(fit.units[index])}` }, rows,
@@ -113,7 +114,7 @@ function numbers(data) {
   })));
   const names = rows.length ? Object.keys(rows[0]) : ["feature"];
   const columns = Object.fromEntries(names.map((name) => [name, rows.map((row) => row[name])]));
-  for (const [name, values] of Object.entries(data.held_out?.errors ?? {})) columns[`left_out_error_${name.replace(" ", "_")}`] = values;
+  for (const [name, values] of Object.entries(data.held_out?.errors ?? {})) columns[`left_out_error_${name.replaceAll(" ", "_")}`] = values;
   if (data.held_out?.environments) columns.left_out_environment = data.held_out.environments;
   return columns;
 }

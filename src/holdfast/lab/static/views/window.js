@@ -1,6 +1,7 @@
 // Strengths to drag, the exponent over the step size with its window, the tail of the share, and advice.
 
 import { lineChart, planeChart } from "../charts.js";
+import { newButton, newList, newPanel } from "../panel.js";
 import { written } from "../scales.js";
 import { strengthsChart } from "../strengths.js";
 
@@ -91,22 +92,12 @@ function tailSpec(tail, settings) {
 }
 
 function advicePanel(stage, search) {
-  const panel = document.createElement("section");
-  panel.className = "chart advice";
-  const heading = document.createElement("h2");
-  heading.textContent = "Advice";
-  const list = document.createElement("ul");
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = "Search for settings";
-  button.addEventListener("click", search);
-  panel.append(heading, list, button);
-  stage.append(panel);
-  const draw = (sentences, searched) => {
-    list.replaceChildren(...sentences.map((sentence) => Object.assign(document.createElement("li"), { textContent: sentence })));
-    button.hidden = searched;
-  };
-  return { draw };
+  const { panel } = newPanel(stage, { title: "Advice" });
+  panel.classList.add("advice");
+  const { list, set } = newList();
+  const button = newButton("Search for settings", search);
+  panel.append(list, button);
+  return { draw: (sentences, searched) => { set(sentences); button.hidden = searched; } };
 }
 
 function numbers(data) {

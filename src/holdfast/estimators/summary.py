@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from holdfast.estimators.advice import doubtful_sentences
+
 CONFIDENCE = 0.95
 # The table is at most this wide; longer names of features are cut.
 WIDTH = 120
@@ -18,8 +20,6 @@ WIDTH = 120
 CLEARLY_OUTSIDE = 2.0
 # Differences that are more probable than this are no differences.
 PLAUSIBLE = 0.05
-# Differences that are less probable than this are differences.
-SURELY_DIFFERENT = 0.01
 NAMED = 5  # features named in a note; more are counted
 # heading -> column, width
 _COLUMNS = {
@@ -297,13 +297,8 @@ class TableSummary:
                 f"Varying although the effect within environments is the same ({_listed(frame.index[level])}): with "
                 "such a feature the level of the response, or the effect of another feature, differs."
             )
-        doubtful = frame["selected"] & (frame["significance"] < SURELY_DIFFERENT)
-        if doubtful.any():
-            yield (
-                "The same by the test of all selected features together, with what is tolerated, although the effect "
-                f"alone differs by more than sampling error (p < {SURELY_DIFFERENT:g}): "
-                f"{_listed(frame.index[doubtful])}."
-            )
+        # differences between class means, which are compared alone, have no intercept in them
+        yield from doubtful_sentences(frame, self.task, "environment" if self.alone else self.level)
         nowhere = frame["effect"].isna() & ~frame.index.isin(self.curves)
         if nowhere.any():
             yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."

@@ -260,10 +260,32 @@ def test_predictions_carry_the_id_and_say_why_rows_are_empty(small_model, tmp_pa
     assert written["key"].tolist() == ["007", "008", "009", "010", "011"]
     assert written["prediction"].isna().tolist() == [False, True, True, True, True]
     assert written["prediction"][0] == 1.5
+    said = capsys.readouterr().err
+    assert "light has values such as 'x' in 1 of 5 rows, which count as missing." in said
     assert (
         "4 of 5 rows have no prediction: light is missing in 2; soil is missing in 1; soil has categories that the "
         "model does not know in 1, such as 'peat'"
-    ) in capsys.readouterr().err
+    ) in said
+
+
+def test_the_model_is_written_even_if_nobody_reads_what_is_printed(plants, tmp_path, monkeypatch, capsys):
+    def closed(*arguments):
+        raise OSError("nobody reads this")
+
+    monkeypatch.setattr("holdfast.cli.terminal.show_model", closed)
+    options = [
+        "--target",
+        "yield",
+        "--environment",
+        "place",
+        "--exclude",
+        "good",
+        "--out",
+        str(tmp_path / "model.json"),
+    ]
+    assert main(["fit", str(plants), *options]) == 1
+    assert "nobody reads this" in capsys.readouterr().err
+    assert TableModel.load(tmp_path / "model.json").target == "yield"
 
 
 def test_a_pipe_from_fit_to_predict(plants, tmp_path, monkeypatch, capsys):

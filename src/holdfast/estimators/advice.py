@@ -236,7 +236,7 @@ def doubtful_sentences(
     task: Literal["regression", "classification"] = "regression",
     level: Literal["common", "environment"] = "common",
 ) -> Iterator[str]:
-    """Which selected features have effects that differ by their own test, and why they are selected nevertheless.
+    """Where the search and the test of a single effect disagree, and why.
 
     The search tests the gradients at the pooled fit, those of all selected features at once. With one intercept, in an
     environment where the mean of a feature is far from the common one, the gradient says how the response follows that
@@ -248,24 +248,30 @@ def doubtful_sentences(
         level: "common": one intercept; "environment": one for each environment.
 
     Example:
-        >>> rows = {"selected": [True, True], "significance": [0.4, 1e-9]}
+        >>> rows = {"selected": [True, True], "varies": [False, False], "significance": [0.4, 1e-9]}
         >>> next(doubtful_sentences(pd.DataFrame(rows, ["light", "fruits"]))).split(":")[1].split(".")[0]
         ' fruits'
     """
-    doubtful = stability["selected"].to_numpy(bool) & (stability["significance"] < DOUBTFUL).to_numpy()
-    if not doubtful.any():
-        return
-    missed = (
-        " and with one intercept: it can miss one among many, or one of a feature whose mean differs much between "
-        f"environments.{_about_levels(task, level)}"
-        if level == "common"
-        else ": it can miss one among many."
-    )
-    yield (
-        "Selected, although the effect by itself differs between environments by more than sampling error "
-        f"(p < {DOUBTFUL:g}): {listed(stability.index, doubtful)}. The test that selects takes the effects of all "
-        f"selected features together{missed}"
-    )
+    selected, significance = stability["selected"].to_numpy(bool), stability["significance"]
+    doubtful = selected & (significance < DOUBTFUL).to_numpy()
+    differs = "although the effect by itself differs between environments by more than sampling error"
+    if doubtful.any():
+        missed = (
+            " and with one intercept: it can miss one among many, or one of a feature whose mean differs much between "
+            f"environments.{_about_levels(task, level)}"
+            if level == "common"
+            else ": it can miss one among many."
+        )
+        yield (
+            f"Selected, {differs} (p < {DOUBTFUL:g}): {listed(stability.index, doubtful)}. The test that selects takes "
+            f"the effects of all selected features together{missed}"
+        )
+    hidden = ~selected & ~stability["varies"].to_numpy(bool) & (significance < SIGNIFICANT).to_numpy()
+    if hidden.any() and level == "common":
+        yield (
+            f"Not needed, {differs} (p < {SIGNIFICANT:g}): {listed(stability.index, hidden)}. With one intercept, the "
+            "level of a feature whose mean differs much between environments hides its effect."
+        )
 
 
 def _about_levels(task: str, level: str) -> str:

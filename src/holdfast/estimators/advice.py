@@ -140,6 +140,9 @@ def _verdict(f: TableFindings) -> Iterator[str]:
 
 def _features(f: TableFindings) -> Iterator[str]:
     names, varies = f.stability.index, f.stability["varies"].to_numpy()
+    if len(f.counts) == 1 and f.pooling.weight == 1:
+        yield f"All features together explain {f.explained_by_all:.0%} of the response."
+        return
     if f.selected.any():
         yield (
             f"Selected: {listed(names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
@@ -165,7 +168,19 @@ def _features(f: TableFindings) -> Iterator[str]:
             )
     left = ~f.selected & ~varies
     if left.any() and not left.all():
-        yield f"Left out, because they add nothing to the selected ones: {listed(names, left)}."
+        yield not_needed(listed(names, left), f.pooling)
+
+
+def not_needed(names: str, pooling: Pooling) -> str:
+    """About features that are neither selected nor vary; a pooled fit has coefficients for them all the same.
+
+    Example:
+        >>> not_needed("soil", Pooling(0.0, 1.0, 0.2))
+        'Left out, because they add nothing to the selected ones: soil.'
+    """
+    if pooling.weight == 0:
+        return f"Left out, because they add nothing to the selected ones: {names}."
+    return f"Not needed next to the selected ones: {names}."
 
 
 def most_varying(stability: pd.DataFrame, candidates: np.ndarray) -> int:

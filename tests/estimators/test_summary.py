@@ -47,6 +47,11 @@ def test_a_coefficient_outside_of_the_range_of_its_environments_is_explained():
     assert "x0" in note
     assert "Simpson" in note
     assert 'level="environment"' in note
+    # a fit that is all pooled is outside for the same reason
+    (note,) = (
+        note for note in _summary(*_simpson(), selected=none, varies=one, pooling=1.0).notes if "outside" in note
+    )
+    assert "Simpson" in note
     # each environment about its own mean: the pooled effect is that within environments
     within = _summary(*_simpson(), selected=one, varies=none, level="environment")
     assert within.table.loc["x0", "coefficient"] == pytest.approx(-1, abs=4 * 0.5 / np.sqrt(1000))

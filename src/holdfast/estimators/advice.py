@@ -180,7 +180,7 @@ def not_needed(names: str, pooling: Pooling) -> str:
     """
     if pooling.weight == 0:
         return f"Left out, because they add nothing to the selected ones: {names}."
-    return f"Not needed next to the selected ones: {names}."
+    return f"Not needed: {names}."
 
 
 def most_varying(stability: pd.DataFrame, candidates: np.ndarray) -> int:

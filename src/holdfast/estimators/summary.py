@@ -141,7 +141,14 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is one environment only: nothing is known about how effects differ elsewhere."]
-        about = ([self.legend], self._about_curves(), self._about_classes(), self._about_intervals())
+        return [self.legend, *self.remarks]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to mind besides what effects are; nothing of a single environment, which has nothing to compare."""
+        if self.environments == 1:
+            return []
+        about = (self._about_curves(), self._about_classes(), self._about_intervals())
         return [sentence for part in (*about, self._outside(), self._disagreements()) for sentence in part]
 
     def __str__(self) -> str:
@@ -269,23 +276,25 @@ class TableSummary:
             f"{name} ({value:.3g}; effects from {low:.3g} to {high:.3g})"
             for name, value, low, high in zip(*(column[outside] for column in columns), strict=True)
         ]
+        reasons = []
         if self.pooling > 0:
-            reason = (
-                "the effects are those next to the features with the same effect, and part of each coefficient is that "
-                "next to all features"
+            reasons.append(
+                "part of each coefficient is that next to all features, while the effects are those next to the "
+                "features with the same effect"
             )
-        elif self.level == "environment":
-            reason = (
+        if self.level == "environment":
+            reasons.append(
                 "features are correlated differently in different environments, and a fit of several features to all "
                 "rows need not lie between those to the environments"
             )
         else:
-            reason = (
+            reasons.append(
                 "the fit to all rows mixes the relation between environments, whose means may differ, with the one "
                 "within them (Simpson's paradox)"
             )
-            if self.task == "regression":
-                reason += '. With level="environment" it would not'
+        reason = ", or ".join(reasons)
+        if self.level == "common" and self.task == "regression":
+            reason += '. With level="environment" it would not'
         yield f"Coefficients outside of the range of their environments: {_listed(named)}. Why: {reason}."
 
     def _disagreements(self) -> Iterator[str]:

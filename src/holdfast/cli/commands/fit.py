@@ -128,7 +128,8 @@ def execute(arguments: FitArguments) -> int:
     if printed:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":
-        terminal.show_model(model, estimator.summary().legend)
+        summary = estimator.summary()
+        terminal.show_model(model, summary.legend, terminal.in_options(summary.remarks))
         terminal.show_passes(estimator.passes_)
     errors = None
     if arguments.held_out:

@@ -310,7 +310,10 @@ class TableSummary:
         yield from doubtful_sentences(frame, self.task, "environment" if self.alone else self.level)
         nowhere = frame["effect"].isna() & ~frame.index.isin(self.curves)
         if nowhere.any():
-            yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."
+            yield (
+                "No environment identifies the effect, as if the feature were constant in each, or followed from the "
+                f"selected ones: {_listed(frame.index[nowhere])}."
+            )
 
 
 def _cell(column: str, value: Any) -> str:

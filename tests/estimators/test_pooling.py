@@ -97,6 +97,7 @@ def test_one_environment_is_least_squares():
     np.testing.assert_allclose(model.coef_, np.linalg.lstsq(design, y)[0][1:], atol=1e-10)
     assert model.pooling_ == 1
     assert "There is one environment only" in model.advice_[0]
+    assert not any("Left out" in sentence or "Selected" in sentence for sentence in model.advice_)  # all are used
 
 
 def test_the_weight_falls_with_what_is_explained_and_rises_with_what_varies():

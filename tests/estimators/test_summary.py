@@ -47,6 +47,11 @@ def test_a_coefficient_outside_of_the_range_of_its_environments_is_explained():
     assert "x0" in note
     assert "Simpson" in note
     assert 'level="environment"' in note
+    # a fit that is all pooled is outside for the same reason
+    (note,) = (
+        note for note in _summary(*_simpson(), selected=none, varies=one, pooling=1.0).notes if "outside" in note
+    )
+    assert "Simpson" in note
     # each environment about its own mean: the pooled effect is that within environments
     within = _summary(*_simpson(), selected=one, varies=none, level="environment")
     assert within.table.loc["x0", "coefficient"] == pytest.approx(-1, abs=4 * 0.5 / np.sqrt(1000))
@@ -64,8 +69,34 @@ def test_a_verdict_that_the_single_test_contradicts_is_explained():
     x[:, 2] = codes  # constant within environments
     summary = _summary(x, y, codes, selected=np.array([False, True, False]), varies=np.zeros(3, bool))
     assert summary.table.loc["x1", "significance"] < 0.01
-    assert any(note.startswith("The same by the test of all") and note.endswith(": x1.") for note in summary.notes)
+    assert any(
+        note.startswith("Selected, although the effect by itself") and ": x1. " in note for note in summary.notes
+    )
     assert any(note.startswith("No environment identifies") and note.endswith(": x2.") for note in summary.notes)
+
+
+def test_a_feature_whose_mean_hides_its_effects_is_in_doubt_with_one_intercept_and_left_out_with_several():
+    """A consequence c_e y of the response, with a mean that moves from one environment to the next as c_e does.
+
+    About the common mean its gradient is that of its level, which the response does not follow in any environment, so
+    that one intercept does not see that the effects within environments differ.
+    """
+    random = np.random.default_rng(6)
+    environments = np.repeat(list("nesw"), 250)
+    causes = random.normal([8, 5, 3], [2, 1.5, 1], (1000, 3))
+    y = 10 + causes @ [3, 4, 2] + random.normal(0, 5, 1000)
+    fruits = np.repeat([0.3, 0.2, 0.1, 0.05], 250) * y + random.normal(0, 1.5, 1000)
+    x = pd.DataFrame(np.column_stack([causes, fruits]), columns=["light", "water", "nitrogen", "fruits"])
+    common = HeteroRegressor().fit(x, y, environments=environments)
+    assert common.invariant_[3]
+    assert common.stability_.loc["fruits", "significance"] < 0.001
+    (sentence,) = (one for one in common.advice_ if one.startswith("Selected, although"))
+    assert "fruits" in sentence
+    assert 'level="environment"' in sentence
+    assert sentence in common.summary().notes
+    within = HeteroRegressor(level="environment").fit(x, y, environments=environments)
+    assert within.invariant_.tolist() == [True, True, True, False]
+    assert not any(one.startswith("Selected, although") for one in within.advice_)
 
 
 def _table(seed=0):

@@ -1,7 +1,7 @@
 """Advice in sentences: what a table can and cannot say about invariance."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,8 @@ CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
 # An effect that varies by less than the first share of itself is worth a second thought, if the second share of the
 # response is lost with it.
 MILD_SPREAD, WORTH_HAVING = 0.3, 0.05
+# A selected effect that differs between environments at a smaller probability than this is in doubt.
+DOUBTFUL = 0.01
 # Less than this share of the response explained by all features together is next to nothing.
 NEXT_TO_NOTHING = 0.01
 NOT_COMPARABLE = (
@@ -40,7 +42,8 @@ class TableFindings(NamedTuple):
         explained, explained_by_all: share of the response that the selected features and that all features explain.
         constant: names of constant features.
         without_features: what is predicted if no feature is selected, in words.
-        about_levels: what can be done about levels that differ, in words; empty if nothing.
+        task: regression or classification.
+        level: "common": one intercept; "environment": one for each environment.
         groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
     """
 
@@ -55,7 +58,8 @@ class TableFindings(NamedTuple):
     explained_by_all: float
     constant: Sequence[str]
     without_features: str
-    about_levels: str = ""
+    task: Literal["regression", "classification"] = "regression"
+    level: Literal["common", "environment"] = "common"
     groups: Sequence[Any] = ()
 
     @property
@@ -136,6 +140,9 @@ def _verdict(f: TableFindings) -> Iterator[str]:
 
 def _features(f: TableFindings) -> Iterator[str]:
     names, varies = f.stability.index, f.stability["varies"].to_numpy()
+    if len(f.counts) == 1 and f.pooling.weight == 1:
+        yield f"All features together explain {f.explained_by_all:.0%} of the response."
+        return
     if f.selected.any():
         yield (
             f"Selected: {listed(names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
@@ -161,7 +168,19 @@ def _features(f: TableFindings) -> Iterator[str]:
             )
     left = ~f.selected & ~varies
     if left.any() and not left.all():
-        yield f"Left out, because they add nothing to the selected ones: {listed(names, left)}."
+        yield not_needed(listed(names, left), f.pooling)
+
+
+def not_needed(names: str, pooling: Pooling) -> str:
+    """About features that are neither selected nor vary; a pooled fit has coefficients for them all the same.
+
+    Example:
+        >>> not_needed("soil", Pooling(0.0, 1.0, 0.2))
+        'Left out, because they add nothing to the selected ones: soil.'
+    """
+    if pooling.weight == 0:
+        return f"Left out, because they add nothing to the selected ones: {names}."
+    return f"Not needed: {names}."
 
 
 def most_varying(stability: pd.DataFrame, candidates: np.ndarray) -> int:
@@ -227,6 +246,56 @@ def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
         )
 
 
+def doubtful_sentences(
+    stability: pd.DataFrame,
+    task: Literal["regression", "classification"] = "regression",
+    level: Literal["common", "environment"] = "common",
+) -> Iterator[str]:
+    """Where the search and the test of a single effect disagree, and why.
+
+    The search tests the gradients at the pooled fit, those of all selected features at once. With one intercept, in an
+    environment where the mean of a feature is far from the common one, the gradient says how the response follows that
+    mean, and hardly how it follows the feature within the environment.
+
+    Args:
+        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
+        task: regression or classification.
+        level: "common": one intercept; "environment": one for each environment.
+
+    Example:
+        >>> rows = {"selected": [True, True], "varies": [False, False], "significance": [0.4, 1e-9]}
+        >>> next(doubtful_sentences(pd.DataFrame(rows, ["light", "fruits"]))).split(":")[1].split(".")[0]
+        ' fruits'
+    """
+    selected, significance = stability["selected"].to_numpy(bool), stability["significance"]
+    doubtful = selected & (significance < DOUBTFUL).to_numpy()
+    differs = "although the effect by itself differs between environments by more than sampling error"
+    if doubtful.any():
+        missed = (
+            " and with one intercept: it can miss one among many, or one of a feature whose mean differs much between "
+            f"environments.{_about_levels(task, level)}"
+            if level == "common"
+            else ": it can miss one among many."
+        )
+        yield (
+            f"Selected, {differs} (p < {DOUBTFUL:g}): {listed(stability.index, doubtful)}. The test that selects takes "
+            f"the effects of all selected features together{missed}"
+        )
+    hidden = ~selected & ~stability["varies"].to_numpy(bool) & (significance < SIGNIFICANT).to_numpy()
+    if hidden.any() and level == "common":
+        yield (
+            f"Not needed, {differs} (p < {SIGNIFICANT:g}): {listed(stability.index, hidden)}. With one intercept, the "
+            "level of a feature whose mean differs much between environments hides its effect."
+        )
+
+
+def _about_levels(task: str, level: str) -> str:
+    """What can be done about levels that differ; empty if nothing."""
+    if task == "regression" and level == "common":
+        return ' level="environment" sets levels aside and compares effects within environments.'
+    return ""
+
+
 def _pooling(f: TableFindings) -> Iterator[str]:
     if len(f.counts) > 1 and not f.selected.all():
         yield from pooling_sentences(f.pooling, f.chosen)
@@ -238,6 +307,8 @@ def _cautions(f: TableFindings) -> Iterator[str]:
             f"The selected features barely pass the test of equal effects (p = {f.selection.test.significance:.2g}): "
             "the environments may act in a way that these features do not capture."
         )
+    if len(f.counts) > 1:
+        yield from doubtful_sentences(f.stability, f.task, f.level)
     if len(f.counts) == 2:
         yield "With two environments an effect has only one chance to vary; a third would make the choice much safer."
     errors = np.abs(f.levels) * np.sqrt(f.counts / max(1 - f.explained, 1e-12))
@@ -246,7 +317,7 @@ def _cautions(f: TableFindings) -> Iterator[str]:
         yield (
             f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
             f"standard deviations apart from {low} to {high}. No feature explains that, and a new environment will "
-            f"have a level of its own.{f.about_levels}"
+            f"have a level of its own.{_about_levels(f.task, f.level)}"
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from holdfast.estimators.advice import NOT_COMPARABLE, listed, most_varying, pooling_sentences
+from holdfast.estimators.advice import NOT_COMPARABLE, listed, most_varying, not_needed, pooling_sentences
 from holdfast.estimators.class_inference import discriminant_errors
 from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
@@ -271,13 +271,15 @@ def _sentences(
         )
     if varies.any() and not rotated:
         row = stability.iloc[most_varying(stability, varies)]
+        washed = form.pooling.weight == 0
+        verdict = f"{'Washed out, because the' if washed else 'The'} difference between the classes varies"
         yield (
-            f"Washed out, because the difference between the classes varies: {listed(names, varies)}. Alone, "
+            f"{verdict}: {listed(names, varies)}. Alone, "
             f"{row.name} would have log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."
         )
     left = ~form.selected & ~varies
     if left.any() and not left.all():
-        yield f"Left out, because they add nothing to the selected ones: {listed(names, left)}."
+        yield not_needed(listed(names, left), form.pooling)
     if environments > 1 and not form.selected.all():
         yield from pooling_sentences(form.pooling, chosen)
     shares = form.statistics.counts / np.maximum(form.statistics.counts.sum(1, keepdims=True), 1e-300)

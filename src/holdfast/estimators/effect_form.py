@@ -219,7 +219,8 @@ def _together(
         f"Selected for all {len(rows.classes)} classes together: {', '.join(map(str, names[selected])) or 'none'}.",
     ]
     if varies.any():
-        advice.append(f"Washed out, because the effect on some class varies: {', '.join(map(str, names[varies]))}.")
+        verdict = f"{'Washed out, because the' if pooling.weight == 0 else 'The'} effect on some class varies"
+        advice.append(f"{verdict}: {', '.join(map(str, names[varies]))}.")
     if len(rows.labels) > 1 and not selected.all():
         advice += pooling_sentences(pooling, asked == "auto")
     shared = [sentence for sentence in found[0]["advice_"] if all(sentence in each["advice_"] for each in found)]

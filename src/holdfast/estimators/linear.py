@@ -167,7 +167,6 @@ def _describe(
         "environment" if table.own_levels else "common",
         table.response,
     )
-    set_aside = table.task == "regression" and not table.own_levels
     estimator.findings_ = TableFindings(
         estimator.effect_tables_.stability,
         selection,
@@ -180,7 +179,8 @@ def _describe(
         explained_by_all,
         [name for name, flat in zip(table.names, table.constant, strict=True) if flat],
         table.without_features,
-        ' level="environment" sets levels aside and compares effects.' if set_aside else "",
+        table.task,
+        estimator._summary.level,
         () if estimator.groups is None else list(estimator.groups),
     )
     estimator.advice_ = advise(estimator.findings_)

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from holdfast.estimators.advice import doubtful_sentences
+
 CONFIDENCE = 0.95
 # The table is at most this wide; longer names of features are cut.
 WIDTH = 120
@@ -18,8 +20,6 @@ WIDTH = 120
 CLEARLY_OUTSIDE = 2.0
 # Differences that are more probable than this are no differences.
 PLAUSIBLE = 0.05
-# Differences that are less probable than this are differences.
-SURELY_DIFFERENT = 0.01
 NAMED = 5  # features named in a note; more are counted
 # heading -> column, width
 _COLUMNS = {
@@ -141,7 +141,14 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is one environment only: nothing is known about how effects differ elsewhere."]
-        about = ([self.legend], self._about_curves(), self._about_classes(), self._about_intervals())
+        return [self.legend, *self.remarks]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to mind besides what effects are; nothing of a single environment, which has nothing to compare."""
+        if self.environments == 1:
+            return []
+        about = (self._about_curves(), self._about_classes(), self._about_intervals())
         return [sentence for part in (*about, self._outside(), self._disagreements()) for sentence in part]
 
     def __str__(self) -> str:
@@ -269,23 +276,25 @@ class TableSummary:
             f"{name} ({value:.3g}; effects from {low:.3g} to {high:.3g})"
             for name, value, low, high in zip(*(column[outside] for column in columns), strict=True)
         ]
+        reasons = []
         if self.pooling > 0:
-            reason = (
-                "the effects are those next to the features with the same effect, and part of each coefficient is that "
-                "next to all features"
+            reasons.append(
+                "part of each coefficient is that next to all features, while the effects are those next to the "
+                "features with the same effect"
             )
-        elif self.level == "environment":
-            reason = (
+        if self.level == "environment":
+            reasons.append(
                 "features are correlated differently in different environments, and a fit of several features to all "
                 "rows need not lie between those to the environments"
             )
         else:
-            reason = (
+            reasons.append(
                 "the fit to all rows mixes the relation between environments, whose means may differ, with the one "
                 "within them (Simpson's paradox)"
             )
-            if self.task == "regression":
-                reason += '. With level="environment" it would not'
+        reason = ", or ".join(reasons)
+        if self.level == "common" and self.task == "regression":
+            reason += '. With level="environment" it would not'
         yield f"Coefficients outside of the range of their environments: {_listed(named)}. Why: {reason}."
 
     def _disagreements(self) -> Iterator[str]:
@@ -297,16 +306,14 @@ class TableSummary:
                 f"Varying although the effect within environments is the same ({_listed(frame.index[level])}): with "
                 "such a feature the level of the response, or the effect of another feature, differs."
             )
-        doubtful = frame["selected"] & (frame["significance"] < SURELY_DIFFERENT)
-        if doubtful.any():
-            yield (
-                "The same by the test of all selected features together, with what is tolerated, although the effect "
-                f"alone differs by more than sampling error (p < {SURELY_DIFFERENT:g}): "
-                f"{_listed(frame.index[doubtful])}."
-            )
+        # differences between class means, which are compared alone, have no intercept in them
+        yield from doubtful_sentences(frame, self.task, "environment" if self.alone else self.level)
         nowhere = frame["effect"].isna() & ~frame.index.isin(self.curves)
         if nowhere.any():
-            yield f"No environment identifies the effect, as if constant within each: {_listed(frame.index[nowhere])}."
+            yield (
+                "No environment identifies the effect, as if the feature were constant in each, or followed from the "
+                f"selected ones: {_listed(frame.index[nowhere])}."
+            )
 
 
 def _cell(column: str, value: Any) -> str:

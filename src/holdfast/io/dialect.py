@@ -19,6 +19,8 @@ CANDIDATES = (",", "|", ";", "\t")
 LEAST_AGREEMENT = 0.9
 # First bytes -> the encoding that they stand for.
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+# Bytes that are control characters in Latin-1 and not in the encoding of Windows, and those that are none of its own.
+_WINDOWS, _NOT_WINDOWS = re.compile(rb"[\x80-\x9f]"), re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 # Numbers that can have a decimal comma only, or a decimal point only: 1,234 may be a thousand.
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),(?:\d{1,2}|\d{4,})|[+-]?\d{4,},\d+|[+-]?0,\d+")
 _POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)\.(?:\d{1,2}|\d{4,})|[+-]?\d{4,}\.\d+|[+-]?0\.\d+")
@@ -98,7 +100,8 @@ def _encoding(sample: bytes) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last character may be cut
     except UnicodeDecodeError:
-        return "latin-1"
+        # where Windows has letters and signs, such as the euro, Latin-1 has control characters that nobody writes
+        return "cp1252" if _WINDOWS.search(sample) and not _NOT_WINDOWS.search(sample) else "latin-1"
     return "utf-8"
 
 

@@ -1,6 +1,7 @@
 """One file of a table, or some of its rows, in chunks."""
 
 import contextlib
+import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from holdfast.io.remote import DataFile, RemoteFile
 
 # Rows that a worker reads at once, about: enough that a part costs more than to hand it out.
 PART_ROWS = 1 << 20
+# What pandas says about a row with more values than columns.
+_TOO_LONG = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,9 @@ def own_words(name: str) -> Iterator[None]:
 
 
 def _one_line(error: BaseException) -> str:
+    if (found := _TOO_LONG.search(str(error))) is not None:
+        columns, line, values = found.groups()
+        return f"line {line} has {values} values, more than the {columns} columns"
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 

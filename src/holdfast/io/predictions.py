@@ -23,6 +23,7 @@ class TablePredictions:
         notes: how the files were read, if in an unusual way.
         rows, empty: rows so far, and those without a prediction.
         missing, unknown: column -> rows in which its value is missing, or a category that the model does not know.
+        stray: column of numbers or dates -> rows in which it holds something else, which counts as missing.
 
     Example:
         >>> import tempfile
@@ -75,6 +76,7 @@ class TablePredictions:
         self.rows = self.empty = 0
         self.missing: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
+        self.stray: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
@@ -101,8 +103,11 @@ class TablePredictions:
             if column.fill is None:
                 self.missing[column.name] += int(coded.missing.sum())
             self.unknown[column.name] += int(coded.unknown.sum())
-            if coded.unknown.any() and column.name not in self._examples:
-                self._examples[column.name] = as_text(chunk[column.name])[coded.unknown].iloc[0]
+            stray = coded.missing & chunk[column.name].notna().to_numpy()
+            self.stray[column.name] += int(stray.sum())
+            odd = coded.unknown | stray  # a column has the one or the other
+            if odd.any() and column.name not in self._examples:
+                self._examples[column.name] = as_text(chunk[column.name])[odd].iloc[0]
         predicted = self._model.combine(encoded, chunk)
         self.rows += len(chunk)
         self.empty += int(predicted["prediction"].isna().sum())
@@ -110,6 +115,15 @@ class TablePredictions:
             name = self._id if self._id not in predicted else f"{self._id} (id)"
             predicted.insert(0, name, np.asarray(as_text(chunk[self._id]), dtype=object))
         return predicted
+
+    def about_stray(self) -> list[str]:
+        """Which columns hold something else than the numbers or dates of the fit, a sentence for each."""
+        return [
+            f"{name} has values such as {self._examples[name]!r} in {count} of {self.rows} rows, which count as "
+            "missing."
+            for name, count in self.stray.items()
+            if count
+        ]
 
     def about_empty(self) -> str | None:
         """Why rows have no prediction, in words; None if all have one."""

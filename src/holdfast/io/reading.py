@@ -200,7 +200,7 @@ def suffix_of(path: DataFile) -> str:
     """
     found = [suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)]
     if not found:
-        raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {path.name!r}")
+        raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
     return max(found, key=len)
 
 

@@ -16,8 +16,13 @@ _PLAIN = {
     ",": re.compile(r"[+-]?(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?", re.IGNORECASE),
 }
 _SEPARATORS = {".": ", '\u00a0\u202f\u2019", ",": ". '\u00a0\u202f\u2019"}
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
-_DAY_FIRST = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+# What dates look like -> how pandas calls it.
+_DATES = {
+    re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"): "ISO8601",
+    re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"): "%d.%m.%Y",
+    re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}"): "%d.%m.%Y %H:%M",
+    re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}:\d{2}"): "%d.%m.%Y %H:%M:%S",
+}
 _TRUTH = {"true": "True", "false": "False"}
 DAY = np.timedelta64(1, "D")
 
@@ -86,8 +91,8 @@ def as_dates(values: pd.Series) -> np.ndarray:
     """The dates of a column as datetime64, in UTC; NaT for a missing value and for what is no date.
 
     Example:
-        >>> as_dates(pd.Series(["2020-01-31", None])).astype("datetime64[D]").astype(str).tolist()
-        ['2020-01-31', 'NaT']
+        >>> as_dates(pd.Series(["2020-01-31", "31.1.2020 14:05", None])).astype("datetime64[m]").astype(str).tolist()
+        ['2020-01-31T00:00', '2020-01-31T14:05', 'NaT']
     """
     if is_date(values):
         return _plain_dates(values)
@@ -96,7 +101,7 @@ def as_dates(values: pd.Series) -> np.ndarray:
     codes, texts = pd.factorize(as_text(values))
     known = pd.Series(texts, dtype=object).astype(str).str.strip() if len(texts) else pd.Series(texts, dtype=object)
     dates = np.full(len(known) + 1, np.datetime64("NaT", "us"))  # the last one for the code -1 of a missing value
-    for pattern, form in ((_ISO, "ISO8601"), (_DAY_FIRST, "%d.%m.%Y")):
+    for pattern, form in _DATES.items():
         match = np.array([pattern.fullmatch(text) is not None for text in known], bool)
         if match.any():
             parsed = pd.to_datetime(known[match], format=form, utc=True, errors="coerce")

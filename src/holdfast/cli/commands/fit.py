@@ -123,13 +123,14 @@ def execute(arguments: FitArguments) -> int:
             *table, schema=arguments.schema, dask=arguments.dask, progress=progress, **settings
         )
     model = msgspec.structs.replace(model, advice=tuple(terminal.in_options(model.advice)))
+    if arguments.out is not None and not printed:
+        model.save(arguments.out)  # before anything is printed: `head` may close the pipe
     if printed:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":
-        terminal.show_model(model, estimator.summary().legend)
+        summary = estimator.summary()
+        terminal.show_model(model, summary.legend, terminal.in_options(summary.remarks))
         terminal.show_passes(estimator.passes_)
-    if arguments.out is not None and not printed:
-        model.save(arguments.out)
     errors = None
     if arguments.held_out:
         with terminal.progress("holding out") as progress:

@@ -67,7 +67,7 @@ def execute(arguments: PredictArguments) -> int:
     with _opened(out) as file:
         for number, chunk in enumerate(itertools.chain([first], chunks)):
             chunk.to_csv(file, index=False, header=number == 0, sep=separator, lineterminator="\n")
-    for note in predictions.notes:
+    for note in (*predictions.notes, *predictions.about_stray()):
         print(f"holdfast: {note}", file=sys.stderr)
     if (reason := predictions.about_empty()) is not None:
         print(f"holdfast: {reason}", file=sys.stderr)

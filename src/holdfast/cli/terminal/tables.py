@@ -39,13 +39,13 @@ _ARGUMENT = re.compile(
 _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 
 
-def show_model(model: "TableModel", legend: str) -> None:
-    """Print the features with their coefficients and stability, what effects are (`legend`), and the advice."""
+def show_model(model: "TableModel", legend: str, remarks: Iterable[str] = ()) -> None:
+    """Print the features with their coefficients and stability, what effects are (`legend`), remarks and the advice."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = FILE_WIDTH  # a file has room for whole names
     console.print(_table(model, legend, console.width))
-    show_advice([*model.notes, *model.advice], console)
+    show_advice([*model.notes, *(one for one in remarks if one not in model.advice), *model.advice], console)
 
 
 def show_passes(count: int) -> None:

@@ -38,8 +38,9 @@ def probability(value: float) -> str:
 def _same(row: Any) -> str:
     if row["significance"] < SURELY_DIFFERENT:
         return (
-            "Selected by the test of all selected features together, although its effect alone differs by more than "
-            f"sampling error ({probability(row['significance'])}): look at its effects before you rely on it."
+            "Selected by the test of all selected features together, with one intercept, although its effect within "
+            f"environments differs by more than sampling error ({probability(row['significance'])}): look at its "
+            "effects before you rely on it."
         )
     return (
         "Selected: its effect is the same in all environments, as far as these rows can tell "

@@ -157,7 +157,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
         "seed": sweep.seed,
         "record": sweep.record,
         "platform": backend,
-        "code": fingerprint(tuple(filter(None, (program.target, program.together, "holdfast.sweeps.recording"))))[:16],
+        "code": code_of(program),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
     if sweep.record == "quantiles":  # they would be others with more seeds
@@ -178,6 +178,17 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
             raise
         shutil.rmtree(path)
         return GridCells.at(path, layout, identity=identity, notes=notes)
+
+
+def code_of(program: SweepProgram) -> str:
+    """A checksum of the code that decides the numbers of a program; a folder goes on with no other.
+
+    Example:
+        >>> len(code_of(program_of("matrix-sensing")))
+        16
+    """
+    functions = (program.target, program.together, "holdfast.sweeps.recording:reduced")
+    return fingerprint(tuple(filter(None, functions)))[:16]
 
 
 def _in_one(sweep: Sweep) -> int | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast import __version__
+from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress
 from holdfast.core.validation import require
 from holdfast.execution.cells import Index
@@ -267,7 +268,7 @@ def existing_results(out: str | Path) -> str:
         ValueError: the folder of the sweep must exist, got 'phase'
     """
     path = results_path(out)
-    if "://" not in path and not Path(path, "zarr.json").is_file():
+    if not is_address(path) and not Path(path, "zarr.json").is_file():
         require(Path(out).exists(), "the folder of the sweep must exist", repr(os.fspath(out)))
         raise ValueError(f"the folder must be that of a sweep, with {RESULTS} in it, got {os.fspath(out)!r}")
     return path

@@ -8,11 +8,10 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import proportion
-from holdfast.core.validation import require
+from holdfast.core.validation import require, suggestion
 from holdfast.plots.bands import BAND
 from holdfast.sensing.outcome import Code
 from holdfast.sweeps.designs import POINT
-from holdfast.sweeps.programs import suggestion
 from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
 
 OverName = Literal["median", "mean", "share"]

@@ -134,8 +134,12 @@ class LocalFiles:
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             return self.create(name, content)
-        with open(descriptor, "wb", buffering=0) as file:
-            file.write(content)
+        try:
+            with open(descriptor, "wb", buffering=0) as file:
+                file.write(content)
+        except OSError:  # the disk is full: a file without content must not stand for us
+            os.unlink(path)
+            raise
         return True
 
     def touch(self, name: str) -> None:

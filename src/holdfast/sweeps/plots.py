@@ -122,7 +122,8 @@ def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str, *, is_sh
         axes.set(xlabel=in_words(x), ylabel=in_words(y), title=held)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(f"{label} (white: no run left)")
+    white = " (white: no run left)" if np.isnan(values.values).any() else ""
+    figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(f"{label}{white}")
     return figure
 
 

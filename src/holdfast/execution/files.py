@@ -150,7 +150,7 @@ class LocalFiles:
         """Seconds since a file was written or touched, by the clock of the file system; None without the file.
 
         Machines that share a folder need not agree about the time, but the folder has one clock. To read it, a file is
-        written for a moment; who may only look has the clock of this machine.
+        written for a moment; with `look_only` it is the clock of this machine.
         """
         try:
             changed = os.stat(f"{self.root}/{name}").st_mtime

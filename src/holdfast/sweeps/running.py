@@ -144,7 +144,7 @@ def default_engine() -> Engine:
 
 
 def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridCells:
-    """The cells of a sweep in a folder, new or to be gone on with; raises an error before anything is written."""
+    """The cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
     import jax
 
     backend = jax.default_backend()

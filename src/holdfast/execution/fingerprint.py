@@ -189,13 +189,15 @@ def _statements(module: str) -> tuple[_Statement, ...]:
 def _described(statement: ast.stmt) -> _Statement:
     nodes = list(_executed(ast.Module([statement], [])))
     used = frozenset(node.id for node in nodes if isinstance(node, ast.Name))
-    imports = (node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) or _is_reference(node))
-    return _Statement(frozenset(_bound(statement)), used, tuple(imports), ast.dump(statement))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant)]
+    return _Statement(frozenset(_bound(statement)), used, tuple(filter(_leads_on, imports)), ast.dump(statement))
 
 
-def _is_reference(node: ast.AST) -> bool:
-    """Whether it is the name of an object as text, "module:attribute"."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(_REFERENCE.fullmatch(node.value))
+def _leads_on(node: ast.Import | ast.ImportFrom | ast.Constant) -> bool:
+    """Whether it is an import, and no constant but a reference to an object."""
+    if not isinstance(node, ast.Constant):
+        return True
+    return isinstance(node.value, str) and _REFERENCE.fullmatch(node.value) is not None
 
 
 def _bound(node: ast.AST) -> set[str]:

@@ -85,7 +85,8 @@ def _lines(summary: SeedBand, x: str, label: str, title: str, *, is_share: bool)
             axes.plot(positions, one.middle.values, color=f"C{number}", label=held, marker=marker)
             axes.fill_between(positions, one.low.values, one.high.values, color=f"C{number}", alpha=0.15, linewidth=0)
             alone = _alone(one.middle.values)  # a band needs two neighbours
-            _bars(axes, SeedBand(*(part[alone] for part in one)), positions[alone], color=f"C{number}")
+            if alone.any():
+                _bars(axes, SeedBand(*(part[alone] for part in one)), positions[alone], fmt="none", color=f"C{number}")
         if others:
             axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     _scale_axis(axes.xaxis, middle[x].values, ticks)
@@ -100,14 +101,14 @@ def _cloud(axes: Axes, summary: SeedBand, x: str, positions: np.ndarray) -> None
     middle = summary.middle
     others = [str(name) for name in middle.dims if name != middle[x].dims[0]]
     require(not others, "at must hold the other axes of a design of points", f"none for {', '.join(others)}")
-    _bars(axes, summary, positions, marker="o", markersize=4)
+    _bars(axes, summary, positions, fmt="o", markersize=4)
 
 
 def _bars(axes: Axes, summary: SeedBand, positions: np.ndarray, **look: Any) -> None:
     """The band of single points, each as a bar."""
     values = summary.middle.values
     lengths = np.maximum([values - summary.low.values, summary.high.values - values], 0)
-    axes.errorbar(positions, values, lengths, linestyle="none", elinewidth=0.8, alpha=0.8, **look)
+    axes.errorbar(positions, values, lengths, elinewidth=0.8, alpha=0.8, **look)
 
 
 def _alone(values: np.ndarray) -> np.ndarray:

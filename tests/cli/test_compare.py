@@ -27,8 +27,8 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, cap
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("--tests Example9", "tests must be among Example1"),
-        ("--methods magic", "methods must be among hetero"),
+        ("--tests Example9", "that `holdfast compare --list` names, got 'Example9' (perhaps Example"),
+        ("--methods magic", "that `holdfast compare --list` names, got 'magic'"),
         ("--data-seeds 0", "data_seeds must be at least 1, got 0"),
     ],
 )

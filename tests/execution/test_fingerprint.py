@@ -1,10 +1,13 @@
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from holdfast.execution import fingerprint as tracing
 from holdfast.execution.fingerprint import fingerprint, reached
+from holdfast.sweeps.programs import program_of
+from holdfast.sweeps.running import code_of
 
 PACKAGE = {
     "__init__": "",
@@ -15,6 +18,8 @@ PACKAGE = {
     "sliced": "from ours.callee import STEP\nfrom ours.other import OTHER\nSCALE = STEP\n\n"
     "def simulate():\n    return SCALE\n\ndef draw():\n    return OTHER\n",
     "named": 'LAW = "ours.callee:STEP"\nNOTE = "ours.other"\n',
+    "starred": "from ours.sliced import *\n",
+    "saving": "from holdfast.execution.store import Store\nfrom holdfast.execution import grid\n",
     "typed": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ours.callee import STEP\n",
     "uses_lazy": "import ours.lazy as lazy\n",
     "uses_one": "from ours.lazy import part\n",
@@ -27,6 +32,12 @@ PACKAGE = {
 }
 
 
+def forget():
+    """As a new process would."""
+    for remembered in (tracing._fingerprint, tracing._statements, tracing._imports, tracing._path):
+        remembered.cache_clear()
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """Writes modules of a package `ours`; each call starts with nothing remembered, like a new process."""
@@ -37,8 +48,7 @@ def package(tmp_path, monkeypatch):
             path = tmp_path / "ours" / f"{name}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        for remembered in (tracing._fingerprint, tracing._code, tracing._imports, tracing._path):
-            remembered.cache_clear()
+        forget()
 
     write()
     yield write
@@ -63,12 +73,14 @@ def test_a_change_in_a_callee_changes_the_fingerprint_and_one_elsewhere_does_not
 @pytest.mark.parametrize(
     ("module", "expected"),
     [
-        ("main", {"main", "middle", "callee"}),
-        ("named", {"named", "callee"}),
+        ("main", {"main", "middle:call", "callee"}),
+        ("named", {"named", "callee:STEP"}),
         ("typed", {"typed"}),
-        ("sliced", {"sliced", "callee", "other"}),
-        ("sliced:simulate", {"sliced:simulate", "callee"}),
-        ("uses_lazy", {"uses_lazy", "lazy", "lazy.part", "lazy.rest", "other"}),
+        ("sliced", {"sliced", "callee:STEP", "other:OTHER"}),
+        ("sliced:simulate", {"sliced:simulate", "callee:STEP"}),
+        ("starred", {"starred", "sliced", "callee:STEP", "other:OTHER"}),
+        ("saving", {"saving"}),
+        ("uses_lazy", {"uses_lazy", "lazy", "lazy.part", "lazy.rest", "other:OTHER"}),
         ("uses_one", {"uses_one", "lazy", "lazy.part"}),
     ],
 )
@@ -84,14 +96,47 @@ def test_of_one_function_only_what_it_uses_counts(package):
     assert fingerprint(("ours.sliced:simulate",)) != before
 
 
+def test_of_an_imported_module_only_the_names_that_are_imported_count(package):
+    before = fingerprint(("ours.main",))
+    package(middle=PACKAGE["middle"] + "def unused():\n    from ours.other import OTHER\n")
+    assert fingerprint(("ours.main",)) == before
+    package(middle=PACKAGE["middle"].replace("callee.STEP", "2 * callee.STEP"))
+    assert fingerprint(("ours.main",)) != before
+
+
+@pytest.fixture
+def code_of_a_sweep(monkeypatch):
+    """The checksum of the code of a simulation, with the source of some modules changed."""
+    read = Path.read_bytes
+
+    def fingerprint_with(changed=()):
+        """Append a statement that binds nothing, which every part of a module has."""
+        changes = lambda path: any(f"holdfast/{part}" in path.as_posix() for part in changed)  # noqa: E731
+        monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"\nassert 1\n" * changes(path))
+        forget()
+        return code_of(program_of("matrix-sensing"))
+
+    yield fingerprint_with
+    monkeypatch.undo()
+    forget()
+
+
+def test_sweeps_are_bound_to_the_code_of_their_numbers_and_to_no_other(code_of_a_sweep):
+    before = code_of_a_sweep()
+    others = ("execution/", "sensing/trajectory", "sweeps/specification", "sweeps/running", "sweeps/plots", "cli/")
+    assert code_of_a_sweep(others) == before
+    for numerical in ("core/run", "core/randomness", "problems/", "oracles/", "algorithms/", "sweeps/recording"):
+        assert code_of_a_sweep((numerical,)) != before, numerical
+
+
 def test_a_users_module_leads_into_this_package_and_no_other(package):
-    assert reached(("ours.outside",)) == {"ours.outside", "holdfast.core.progress"}
+    assert reached(("ours.outside",)) == {"ours.outside", "holdfast.core.progress:stages"}
 
 
 def test_a_script_leads_to_the_modules_next_to_it(package, tmp_path):
     (tmp_path / "script_of_a_user.py").write_text("import json\nfrom law_of_a_user import STEP\n")
     (tmp_path / "law_of_a_user.py").write_text("STEP = 1\n")
-    assert reached(("script_of_a_user",)) == {"script_of_a_user", "law_of_a_user"}
+    assert reached(("script_of_a_user",)) == {"script_of_a_user", "law_of_a_user:STEP"}
 
 
 def test_the_whole_package_is_reached_through_its_lazy_names(package):

@@ -145,7 +145,7 @@ def test_points_are_found_by_their_settings(tmp_path):
         ({"a": [1]}, {"program": "this", "settings": {"steps": 4}}, r"settings\.steps must be 3 .* got 4"),
         ({"a": [1]}, {"program": "this", "settings": {"steps": 3, "d": 1}}, r"settings\.d must be None .* got 1"),
         ({"b": [1]}, {"program": "this", "settings": {"steps": 3}}, "axes must be a as in the folder .* got b"),
-        ({"a": ["x"]}, {"program": "this", "settings": {"steps": 3}}, "values of 'a' must be numbers, text or truth"),
+        ({"a": ["x"]}, {"program": "this", "settings": {"steps": 3}}, "values of 'a' must be numbers, text or bool"),
     ],
 )
 def test_another_program_or_setting_is_refused_by_name_and_changes_nothing(tmp_path, axes, identity, message):

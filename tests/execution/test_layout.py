@@ -36,7 +36,7 @@ def test_a_layout_survives_json(tmp_path):
     [
         ({"a": []}, "axis 'a' must have values"),
         ({"a": [1, 1.0]}, "values of 'a' must differ, got 1.0 twice"),
-        ({"a": [1, "x"]}, "values of 'a' must be numbers, text or truth values, and not a mixture"),
+        ({"a": [1, "x"]}, "values of 'a' must be numbers, text or booleans, and not a mixture"),
         ({"a": [True, 2]}, "not a mixture"),
         ({"a": [None]}, "values of 'a' must be numbers"),
         ({"a": [float("nan")]}, "values of 'a' must be numbers, got nan"),

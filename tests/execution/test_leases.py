@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import resource
 import threading
 import time
 from pathlib import Path
@@ -164,6 +165,33 @@ def test_a_file_is_written_whole_or_not_at_all(folder, monkeypatch):
             files.write("a", b"after")
     assert files.read("a") == b"before"
     assert [path.name for path in folder.iterdir()] == ["a"]
+
+
+def test_a_lease_that_a_full_disk_does_not_take_is_free(folder):
+    leases = Leases(files_at(folder))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"), leases.take("a.lease"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(folder.iterdir()) == []
+    with leases.take("a.lease") as lease:
+        assert lease is Lease.TAKEN
+
+
+def test_what_a_server_refuses_is_an_error_of_the_disk_that_names_the_address(monkeypatch):
+    files = files_at("memory://refused")
+
+    def refused(*_):
+        raise RuntimeError("Access\nDenied")
+
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFileSystem.pipe_file", refused)
+    with pytest.raises(OSError, match="'memory://refused' cannot be reached: Access Denied"):
+        files.write("a", b"content")
+    with pytest.raises(ValueError, match="a protocol that fsspec knows, got 'pigeon://results'"):
+        files_at("pigeon://results").read("a")
 
 
 def test_a_disk_that_takes_a_part_is_asked_again(folder, monkeypatch):

@@ -99,6 +99,29 @@ def test_a_result_of_the_wrong_form_is_a_failure_and_a_full_disk_stops_all():
     assert cells.leased == set()
 
 
+class _LosingEngine:
+    """Its worker is lost, so that the loop itself notes the failure."""
+
+    name = "losing"
+
+    def run(self, work, items):
+        yield from (Finished(item, None, "LostWorkerError: gone") for item in items)
+
+
+@pytest.mark.parametrize(("engine", "reason"), [(ThreadEngine(1), "ValueError: a"), (_LosingEngine(), "LostWorker")])
+def test_a_full_disk_while_a_failure_is_noted_stops_with_both_reasons(engine, reason):
+    class Full(MemoryCells):
+        def fail(self, index, reason):
+            raise OSError(28, "No space left on device")
+
+    def function(index):
+        raise ValueError(index)
+
+    both = rf"cell a cannot be saved: OSError: .*No space left on device \(it had failed: {reason}.*; 0 cells saved"
+    with pytest.raises(SaveError, match=both):
+        compute(Full("a"), function, engine)
+
+
 def test_two_loops_share_the_cells():
     cells, calls = MemoryCells((number,) for number in range(30)), Counter()
 

@@ -13,7 +13,7 @@ import pytest
 from holdfast.cli.main import main
 from holdfast.estimators import fit_table
 from holdfast.io import TableModel
-from holdfast.io.remote import RemoteFile, uploading
+from holdfast.io.remote import RemoteFile, writing
 
 
 def plants(rows=300):
@@ -76,10 +76,26 @@ def test_predictions_are_written_to_an_address_whole_or_not_at_all(memory, tmp_p
     assert "out must not exist yet" in capsys.readouterr().err
     assert main([*command, "--overwrite"]) == 0
     before = memory.cat_file("/fields/predictions.csv.gz")
-    with contextlib.suppress(OSError), uploading("memory://fields/predictions.csv.gz") as path:
+    with contextlib.suppress(OSError), writing(RemoteFile("memory://fields/predictions.csv.gz")) as path:
         path.write_text("half")
         raise OSError("disk full")
     assert memory.cat_file("/fields/predictions.csv.gz") == before
+
+
+def test_a_model_behind_an_address_is_that_of_its_file(memory, tmp_path, capsys):
+    table = tmp_path / "plants.csv"
+    plants().to_csv(table, index=False)
+    fit = ["fit", str(table), "--target", "grown", "--environment", "site", "--overwrite", "--out"]
+    assert main([*fit, str(tmp_path / "model.json")]) == main([*fit, "memory://models/plants.json"]) == 0
+    assert memory.cat_file("/models/plants.json") == (tmp_path / "model.json").read_bytes()
+    assert main([*fit, "memory://models/again.json", "--schema", "memory://models/plants.json"]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "model.json"), str(table)]) == 0
+    expected = capsys.readouterr().out
+    assert main(["predict", "memory://models/plants.json", str(table)]) == 0
+    assert capsys.readouterr().out == expected
+    assert main(["predict", "memory://models/none.json", str(table)]) == 2
+    assert "model must be an existing file, got 'memory://models/none.json'" in capsys.readouterr().err
 
 
 def test_an_address_that_cannot_be_used_is_one_sentence(memory, capsys, monkeypatch):

@@ -49,6 +49,20 @@ def test_what_was_recorded_does_not_change_the_figure():
         np.testing.assert_allclose(diverged.lines[0].get_ydata(), [0, 0, 1 / 6, 1 / 2, 1 / 2])
 
 
+def test_a_point_without_neighbours_has_a_bar_and_what_is_not_finished_is_counted():
+    signal = np.arange(1.0, 6.0) * np.ones((4, 1))
+    finished = np.array([[True], [False], [True], [True]]) & np.ones((4, 5), bool)
+    data = xr.Dataset(
+        {"spurious": (("bias", "seed"), signal), "finished": (("bias", "seed"), finished)},
+        {"bias": [1.0, 2.0, 3.0, 4.0]},
+    )
+    axes = plot_sweep(data, "bias").axes[0]
+    (bars,) = axes.containers
+    (segment,) = bars.lines[2][0].get_segments()  # of the first value alone: the others are neighbours
+    np.testing.assert_allclose(segment, [[1.0, 1.4], [1.0, 4.6]])  # 10 % and 90 % of 1, ..., 5
+    assert "not finished: 5 of 20 runs" in axes.get_title("left")
+
+
 def test_shares_are_drawn_from_0_to_1():
     outcome = np.full((2, 2, 4), int(Code.FINISHED))
     outcome[1, 1, :2] = int(Code.DIVERGED)

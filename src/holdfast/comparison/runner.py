@@ -12,6 +12,7 @@ from holdfast.comparison.methods import METHODS, ComparedMethod
 from holdfast.comparison.public_tests import PUBLIC_TESTS, PublicTest
 from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.results import CellIndex, Comparison
+from holdfast.core.validation import suggestion
 from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.entries import EntryCells
@@ -19,6 +20,9 @@ from holdfast.execution.store import FOLDER, LOST, RECORDS, DamagedError, Store
 from holdfast.execution.work import Report, Together, compute
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
+
+# Near names that an error offers for one that is not known.
+MOST_SUGGESTED = 3
 
 
 def compare(
@@ -112,7 +116,8 @@ def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Nam
     for each in asked or known.values():
         if isinstance(each, str):
             if each not in known:
-                raise ValueError(f"{argument} must be among {', '.join(known)}, got {each!r}")
+                names = f"{argument} must be among the {len(known)} that `holdfast compare --list` names"
+                raise ValueError(f"{names}, got {each!r}{suggestion(each, known, MOST_SUGGESTED)}")
             each = known[each]
         if chosen.setdefault(each.name, each) is not each:
             raise ValueError(f"{argument} must have different names, got two of the name {each.name!r}")

@@ -1,6 +1,7 @@
 """Checks of settings: an error names the argument, the value and what is allowed. Imports nothing heavy."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
@@ -45,6 +46,20 @@ def require(holds: bool, contract: str, found: Any) -> None:
     """
     if not holds:
         raise ValueError(f"{contract}, got {found}")
+
+
+def suggestion(word: str, known: Iterable[str], most: int = 1) -> str:
+    """The nearest of the known words in brackets, for the end of an error, or nothing.
+
+    Example:
+        >>> suggestion("step_sise", ["step_size", "steps"])
+        ' (perhaps step_size)'
+        >>> suggestion("example1", ["Example1", "Example1s", "Plants"], most=3)
+        ' (perhaps Example1 or Example1s)'
+    """
+    folded = {each.casefold(): each for each in known}
+    close = [folded[each] for each in difflib.get_close_matches(word.casefold(), list(folded), n=most)]
+    return f" (perhaps {' or '.join(close)})" if close else ""
 
 
 NUMBER = Rule("a number between -1e12 and 1e12", lambda value: True)

@@ -224,7 +224,7 @@ def _understood(
     surveying, binning, planning = stages(progress, (50, 25, 25))
     table: Any = _opened(data, options)
     if schema is not None:
-        model = schema if isinstance(schema, TableModel) else TableModel.load(Path(schema))
+        model = schema if isinstance(schema, TableModel) else TableModel.load(schema)
         return with_bins(survey_as(model, table, target, environment, options, chunk_rows=chunk_rows), passes, progress)
     found = survey(table, target, environment, options, passes=passes, chunk_rows=chunk_rows, progress=surveying)
     return plan_missing(with_bins(found, passes, binning), passes, planning)

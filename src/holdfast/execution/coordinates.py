@@ -11,7 +11,7 @@ from holdfast.execution.files import Files
 from holdfast.execution.zarr_format import chunk_name, decode_chunk, encode_chunk, fill_value
 
 Values = tuple[Any, ...]
-"""Of one type: whole numbers, others, text or truth values."""
+"""Of one type: int, float, str or bool."""
 
 FEW = 1024
 """So many values are repeated in the metadata; more are only in the array, with their checksum in the metadata."""
@@ -23,7 +23,7 @@ _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
 def column(name: str, values: Sequence[Any]) -> Values:
-    """Values of one type; whole numbers among others become such.
+    """Values of one type; integers next to floats become floats.
 
     Example:
         >>> column("step_size", [1, 0.5])
@@ -38,7 +38,7 @@ def column(name: str, values: Sequence[Any]) -> Values:
         found, types = tuple(map(float, found)), {float}
     if len(types) != 1 or not types <= set(_NAMES):
         words = sorted(each.__name__ for each in types)
-        raise ValueError(f"values of {name!r} must be numbers, text or truth values, and not a mixture, got {words}")
+        raise ValueError(f"values of {name!r} must be numbers, text or booleans, and not a mixture, got {words}")
     if types == {float} and any(map(math.isnan, found)):
         raise ValueError(f"values of {name!r} must be numbers, got nan")
     if types == {int} and not -(2**63) <= min(found) <= max(found) < 2**63:

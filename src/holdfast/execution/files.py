@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast.core.addresses import file_system, is_address, reaching
 from holdfast.execution.owner import owner
 
 # Of files that are being written. The owner and a number follow.
@@ -64,7 +65,7 @@ def files_at(path: str | Path, temporary: str = "") -> "Files":
         False
     """
     text = os.fspath(path)
-    if "://" not in text or text.startswith("file://"):
+    if not is_address(text) or text.startswith("file://"):
         return LocalFiles(os.path.abspath(text.removeprefix("file://")), temporary)
     return RemoteFiles(text.rstrip("/"))
 
@@ -133,8 +134,12 @@ class LocalFiles:
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             return self.create(name, content)
-        with open(descriptor, "wb", buffering=0) as file:
-            file.write(content)
+        try:
+            with open(descriptor, "wb", buffering=0) as file:
+                file.write(content)
+        except OSError:  # the disk is full: a file without content must not stand for us
+            os.unlink(path)
+            raise
         return True
 
     def touch(self, name: str) -> None:
@@ -145,7 +150,7 @@ class LocalFiles:
         """Seconds since a file was written or touched, by the clock of the file system; None without the file.
 
         Machines that share a folder need not agree about the time, but the folder has one clock. To read it, a file is
-        written for a moment; who may only look has the clock of this machine.
+        written for a moment; with `look_only` it is the clock of this machine.
         """
         try:
             changed = os.stat(f"{self.root}/{name}").st_mtime
@@ -203,42 +208,48 @@ class RemoteFiles:
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, or None."""
-        system, root = _file_system(self.url)
-        try:
-            return system.cat_file(f"{root}/{name}")
-        except FileNotFoundError:
-            return None
+        with self._reached() as (system, root):
+            try:
+                return system.cat_file(f"{root}/{name}")
+            except FileNotFoundError:
+                return None
 
     def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
         """Write an object in one request."""
-        system, root = _file_system(self.url)
-        system.pipe_file(f"{root}/{name}", content)
+        with self._reached() as (system, root):
+            system.pipe_file(f"{root}/{name}", content)
 
     def exists(self, name: str) -> bool:
         """Whether a file is in the folder."""
-        system, root = _file_system(self.url)
-        return system.exists(f"{root}/{name}")
+        with self._reached() as (system, root):
+            return system.exists(f"{root}/{name}")
 
     def names(self, folder: str) -> Iterator[str]:
         """The names in a folder; none if it does not exist."""
-        system, root = _file_system(self.url)
-        with contextlib.suppress(FileNotFoundError):
-            for path in system.ls(f"{root}/{folder}", detail=False):
-                yield path.rstrip("/").rpartition("/")[2]
+        with self._reached() as (system, root):
+            try:
+                paths = system.ls(f"{root}/{folder}", detail=False)
+            except FileNotFoundError:
+                return
+        for path in paths:
+            yield path.rstrip("/").rpartition("/")[2]
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
-        system, root = _file_system(self.url)
-        with contextlib.suppress(FileNotFoundError):
+        with self._reached() as (system, root), contextlib.suppress(FileNotFoundError):
             system.rm_file(f"{root}/{name}")
+
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[tuple[Any, str]]:
+        """The file system and the path of the folder; what a server refuses is an OSError, like that of a disk."""
+        found = _file_system(self.url)
+        with reaching(self.url, OSError):
+            yield found
 
 
 @cache
 def _file_system(url: str) -> tuple[Any, str]:
-    import fsspec  # type: ignore[import-untyped]
-
-    # other processes write to the same folder, so listings must be fresh
-    system, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    system, root = file_system(url, fresh=True)
     return system, root.rstrip("/")
 
 

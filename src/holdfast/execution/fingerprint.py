@@ -1,4 +1,4 @@
-"""A fingerprint of the code that decides a result: the modules that are named, and all that they reach by imports."""
+"""A fingerprint of the code that decides a result: the modules that are named, and what they use of others."""
 
 import ast
 import hashlib
@@ -9,21 +9,25 @@ import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 # An object named by a string, "module:attribute", is imported by whoever looks it up.
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 # Python 3.11 cannot parse source in two threads at once.
 _LOCK = threading.RLock()
 _PACKAGE = __name__.partition(".")[0]
+# Code that runs work and saves its results, but decides no number of them: imports of it are not followed.
+_STORAGE = __name__.rpartition(".")[0]
 
 
 def fingerprint(modules: tuple[str, ...]) -> str:
-    """SHA-256 of the code of modules and of everything that they import, also inside functions.
+    """SHA-256 of the code of modules and of what they import, also inside functions.
 
-    Comments, docstrings, layout and imports that only serve type checkers do not count. Imports are followed within
-    this package, within the packages of `modules`, and from a script to the modules in its folder. A package that
-    resolves its names lazily counts as a whole where such a name is used. Safe to call from several threads; the source
-    is read once in the life of a process.
+    Of a module from which names are imported, the statements that these names depend on count, not the others.
+    Comments, docstrings, layout and imports that only serve type checkers do not count, nor does `holdfast.execution`,
+    which saves results and decides none. Imports are followed within this package, within the packages of `modules`,
+    and from a script to the modules in its folder. A package that resolves its names lazily counts as a whole where
+    such a name is used. Safe to call from several threads; the source is read once in the life of a process.
 
     Args:
         modules: dotted names; "module:name" counts only what one function or constant of the module uses in it.
@@ -40,11 +44,11 @@ def fingerprint(modules: tuple[str, ...]) -> str:
 
 
 def reached(modules: tuple[str, ...]) -> set[str]:
-    """The modules themselves, and those that they import.
+    """The modules themselves, and what they import: other modules, or "module:name".
 
     Example:
-        >>> sorted(reached(("holdfast.core.survival",)))
-        ['holdfast.core.statistics', 'holdfast.core.survival']
+        >>> sorted(reached(("holdfast.core.survival:event_rate",)))[0]
+        'holdfast.core.statistics:Estimate'
     """
     with _LOCK:
         names = {re.split("[.:]", name)[0] for name in modules}
@@ -54,28 +58,18 @@ def reached(modules: tuple[str, ...]) -> set[str]:
         waiting = list(modules)
         while waiting:
             name = waiting.pop()
-            if name not in seen:
+            if name not in seen and name.partition(":")[0] not in seen:
                 seen.add(name)
                 waiting += _imports(name, roots)
-        return seen
+        return {name for name in seen if ":" not in name or name.partition(":")[0] not in seen}
 
 
 @cache
 def _fingerprint(modules: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for name in sorted(reached(modules)):
-        digest.update(f"{name}\n{_code(name)}\n".encode())
+        digest.update("\n".join([name, *(each.code for each in _part(name)), ""]).encode())
     return digest.hexdigest()
-
-
-@cache
-def _code(name: str) -> str:
-    """The syntax tree without docstrings, as text."""
-    tree = _tree(name)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [statement for statement in node.body if not _is_docstring(statement)]
-    return ast.dump(tree)
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
@@ -87,7 +81,7 @@ def _is_docstring(statement: ast.stmt) -> bool:
 @cache
 def _imports(name: str, roots: frozenset[str]) -> tuple[str, ...]:
     found: list[str] = []
-    for node in _executed(_tree(name)):
+    for node in (node for statement in _part(name) for node in statement.imports):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 # `import a.b` binds a, and whatever a offers may be used.
@@ -95,12 +89,25 @@ def _imports(name: str, roots: frozenset[str]) -> tuple[str, ...]:
                 found += [alias.name, *_lazy(bound, roots)]
         elif isinstance(node, ast.ImportFrom):
             origin = _absolute(name, node)
-            inner = [f"{origin}.{alias.name}" for alias in node.names]
-            modules = [each for each in inner if _within(each, roots) and _path(each)]
-            found += [origin, *modules, *(_lazy(origin, roots) if len(modules) < len(inner) else ())]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _REFERENCE.fullmatch(node.value):
-            found.append(node.value.partition(":")[0])
-    return tuple(each for each in found if _within(each, roots) and _path(each))
+            for alias in node.names:
+                found += _imported(origin, alias.name, roots)
+        else:
+            found.append(str(node.value))
+    modules = {each: each.partition(":")[0] for each in found}
+    return tuple(each for each, module in modules.items() if _counts(module, roots) and _path(module))
+
+
+def _imported(origin: str, name: str, roots: frozenset[str]) -> list[str]:
+    """What `from origin import name` brings in: a module, one name of a module, or all of a package."""
+    inner = f"{origin}.{name}"
+    if _within(inner, roots) and _path(inner):
+        return [origin, inner]
+    lazy = _lazy(origin, roots)
+    return [origin, *lazy] if lazy or name == "*" else [f"{origin}:{name}"]
+
+
+def _counts(module: str, roots: frozenset[str]) -> bool:
+    return _within(module, roots) and not f"{module}.".startswith(f"{_STORAGE}.")
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
@@ -126,7 +133,7 @@ def _lazy(name: str, roots: frozenset[str]) -> list[str]:
     path = _path(name) if _within(name, roots) else None
     if path is None or path.name != "__init__.py":
         return []
-    if "__getattr__" not in _bound(_tree(name)):
+    if not any("__getattr__" in each.bound for each in _statements(name)):
         return []
     inner = (each.relative_to(path.parent).with_suffix("").parts for each in path.parent.rglob("*.py"))
     return [".".join((name, *(part for part in parts if part != "__init__"))) for parts in inner]
@@ -143,26 +150,54 @@ def _folder(root: str) -> str:
     return "" if path is None or path.name == "__init__.py" else str(path.parent)
 
 
-def _tree(name: str) -> ast.Module:
+class _Statement(NamedTuple):
+    """A statement of a module, without docstrings: the names that it binds and uses, its imports, its code as text."""
+
+    bound: frozenset[str]
+    used: frozenset[str]
+    imports: tuple[ast.Import | ast.ImportFrom | ast.Constant, ...]
+    code: str
+
+
+def _part(name: str) -> tuple[_Statement, ...]:
+    """The statements of a module; of "module:name" those that bind it or what it uses, and those that bind nothing."""
     module, _, wanted = name.partition(":")
-    path = _path(module)
-    if path is None:
-        raise ValueError(f"modules must have a file with their source, got {name!r}")
-    tree = ast.parse(path.read_bytes())
-    if wanted in _bound(tree):
-        tree.body = _used(tree, wanted)
-    return tree
-
-
-def _used(tree: ast.Module, wanted: str) -> list[ast.stmt]:
-    """The statements of a module that bind a name, those that bind what they use, and those that bind nothing."""
+    statements = _statements(module)
+    if not any(wanted in each.bound for each in statements):
+        return statements
     needed, before = {wanted}, 0
-    chosen: list[ast.stmt] = []
+    chosen = statements
     while before < len(needed):
         before = len(needed)
-        chosen = [statement for statement in tree.body if not (bound := _bound(statement)) or bound & needed]
-        needed |= {node.id for each in chosen for node in ast.walk(each) if isinstance(node, ast.Name)}
+        chosen = tuple(each for each in statements if not each.bound or each.bound & needed)
+        needed = needed.union(*(each.used for each in chosen))
     return chosen
+
+
+@cache
+def _statements(module: str) -> tuple[_Statement, ...]:
+    path = _path(module)
+    if path is None:
+        raise ValueError(f"modules must have a file with their source, got {module!r}")
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [statement for statement in node.body if not _is_docstring(statement)]
+    return tuple(map(_described, tree.body))
+
+
+def _described(statement: ast.stmt) -> _Statement:
+    nodes = list(_executed(ast.Module([statement], [])))
+    used = frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.Constant)]
+    return _Statement(frozenset(_bound(statement)), used, tuple(filter(_leads_on, imports)), ast.dump(statement))
+
+
+def _leads_on(node: ast.Import | ast.ImportFrom | ast.Constant) -> bool:
+    """Whether it is an import, and no constant but a reference to an object."""
+    if not isinstance(node, ast.Constant):
+        return True
+    return isinstance(node.value, str) and _REFERENCE.fullmatch(node.value) is not None
 
 
 def _bound(node: ast.AST) -> set[str]:

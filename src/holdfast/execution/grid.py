@@ -357,7 +357,7 @@ def _chunk(name: str, position: tuple[int, ...], more: int) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """A setting with one text for numbers that are equal: whole ones become others when an axis gets such."""
+    """A setting, written alike for equal numbers: integers of an axis become floats when a float joins them."""
     return float(value) if type(value) is int and float(value) == value else value
 
 

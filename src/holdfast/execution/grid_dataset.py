@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def open_grid(path: str | Path, variables: Sequence[str] | None = None) -> "xr.Dataset":
     """The results in a folder, in the order in which they were last asked for, each cell verified by its checksum.
 
-    What is not finished, or damaged, is NaN, the least whole number, False or no text, and `finished` is False in
+    What is not finished, or damaged, is NaN, the smallest integer, False or an empty string, and `finished` is False in
     it. The folder is a zarr group, which `xarray.open_zarr` opens too: lazily, with everything that was ever asked for
     in order of arrival, and without verifying anything.
 

@@ -242,7 +242,7 @@ def _attributes(metadata: bytes) -> dict[str, Any]:
 
 
 def _check_types(before: Layout, after: Layout) -> None:
-    """Raise an error for whole numbers that would have to become others, if only their own file has them.
+    """Raise an error for integers that would have to become floats, if only their own file has them.
 
     That file is written before the description of the group. A process that was killed in between would leave bytes of
     another type than the group says.

@@ -24,7 +24,7 @@ class Leases:
 
     A lease is a file that only one process can create, and that a thread in the background touches. A process that is
     killed stops doing so. On the same machine others notice at once that it is gone, on other machines when the lease
-    expires, by the clock of the file system. Who takes over renames the old lease first. If two do so within
+    expires, by the clock of the file system. A process that takes over renames the old lease first. If two do so within
     microseconds, both may compute the cell: that costs time, and they save the same bytes. Object stores have no way to
     create a file exclusively: every process gets the lease.
 
@@ -72,7 +72,7 @@ class Leases:
 
     @contextlib.contextmanager
     def wait(self, name: str) -> Iterator[None]:
-        """Have a lease, as soon as nobody else has it."""
+        """Wait until nobody else has a lease, and take it."""
         while True:
             with self.take(name) as lease:
                 if lease is not Lease.BUSY:

@@ -11,7 +11,7 @@ class Recorded:
     """Values for a block of seeds, with the names of their dimensions.
 
     Attributes:
-        values: numbers, truth values or text for each variable, of shape (seeds, ...).
+        values: numbers, booleans or text for each variable, of shape (seeds, ...).
         dimensions: of each variable, the names of its dimensions after the seeds; by default the name of the variable
             with a number.
         coordinates: values along such a dimension, the same in every cell.

@@ -252,9 +252,16 @@ class CellWork(Generic[Value]):
         return Receipt("computed", seconds=seconds)
 
     def _failed(self, index: Index, error: Exception) -> Receipt:
-        reason = describe(error)
-        self.cells.fail(index, reason)
-        return Receipt("failed", reason)
+        return _noted(self.cells, index, describe(error))
+
+
+def _noted(cells: Cells[Any], index: Index, reason: str) -> Receipt:
+    """Note in the folder why a cell failed."""
+    try:
+        cells.fail(index, reason)
+    except OSError as error:  # the reason of the cell must not be lost behind that of the disk
+        return Receipt("unsaved", f"{describe(error)} (it had failed: {reason})")
+    return Receipt("failed", reason)
 
 
 def _is_stopped(error: Exception) -> bool:
@@ -305,15 +312,14 @@ class _WorkState:
         """Count a block that came back; returns the cells whose results are saved."""
         block, saved = finished.item, []
         self._in_flight -= len(block)
-        if finished.error is not None:  # it did not even get to where errors of cells are noted
-            for index in block:
-                self._fail(index, finished.error)
-                self._cells.fail(index, finished.error)
-        else:
-            for index, receipt in zip(block, finished.value, strict=True):
-                self._count(index, receipt)
-                if receipt.state in ("computed", "finished"):
-                    saved.append(index)
+        if finished.error is None:
+            receipts = finished.value
+        else:  # it did not even get to where errors of cells are noted
+            receipts = [_noted(self._cells, index, finished.error) for index in block]
+        for index, receipt in zip(block, receipts, strict=True):
+            self._count(index, receipt)
+            if receipt.state in ("computed", "finished"):
+                saved.append(index)
         self.report()
         return saved
 
@@ -325,17 +331,14 @@ class _WorkState:
             case "finished":
                 self.elsewhere += 1
             case "failed":
-                self._fail(index, receipt.reason)
+                self._failed += 1
+                self.failures.setdefault(receipt.reason, []).append(index)
             case "busy":
                 wait = self._waits.get(index, FIRST_WAIT)
                 self._waits[index] = min(2 * wait, LONGEST_WAIT)
                 self._busy.append((time.monotonic() + wait, index))
             case "unsaved":
                 raise SaveError(f"the result of cell {index} cannot be saved: {receipt.reason}")
-
-    def _fail(self, index: Index, reason: str) -> None:
-        self._failed += 1
-        self.failures.setdefault(reason, []).append(index)
 
     def report(self, last: bool = False) -> None:
         """Report, unless the last report is very recent."""

@@ -40,7 +40,7 @@ def data_type(values: np.ndarray) -> str:
         return TEXT
     name = _type_name(values.dtype)
     if name not in _TYPES:
-        raise ValueError(f"values must be real numbers, truth values or text, got {values.dtype}")
+        raise ValueError(f"values must be real numbers, booleans or text, got {values.dtype}")
     return name
 
 
@@ -50,7 +50,7 @@ def _type_name(dtype: np.dtype) -> str:
 
 
 def fill_value(kind: str) -> Any:
-    """What stands where nothing was computed: NaN, the least whole number, False, or no text.
+    """What stands where nothing was computed: NaN, the smallest integer, False, or an empty string.
 
     Example:
         >>> fill_value("float32"), fill_value("int32"), fill_value("string")

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
-from holdfast.core.writing import STANDARD_STREAM, replacing
+from holdfast.core.writing import STANDARD_STREAM
 from holdfast.io.columns import Column, EncodedColumn, Finite, encode_column, features_of, groups_of
+from holdfast.io.remote import data_file, writing
 
 FORMAT = "holdfast linear model"
 FORMAT_VERSION = 2
@@ -121,10 +122,10 @@ class TableModel(
         table = np.array(self.coefficients).reshape(len(self.coefficients), -1)
         return {column.name: table[:, a:b] for column, a, b in zip(self.columns, ends[:-1], ends[1:], strict=True)}
 
-    def save(self, path: Path) -> None:
-        """Write the model as JSON, whole or not at all."""
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON, whole or not at all, to a path or an address such as s3://bucket/model.json."""
         content = self.json()
-        with replacing(Path(path)) as unfinished:
+        with writing(data_file(path)) as unfinished:
             unfinished.write_bytes(content)
 
     def json(self) -> bytes:
@@ -132,18 +133,19 @@ class TableModel(
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
     @classmethod
-    def load(cls, path: Path) -> "TableModel":
+    def load(cls, path: str | Path) -> "TableModel":
         """Read a model that `save` wrote; ValueError for any other file. "-" is standard input."""
-        path = Path(path)
-        if path == STANDARD_STREAM:
+        file = data_file(path)
+        if file == STANDARD_STREAM:
             return read_model(sys.stdin.buffer.read(), "standard input")
-        if not path.exists():
-            raise ValueError(f"model must be an existing file, got {str(path)!r}")
+        if not file.exists():
+            raise ValueError(f"model must be an existing file, got {str(file)!r}")
         try:
-            content = path.read_bytes()
+            with file.open("rb") as opened:
+                content = opened.read()
         except OSError as error:
-            raise ValueError(f"model must be a file that can be read, got {str(path)!r} ({error.strerror})") from error
-        return read_model(content, str(path))
+            raise ValueError(f"model must be a file that can be read, got {str(file)!r} ({error.strerror})") from error
+        return read_model(content, str(file))
 
     def predict(self, chunk: pd.DataFrame, decimal: str = ".") -> pd.DataFrame:
         """Predictions for the rows of a table; empty where a value is missing or a category is new.

@@ -14,13 +14,14 @@ from typing import Literal, TextIO
 
 import pandas as pd
 
+from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress, stages
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.io.arrow import arrow_columns
 from holdfast.io.dialect import SAMPLE_BYTES, find_dialect
 from holdfast.io.options import ReadingOptions
 from holdfast.io.parts import FilePart, TableSource, own_words
-from holdfast.io.remote import DataFile, data_file, is_address, matching_files
+from holdfast.io.remote import DataFile, data_file, matching_files
 from holdfast.io.sampling import PART_SPAN
 
 CHUNK_ROWS = 100_000

@@ -3,10 +3,13 @@
 import posixpath
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
+
+from holdfast.core.addresses import file_system, is_address, reaching
+from holdfast.core.writing import check_output, replacing
 
 # A question mark in them begins a query, and they cannot be listed.
 _WITHOUT_PATTERNS = ("http://", "https://")
@@ -43,26 +46,26 @@ class RemoteFile:
 
     def exists(self) -> bool:
         """Whether there is anything at the address."""
-        system, path = _file_system(self.address)
-        with _reachable(self.address):
+        system, path = file_system(self.address)
+        with reaching(self.address):
             return system.exists(path)
 
     def is_file(self) -> bool:
         """Whether there is a file at the address."""
-        system, path = _file_system(self.address)
-        with _reachable(self.address):
+        system, path = file_system(self.address)
+        with reaching(self.address):
             return system.isfile(path)
 
     def open(self, mode: Literal["rb"]) -> BinaryIO:
         """The bytes of the file."""
-        system, path = _file_system(self.address)
-        with _reachable(self.address):
+        system, path = file_system(self.address)
+        with reaching(self.address):
             return system.open(path, mode)
 
     def stat(self) -> FileStatus:
         """The size of the file; 0 if the server does not tell."""
-        system, path = _file_system(self.address)
-        with _reachable(self.address):
+        system, path = file_system(self.address)
+        with reaching(self.address):
             return FileStatus(int(system.size(path) or 0))
 
     def resolve(self) -> "RemoteFile":
@@ -71,16 +74,6 @@ class RemoteFile:
 
 
 DataFile = Path | RemoteFile
-
-
-def is_address(word: str | Path) -> bool:
-    """Whether this is an address of fsspec and not a path.
-
-    Example:
-        >>> is_address("s3://bucket/plants.csv"), is_address("plants.csv")
-        (True, False)
-    """
-    return isinstance(word, str) and "://" in word
 
 
 def data_file(word: str | Path) -> DataFile:
@@ -105,65 +98,50 @@ def matching_files(pattern: str) -> list[RemoteFile]:
     """
     if pattern.startswith(_WITHOUT_PATTERNS):
         return [RemoteFile(pattern)]
-    system, path = _file_system(pattern)
-    with _reachable(pattern):
+    system, path = file_system(pattern)
+    with reaching(pattern):
         found = sorted(name for name in system.glob(path) if system.isfile(name))
     return [RemoteFile(system.unstrip_protocol(name)) for name in found]
 
 
-def check_remote_output(address: str, suffixes: Sequence[str], *, overwrite: bool = False) -> None:
-    """Raise a ValueError for an address that could not be written to, before the work is done.
+def check_output_file(file: DataFile, suffixes: Sequence[str], *, overwrite: bool = False) -> None:
+    """Raise a ValueError for a path or an address that could not be written to, before the work is done.
 
     Example:
-        >>> check_remote_output("memory://plants.xml", [".csv"])
+        >>> check_output_file(RemoteFile("memory://plants.xml"), [".csv"])
         Traceback (most recent call last):
         ValueError: out must end in .csv, got 'memory://plants.xml'
     """
-    if not address.lower().endswith(tuple(suffixes)):
-        raise ValueError(f"out must end in {' or '.join(suffixes)}, got {address!r}")
-    if RemoteFile(address).exists() and not overwrite:
-        raise ValueError(f"out must not exist yet (overwrite=True or --overwrite replaces it), got {address!r}")
+    if isinstance(file, Path):
+        check_output(file, suffixes, overwrite=overwrite)
+        return
+    if not file.address.lower().endswith(tuple(suffixes)):
+        raise ValueError(f"out must end in {' or '.join(suffixes)}, got {file.address!r}")
+    if file.exists() and not overwrite:
+        raise ValueError(f"out must not exist yet (overwrite=True or --overwrite replaces it), got {file.address!r}")
 
 
-@contextmanager
-def uploading(address: str) -> Iterator[Path]:
-    """A temporary path to write to, whose file is sent to the address when the block ends without an error.
-
-    Object stores take a file whole or not at all, so an error leaves the old file or none.
+def writing(file: DataFile) -> AbstractContextManager[Path]:
+    """A path to write to, whose content is at the path or address when the block ends without an error.
 
     Example:
-        >>> with uploading("memory://predictions.csv") as path:
+        >>> with writing(RemoteFile("memory://predictions.csv")) as path:
         ...     _ = path.write_text("prediction")
         >>> RemoteFile("memory://predictions.csv").stat().st_size
         10
     """
-    system, path = _file_system(address)
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
-        unfinished = Path(folder) / posixpath.basename(address)
-        yield unfinished
-        with _reachable(address):
-            system.put_file(str(unfinished), path)
-
-
-def _file_system(address: str) -> tuple[Any, str]:
-    try:
-        import fsspec  # type: ignore[import-untyped]
-
-        return fsspec.core.url_to_fs(address)
-    except ImportError as error:  # fsspec itself, or the package for this protocol
-        raise ValueError(
-            f"{address!r} needs a package that is not installed ({error}): pip install 'holdfast[cluster]' has fsspec "
-            "and s3fs, which reads s3://"
-        ) from error
-    except ValueError as error:
-        raise ValueError(f"addresses must have a protocol that fsspec knows, got {address!r} ({error})") from error
+    return replacing(file) if isinstance(file, Path) else _uploading(file.address)
 
 
 @contextmanager
-def _reachable(address: str) -> Iterator[None]:
-    """Whatever a server says about an address that cannot be used, in one sentence."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ValueError(f"{address!r} cannot be reached: {reason}") from error
+def _uploading(address: str) -> Iterator[Path]:
+    """A temporary path to write to, whose file is sent to the address when the block ends without an error.
+
+    Object stores take a file whole or not at all, so an error leaves the old file or none.
+    """
+    system, path = file_system(address)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+        unfinished = Path(folder) / posixpath.basename(address)
+        yield unfinished
+        with reaching(address):
+            system.put_file(str(unfinished), path)

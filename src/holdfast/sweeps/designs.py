@@ -112,7 +112,7 @@ def python_values(values: Iterable[Any]) -> tuple[Any, ...]:
         (0.5, 1, 'hetero')
     """
     found = tuple(values)
-    if set(map(type, found)) <= _PLAIN:  # soon seen, also of a million
+    if set(map(type, found)) <= _PLAIN:  # fast, also for a million values
         return found
     return tuple(value.item() if isinstance(value, np.generic) else value for value in found)
 
@@ -196,14 +196,14 @@ def _rounded(value: float, whole: bool, between_whole: bool) -> float:
 
 def _check_kinds(name: str, values: Sequence[Scalar]) -> None:
     if set(map(type, values)) <= {int, float} and all(-LARGEST < value < LARGEST for value in values):  # type: ignore[operator]
-        return  # soon seen, also of a million
+        return  # fast, also for a million values
     kinds = {_kind(name, value) for value in values}
     require(len(kinds) == 1, f"{name} must hold values of one kind", " and ".join(sorted(kinds)))
 
 
 def _kind(name: str, value: Any) -> str:
     if isinstance(value, bool):
-        return "truth values"
+        return "booleans"
     if isinstance(value, str):
         return "texts"
     NUMBER.check(f"every value of {name}", value)

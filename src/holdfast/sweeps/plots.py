@@ -84,6 +84,9 @@ def _lines(summary: SeedBand, x: str, label: str, title: str, *, is_share: bool)
             marker = "o" if len(positions) < MOST_MARKERS else ""
             axes.plot(positions, one.middle.values, color=f"C{number}", label=held, marker=marker)
             axes.fill_between(positions, one.low.values, one.high.values, color=f"C{number}", alpha=0.15, linewidth=0)
+            alone = _alone(one.middle.values)  # a band needs two neighbours
+            if alone.any():
+                _bars(axes, SeedBand(*(part[alone] for part in one)), positions[alone], fmt="none", color=f"C{number}")
         if others:
             axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     _scale_axis(axes.xaxis, middle[x].values, ticks)
@@ -98,9 +101,20 @@ def _cloud(axes: Axes, summary: SeedBand, x: str, positions: np.ndarray) -> None
     middle = summary.middle
     others = [str(name) for name in middle.dims if name != middle[x].dims[0]]
     require(not others, "at must hold the other axes of a design of points", f"none for {', '.join(others)}")
-    values = middle.values
-    bars = np.maximum([values - summary.low.values, summary.high.values - values], 0)
-    axes.errorbar(positions, values, bars, fmt="o", markersize=4, elinewidth=0.8, alpha=0.8)
+    _bars(axes, summary, positions, fmt="o", markersize=4)
+
+
+def _bars(axes: Axes, summary: SeedBand, positions: np.ndarray, **look: Any) -> None:
+    """The band of single points, each as a bar."""
+    values = summary.middle.values
+    lengths = np.maximum([values - summary.low.values, summary.high.values - values], 0)
+    axes.errorbar(positions, values, lengths, elinewidth=0.8, alpha=0.8, **look)
+
+
+def _alone(values: np.ndarray) -> np.ndarray:
+    """Which values have neighbours that are NaN, or none."""
+    known = np.concatenate([[False], np.isfinite(values), [False]])
+    return known[1:-1] & ~known[:-2] & ~known[2:]
 
 
 def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str, *, is_share: bool) -> Figure:
@@ -122,7 +136,8 @@ def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str, *, is_sh
         axes.set(xlabel=in_words(x), ylabel=in_words(y), title=held)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(f"{label} (white: no run left)")
+    white = " (white: no run left)" if np.isnan(values.values).any() else ""
+    figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(f"{label}{white}")
     return figure
 
 

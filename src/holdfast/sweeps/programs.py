@@ -1,6 +1,5 @@
 """Programs: what a cell of a sweep computes. Three of the library, by name, or any function of the user's."""
 
-import difflib
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from holdfast.core.names import Named
-from holdfast.core.validation import require
+from holdfast.core.validation import require, suggestion
 from holdfast.execution.recorded import Recorded
 from holdfast.sensing.settings import SWEPT
 
@@ -117,17 +116,6 @@ def program_of(program: str | Callable) -> SweepProgram:
         allowed = f'{", ".join(PROGRAMS)} or "module:function"'
         raise ValueError(f"program must be {allowed}, got {program!r}{suggestion(program, PROGRAMS)}")
     return SweepProgram(program)
-
-
-def suggestion(word: str, known: Any) -> str:
-    """The nearest of the known words in brackets, for the end of an error, or nothing.
-
-    Example:
-        >>> suggestion("step_sise", ["step_size", "steps"])
-        ' (perhaps step_size)'
-    """
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (perhaps {close[0]})" if close else ""
 
 
 def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast import __version__
+from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress
 from holdfast.core.validation import require
 from holdfast.execution.cells import Index
@@ -143,7 +144,7 @@ def default_engine() -> Engine:
 
 
 def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridCells:
-    """The cells of a sweep in a folder, new or to be gone on with; raises an error before anything is written."""
+    """The cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
     import jax
 
     backend = jax.default_backend()
@@ -157,7 +158,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
         "seed": sweep.seed,
         "record": sweep.record,
         "platform": backend,
-        "code": fingerprint(tuple(filter(None, (program.target, program.together, "holdfast.sweeps.recording"))))[:16],
+        "code": code_of(program),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
     }
     if sweep.record == "quantiles":  # they would be others with more seeds
@@ -178,6 +179,17 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
             raise
         shutil.rmtree(path)
         return GridCells.at(path, layout, identity=identity, notes=notes)
+
+
+def code_of(program: SweepProgram) -> str:
+    """A checksum of the code that decides the numbers of a program; a folder goes on with no other.
+
+    Example:
+        >>> len(code_of(program_of("matrix-sensing")))
+        16
+    """
+    functions = (program.target, program.together, "holdfast.sweeps.recording:reduced")
+    return fingerprint(tuple(filter(None, functions)))[:16]
 
 
 def _in_one(sweep: Sweep) -> int | None:
@@ -256,7 +268,7 @@ def existing_results(out: str | Path) -> str:
         ValueError: the folder of the sweep must exist, got 'phase'
     """
     path = results_path(out)
-    if "://" not in path and not Path(path, "zarr.json").is_file():
+    if not is_address(path) and not Path(path, "zarr.json").is_file():
         require(Path(out).exists(), "the folder of the sweep must exist", repr(os.fspath(out)))
         raise ValueError(f"the folder must be that of a sweep, with {RESULTS} in it, got {os.fspath(out)!r}")
     return path

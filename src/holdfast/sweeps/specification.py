@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.validation import COUNT, SEED, require
+from holdfast.core.validation import COUNT, SEED, require, suggestion
 from holdfast.execution.layout import Axis
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.combinations import complete_settings
 from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed
-from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of, suggestion
+from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
 from holdfast.sweeps.recording import RECORDS, RecordName
 
 KEYS = ("program", "record", "settings", "sweep")

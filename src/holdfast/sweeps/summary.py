@@ -8,11 +8,10 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import proportion
-from holdfast.core.validation import require
+from holdfast.core.validation import require, suggestion
 from holdfast.plots.bands import BAND
 from holdfast.sensing.outcome import Code
 from holdfast.sweeps.designs import POINT
-from holdfast.sweeps.programs import suggestion
 from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
 
 OverName = Literal["median", "mean", "share"]
@@ -52,7 +51,7 @@ class SweepSummary(NamedTuple):
     Attributes:
         band: its numbers.
         label: what they are.
-        title: what the quantity means, what the band is, and how many runs are left out.
+        title: what the quantity means, what the band is, and how many runs are left out or not finished.
         is_share: whether the numbers are shares of runs.
         has_band: whether the band is more than its middle.
 
@@ -109,6 +108,7 @@ def summarise_sweep(
         f"{name}: {meaning}" if meaning != name else "",
         (OVER_RUNS if is_end else OVER[over]) if has_band else "",
         "" if is_end else _left_out(data, values, held),
+        _unfinished(data),
     )
     title = "\n".join(filter(None, about))
     return SweepSummary(summary, label, title, is_share, has_band)
@@ -179,6 +179,15 @@ def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str
     count, total = round(float(gone.sum()) * runs), int(gone.count()) * runs
     since = ", each from the step on at which it did" if by_step else ""
     return f"left out: {count:,} of {total:,} runs that diverged{since}" if count else ""
+
+
+def _unfinished(data: xr.Dataset) -> str:
+    """How many runs of the whole sweep are not computed yet, or failed."""
+    if "finished" not in data or bool(data["finished"].all()):
+        return ""
+    runs = int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1
+    missing, total = int((~data["finished"]).sum()) * runs, data["finished"].size * runs
+    return f"not finished: {missing:,} of {total:,} runs"
 
 
 def _variables(data: xr.Dataset) -> list[str]:

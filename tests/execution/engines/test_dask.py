@@ -95,6 +95,23 @@ def test_a_scheduler_that_is_not_running_is_an_error_that_names_it(monkeypatch):
         list(DaskEngine("tcp://127.0.0.1:9").run(abs, [1]))
 
 
+def test_an_item_that_meets_a_closed_client_is_submitted_again(monkeypatch):
+    submit, calls = distributed.Client.submit, itertools.count()
+
+    def closing(client, *arguments, **options):
+        if next(calls) == 2:  # the scheduler is lost between the look at the client and the submission
+            client.close()
+        return submit(client, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "submit", closing)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp://", host="127.0.0.1"
+    ) as local:
+        finished = list(DaskEngine(local.scheduler_address).run(abs, [-1, -2, -3, -4, -5]))
+    assert next(calls) > 5
+    assert sorted(each.value for each in finished) == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.slow
 def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.execution.work.REPORTING", 0.0)

@@ -70,8 +70,9 @@ class FitArguments:
     environment: str | None = None
     """Column with the environments, or several with commas between them: region,urban; bins of a number: age:bins=4;
     periods of a date: date:year, quarter, month, week or day. Without it nothing can be washed out."""
-    out: Path | None = None
-    """Write the model to this JSON file, for `holdfast predict`; - prints it instead of the table."""
+    out: str | None = None
+    """Write the model to this JSON file, or to an address (s3://...), for `holdfast predict`; - prints it instead of
+    the table."""
     overwrite: bool = False
     """Replace the file if it exists."""
     tolerance: float = 0.0
@@ -81,9 +82,9 @@ class FitArguments:
     table in memory."""
     plots: Path | None = None
     """Folder for figures: effects, survival in runs of SGD if effects are compared, and with --held-out errors."""
-    schema: Path | None = None
-    """A model of `holdfast fit` whose columns, categories and imputed values are those of this table: it is read once,
-    and not a first time to see what its columns are."""
+    schema: str | None = None
+    """A model of `holdfast fit`, by its path or address, whose columns, categories and imputed values are those of
+    this table: it is read once, and not a first time to see what its columns are."""
     dask: str | None = None
     """Read the table on the workers of a Dask cluster: the address of its scheduler (tcp://...), or its scheduler file.
     They must see the files under the same paths. The answer is that of one machine, up to rounding; classes need
@@ -100,12 +101,13 @@ def execute(arguments: FitArguments) -> int:
     import msgspec
 
     from holdfast.cli import terminal
-    from holdfast.core.writing import STANDARD_STREAM, check_output, check_output_folder
+    from holdfast.core.writing import STANDARD_STREAM, check_output_folder
     from holdfast.estimators.files import fit_table, held_out_table
+    from holdfast.io.remote import check_output_file, data_file
 
-    printed = arguments.out == STANDARD_STREAM
+    printed = arguments.out == str(STANDARD_STREAM)
     if arguments.out is not None:
-        check_output(arguments.out, [".json"], overwrite=arguments.overwrite)
+        check_output_file(data_file(arguments.out), [".json"], overwrite=arguments.overwrite)
     elif arguments.overwrite:
         raise ValueError("overwrite must be left out if no file is written: --out names one")
     if arguments.plots is not None:

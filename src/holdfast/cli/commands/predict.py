@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import tyro
@@ -26,8 +25,8 @@ class PredictArguments:
         holdfast predict model.json new.csv --out predictions.csv --overwrite
     """
 
-    model: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="MODEL")]]
-    """The model; - for standard input."""
+    model: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="MODEL")]]
+    """The model, or its address (s3://...); - for standard input."""
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
     """The table, with the columns of the table that was fitted: .csv, .tsv (also .gz), .parquet or .feather; a
     pattern such as 'data/*.csv' in quotes; an address such as s3://bucket/plants.csv; - for standard input."""
@@ -45,21 +44,18 @@ def execute(arguments: PredictArguments) -> int:
     import itertools
     import sys
 
-    from holdfast.core.writing import STANDARD_STREAM, check_output
+    from holdfast.core.writing import STANDARD_STREAM
     from holdfast.io.models import TableModel
     from holdfast.io.predictions import predict_table
     from holdfast.io.reading import TEXT_SUFFIXES
-    from holdfast.io.remote import RemoteFile, check_remote_output, data_file
+    from holdfast.io.remote import check_output_file, data_file
 
     data, out = (arguments.data, *arguments.more), data_file(arguments.out or STANDARD_STREAM)
-    if arguments.model == STANDARD_STREAM and "-" in data:
+    if arguments.model == str(STANDARD_STREAM) and arguments.model in data:
         raise ValueError("model and data must not both be standard input, got '-' for both")
     if out == STANDARD_STREAM and arguments.overwrite:
         raise ValueError("overwrite must be left out if no file is written: --out names one")
-    if isinstance(out, RemoteFile):
-        check_remote_output(out.address, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
-    else:
-        check_output(out, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
+    check_output_file(out, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
     predictions = predict_table(TableModel.load(arguments.model), data, arguments.reading)
     chunks = iter(predictions)
     first = next(chunks)  # report what is wrong with the table before anything is printed
@@ -80,13 +76,13 @@ def _opened(out: "DataFile") -> Iterator[TextIO]:
     import gzip
     import sys
 
-    from holdfast.core.writing import STANDARD_STREAM, replacing
-    from holdfast.io.remote import RemoteFile, uploading
+    from holdfast.core.writing import STANDARD_STREAM
+    from holdfast.io.remote import writing
 
     if out == STANDARD_STREAM:
         yield sys.stdout
         return
-    with uploading(out.address) if isinstance(out, RemoteFile) else replacing(out) as unfinished:
+    with writing(out) as unfinished:
         if out.name.lower().endswith(".gz"):
             with gzip.open(unfinished, "wt", encoding="utf-8", newline="") as file:
                 yield file

@@ -44,6 +44,7 @@ class SweepArguments:
 
 def execute(arguments: SweepArguments) -> int:
     """Check the specification, and run what is missing."""
+    from holdfast.core.addresses import is_address
     from holdfast.core.writing import check_output_folder
     from holdfast.sweeps.specification import read_sweep
 
@@ -51,7 +52,7 @@ def execute(arguments: SweepArguments) -> int:
         raise ValueError("out must be given, a folder for the result, unless it is a dry run")
     chosen = arguments.engine.engine()
     sweep = read_sweep(arguments.spec)
-    if arguments.out is not None and "://" not in arguments.out:
+    if arguments.out is not None and not is_address(arguments.out):
         check_output_folder(Path(arguments.out))
     import jax
 

@@ -44,10 +44,10 @@ def show_outcome(outcome: WorkOutcome, path: str) -> None:
     """Print what a command did, and why cells failed."""
     console = Console()
     elsewhere = f", {outcome.elsewhere:,} by other processes" if outcome.elsewhere else ""
-    console.print(
-        f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}; result in {path}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+    done = f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}"
+    if not (outcome.computed or outcome.elsewhere or outcome.failed):
+        done = "nothing to compute, all cells were finished"
+    console.print(f"{done}; result in {escape(path)}", highlight=False, soft_wrap=True)
     failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
     _show_failures(console, failures, failed_settings(path, outcome.failures))
 

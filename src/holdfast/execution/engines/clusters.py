@@ -58,7 +58,8 @@ def connect(address: str, patience: float | None = None) -> "Client":
             break
         except OSError as error:  # also of a scheduler file that is not written yet
             if time.monotonic() > deadline:
-                message = f"no connection to the Dask scheduler at {address} for {patience:g} s"
+                missing = "" if "://" in address or Path(address).exists() else ": there is no such file"
+                message = f"no connection to the Dask scheduler at {address} for {patience:g} s{missing}"
                 raise LostClusterError(message) from error
             time.sleep(RETRYING)
         except ValueError as error:

@@ -67,6 +67,7 @@ class _Cluster:
     def __init__(self, engine: DaskEngine, work: Callable[[Any], Any]):
         self._engine, self._payload = engine, Payload.of(work)
         self._items: dict[Future, Any] = {}
+        self._unsent: list[Any] = []
         self._results: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._client = connect(engine.address)
         self._most, self._counted = 0, 0.0
@@ -76,10 +77,16 @@ class _Cluster:
             with contextlib.suppress(OSError):  # `finished` notices if the scheduler is lost
                 self._most = DEPTH * max(LEAST_THREADS, sum(self._client.nthreads().values()))
             self._counted = time.monotonic()
-        return len(self._items) < self._most
+        return len(self._items) + len(self._unsent) < self._most
 
     def submit(self, item: Any) -> None:
-        future = self._client.submit(_perform, self._payload, item, pure=False)
+        try:
+            future = self._client.submit(_perform, self._payload, item, pure=False)
+        except Exception:
+            if self._client.status == "running":
+                raise
+            self._unsent.append(item)  # the scheduler was lost a moment ago, and `finished` connects again
+            return
         self._items[future] = item
         future.add_done_callback(self._results.put)
 
@@ -126,8 +133,9 @@ class _Cluster:
 
     def _reconnect(self) -> None:
         """To the scheduler that took the place of the one that was lost."""
-        items = list(self._items.values())
+        items = [*self._items.values(), *self._unsent]
         self._items.clear()
+        self._unsent.clear()
         disconnect(self._client, timeout=1)
         self._client = connect(self._engine.address, self._engine.patience)
         for item in items:

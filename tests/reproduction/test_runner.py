@@ -20,7 +20,7 @@ import xarray as xr
 from holdfast.cli.terminal.reproduction import REPORTER
 from holdfast.core.statistics import median
 from holdfast.execution import store
-from holdfast.execution.engines import Feed, ProcessEngine
+from holdfast.execution.engines import Feed, ProcessEngine, ThreadEngine
 from holdfast.execution.engines.base import attempt
 from holdfast.experiments import TITLES, figure_3, load
 from holdfast.plots import new_figure
@@ -303,6 +303,17 @@ def test_the_versions_of_its_packages_are_in_the_key_of_an_experiment(counter):
     assert packages == {"with_torch": (*runner.PACKAGES, "numpy"), "without": runner.PACKAGES}
     for name in ("coloured_digits", "natural_environments"):
         assert "torch" in load(name).packages
+
+
+def test_the_longest_are_computed_first_and_the_report_does_not_depend_on_it(counter, toys, tmp_path):
+    order = []
+    reporter = Reporter(begin=lambda name, *_: order.append(name))
+    options = {"engine": ThreadEngine(1), "reporter": reporter}
+    assert reproduce(toys, tmp_path / "plain", **options) == 0
+    assert reproduce(toys, tmp_path / "longest", first=["second", "not asked for"], **options) == 0
+    assert order == ["first", "second", "third", "second", "first", "third"]
+    written = [json.loads((tmp_path / folder / "claims.json").read_text()) for folder in ("plain", "longest")]
+    assert written[0]["claims"] == written[1]["claims"]
 
 
 def test_a_result_that_is_deleted_meanwhile_is_a_failure_with_the_reason(toys, tmp_path, monkeypatch):

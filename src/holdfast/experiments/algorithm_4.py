@@ -114,13 +114,16 @@ def _problem(random: bool) -> MatrixSensing:
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
-    """All variants. Drawing samples takes most of the time, so variants that may share them have them drawn once."""
+    """All variants. Drawing samples takes most of the time, so variants that may share them have them drawn once.
+
+    In a quick look, with few samples, it is compiling that does: there all run in the same program.
+    """
     batch_size = effort.steps(BATCH_SIZE, part=QUICK_PART)
     problems = [_problem(random) for random in (False, True)]
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *problems)
     groups: dict[tuple, list[str]] = {}
     for name, variant in VARIANTS.items():
-        groups.setdefault((variant.batches, variant.shares_samples), []).append(name)
+        groups.setdefault((variant.batches, variant.shares_samples and not effort.quick), []).append(name)
     # Runs that share samples are next to each other: one seed, all variants.
     runs = {
         (batches, shared): sorted(

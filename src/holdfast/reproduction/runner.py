@@ -86,6 +86,7 @@ def reproduce(
     seeds: int | None = None,
     statements: Mapping[str, Statement] | None = None,
     recorded: Sequence[RecordedSection] = (),
+    first: Sequence[str] = (),
     engine: Engine | None = None,
     reporter: Reporter = ONLY_PROBLEMS,
 ) -> int:
@@ -106,6 +107,7 @@ def reproduce(
         seeds: of each curve, instead of the number that each experiment asks for.
         statements: of the sources, by the names that claims give; the report then says which claims test each.
         recorded: results that come with the package; the report shows them and does not count them.
+        first: names of experiments to begin with, such as those that take longest.
         engine: where experiments are computed, see `holdfast.execution.engines`; by default three at once in threads,
             and each may use all cores. Workers in other processes import the functions of an experiment.
         reporter: where to report; by default warnings and errors go to stderr.
@@ -130,7 +132,8 @@ def reproduce(
     drawn: dict[str, Section] = {}
     errors: dict[str, Exception] = {}
     simulations = {name: partial(_simulate, each.simulate, efforts[name]) for name, each in experiments.items()}
-    keys = {name: _key(name, each, efforts[name]) for name, each in experiments.items()}
+    in_turn = sorted(experiments, key=lambda name: first.index(name) if name in first else len(first))
+    keys = {name: _key(name, experiments[name], efforts[name]) for name in in_turn}
     with closing(data_sets(simulations, keys, out, engine, reporter.bars)) as sources:
         for number, (name, source) in enumerate(sources, 1):
             experiment, count = experiments[name], efforts[name].seeds

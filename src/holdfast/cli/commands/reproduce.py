@@ -61,6 +61,7 @@ def execute(arguments: ReproduceArguments) -> int:
         os.environ.setdefault("XLA_FLAGS", FLAGS)
     from holdfast.cli.terminal.reproduction import REPORTER
     from holdfast.comparison.images.recorded_report import recorded_section
+    from holdfast.experiments.names import LONGEST
     from holdfast.experiments.statements import STATEMENTS
     from holdfast.reproduction.runner import reproduce
 
@@ -72,6 +73,7 @@ def execute(arguments: ReproduceArguments) -> int:
             seeds=arguments.seeds,
             statements=STATEMENTS,
             recorded=() if arguments.names else (recorded_section(),),
+            first=LONGEST,
             engine=engine,
             reporter=REPORTER,
         )

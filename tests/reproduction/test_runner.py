@@ -24,7 +24,7 @@ from holdfast.execution.engines import Feed, ProcessEngine, ThreadEngine
 from holdfast.execution.engines.base import attempt
 from holdfast.experiments import TITLES, figure_3, load
 from holdfast.plots import new_figure
-from holdfast.reproduction import runner
+from holdfast.reproduction import results, runner
 from holdfast.reproduction.claims import AS_STATED, Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.reproduction.runner import Reporter, reproduce
@@ -314,6 +314,20 @@ def test_the_longest_are_computed_first_and_the_report_does_not_depend_on_it(cou
     assert order == ["first", "second", "third", "second", "first", "third"]
     written = [json.loads((tmp_path / folder / "claims.json").read_text()) for folder in ("plain", "longest")]
     assert written[0]["claims"] == written[1]["claims"]
+
+
+def test_threads_take_short_turns_while_experiments_are_computed(counter, tmp_path):
+    before, seen = sys.getswitchinterval(), []
+    watched = toy("first", counter)
+    simulate = watched.simulate
+
+    def watch(effort, progress):
+        seen.append(sys.getswitchinterval())
+        return simulate(effort, progress)
+
+    assert reproduce({"first": replace(watched, simulate=watch)}, tmp_path) == 0
+    assert seen == [pytest.approx(results.TURN)]
+    assert sys.getswitchinterval() == before > results.TURN
 
 
 def test_a_result_that_is_deleted_meanwhile_is_a_failure_with_the_reason(toys, tmp_path, monkeypatch):

@@ -106,7 +106,6 @@ def run(
     steps: int,
     every: int = 1,
     slab: int = 8,
-    one_seed: bool = False,
     workers: int | None = None,
     double: bool = False,
     progress: Progress | None = None,
@@ -125,8 +124,6 @@ def run(
         steps: T.
         every: steps between records.
         slab: runs in one compiled program; 1 leaves out the vectorisation.
-        one_seed: each slab has one seed, so that what its runs draw alike, such as samples, is drawn once. (The exact
-            law draws little, and compiles much longer so.)
         workers: threads; by default the number of accelerators, or of cores.
         double: compute in float64.
         progress: called with (steps done, steps in all), summed over runs.
@@ -145,8 +142,6 @@ def run(
         raise ValueError("seeds must hold at least one seed, got none")
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
     slab = min(slab, count)
-    if one_seed and (numbers != numbers[np.arange(count) // slab * slab]).any():
-        raise ValueError(f"seeds must be equal within each slab of {slab} runs if one_seed is set, got several in one")
     devices = available_devices()
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
@@ -159,7 +154,7 @@ def run(
         rows = np.minimum(np.arange(number * slab, (number + 1) * slab), count - 1)
         real = min(slab, count - number * slab)
         chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
-        seed = numbers[rows] if slab > 1 and not one_seed else numbers[rows[0]]
+        seed = numbers[rows] if slab > 1 else numbers[rows[0]]
         device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
         with jax.enable_x64(double), precision, jax.default_device(device):
             # Once, and not for every chunk of steps.
@@ -283,8 +278,8 @@ class _Slab:
         self.record = jax.tree.map(np.asarray, record)
 
 
-def _over_runs(vectorised: bool, function: Callable, axes: Any = 0) -> Callable:
-    return jax.vmap(function, axes) if vectorised else function
+def _over_runs(vectorised: bool, function: Callable) -> Callable:
+    return jax.vmap(function) if vectorised else function
 
 
 @partial(jax.jit, static_argnames=("build", "vectorised"))
@@ -292,7 +287,7 @@ def _start(build: RunBuilder, vectorised: bool, shared: Any, parameters: Any, se
     def start(parameters: Any, seed: jax.Array) -> _Carry:
         return _Carry(build(shared, parameters).algorithm.init(), jnp.full((), -1, jnp.int32))
 
-    return _over_runs(vectorised, start, (0, 0 if seed.ndim else None))(parameters, seed)
+    return _over_runs(vectorised, start)(parameters, seed)
 
 
 @partial(jax.jit, static_argnames=("form", "build", "vectorised"))
@@ -315,8 +310,7 @@ def _advance(
         return proposed, jnp.asarray(size)
 
     def one_step(step: jax.Array, carry: _Carry) -> _Carry:
-        axes = (0, 0 if seed.ndim else None, 0)  # a single seed is that of all runs
-        proposed, size = _over_runs(vectorised, partial(propose, step), axes)(parameters, seed, carry.state)
+        proposed, size = _over_runs(vectorised, partial(propose, step))(parameters, seed, carry.state)
         alive = (carry.diverged_at < 0) & (size < DIVERGENCE_LIMIT)
         diverged_at = jnp.where(alive | (carry.diverged_at >= 0), carry.diverged_at, step + 1)
         if not form.freezing:

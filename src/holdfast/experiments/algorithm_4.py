@@ -56,8 +56,6 @@ QUICK_PART = 8
 LEARNED, WASHED_OUT, NEARLY_ALL = 0.9, 0.02, (0.9, 1.0)
 FACTOR_4 = "operator norm, factor 4"
 TRACES = (known_trace, estimated_trace, no_shrinkage, operator_norm)
-# Eigenvalues of several matrices at once can lock up the threads of XLA (jaxlib 0.10): without those of the norm.
-SHARING = TRACES[:2]
 
 
 class Variant(NamedTuple):
@@ -69,11 +67,6 @@ class Variant(NamedTuple):
     truncation: float = np.inf
     random: bool = False
     fails: bool = False
-
-    @property
-    def shares_samples(self) -> bool:
-        """Whether it runs together with the others that have its seeds."""
-        return not self.fails and self.trace in SHARING
 
     def seeds(self, effort: Effort) -> np.ndarray:
         """Of its runs."""
@@ -92,8 +85,7 @@ VARIANTS = {
 }
 
 
-def _build(problems: MatrixSensing, parameters: dict, batches: Callable, batch_size: int, traces: tuple) -> Run:
-    problem = jax.tree.map(lambda leaf: leaf[parameters["random"]], problems)
+def _build(problem: MatrixSensing, parameters: dict, batches: Callable, batch_size: int) -> Run:
     oracle = rank_one(problem, batch_size, parameters["truncation"])
     seen = sampled(batches(problem.environments, batch_size), oracle)
 
@@ -102,8 +94,8 @@ def _build(problems: MatrixSensing, parameters: dict, batches: Callable, batch_s
         return found._replace(gradient=parameters["factor"] * found.gradient)
 
     # The way to find tau is a number, so that one compiled program serves all of them.
-    trace = partial(jax.lax.switch, parameters["trace"], traces)
-    algorithm = shrinkage(gradient, DIMENSION, parameters["step_size"], INIT_SCALE, trace, "float32")
+    trace = partial(jax.lax.switch, parameters["trace"], TRACES)
+    algorithm = shrinkage(gradient, DIMENSION, parameters["step_size"], parameters["init_scale"], trace, "float32")
     return Run(algorithm, lambda state: signals(problem, state))
 
 
@@ -114,49 +106,35 @@ def _problem(random: bool) -> MatrixSensing:
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
-    """All variants. Drawing samples takes most of the time, so variants that may share them have them drawn once.
-
-    In a quick look, with few samples, it is compiling that does: there all run in the same program.
-    """
-    batch_size = effort.steps(BATCH_SIZE, part=QUICK_PART)
-    problems = [_problem(random) for random in (False, True)]
-    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *problems)
-    groups: dict[tuple, list[str]] = {}
+    """All variants; those that share neurons and batches run together."""
+    parts, batch_size = {}, effort.steps(BATCH_SIZE, part=QUICK_PART)
+    groups: dict[tuple, dict[str, Variant]] = {}
     for name, variant in VARIANTS.items():
-        groups.setdefault((variant.batches, variant.shares_samples and not effort.quick), []).append(name)
-    # Runs that share samples are next to each other: one seed, all variants.
-    runs = {
-        (batches, shared): sorted(
-            ((name, int(seed)) for name in group for seed in VARIANTS[name].seeds(effort)),
-            key=lambda run: run[1] if shared else 0,
-        )
-        for (batches, shared), group in groups.items()
-    }
-    reports = stages(progress, [STEPS * len(rows) for rows in runs.values()])
-    parts = {}
-    for ((batches, shared), rows), report in zip(runs.items(), reports, strict=True):
-        chosen = [VARIANTS[name] for name, _ in rows]
-        parameters = {
-            "step_size": np.array([STEP_SIZE / each.factor for each in chosen], np.float32),
-            "factor": np.array([each.factor for each in chosen], np.float32),
-            "truncation": np.array([each.truncation for each in chosen], np.float32),
-            "random": np.array([each.random for each in chosen], np.int32),
-            "trace": np.array([TRACES.index(each.trace) for each in chosen], np.int32),
+        groups.setdefault((variant.batches, variant.random), {})[name] = variant
+    seeds = {name: variant.seeds(effort) for name, variant in VARIANTS.items()}
+    reports = stages(progress, [STEPS * sum(len(seeds[name]) for name in group) for group in groups.values()])
+    for ((batches, random), group), report in zip(groups.items(), reports, strict=True):
+        problem, counts = _problem(random), [len(seeds[name]) for name in group]
+        columns = {
+            "step_size": [STEP_SIZE / each.factor for each in group.values()],
+            "init_scale": [INIT_SCALE] * len(group),
+            "factor": [each.factor for each in group.values()],
+            "truncation": [each.truncation for each in group.values()],
         }
-        build = partial(_build, batches=batches, batch_size=batch_size, traces=SHARING if shared else TRACES)
-        slab = len(groups[batches, shared]) if shared else 1
-        records = run(
-            build, both, parameters, [seed for _, seed in rows], steps=STEPS, every=EVERY, slab=slab, one_seed=shared,
-            progress=report,
-        )  # fmt: skip
-        for name in groups[batches, shared]:
-            own = np.array([each == name for each, _ in rows])
+        parameters = {name: np.repeat(values, counts).astype(np.float32) for name, values in columns.items()}
+        traces = [TRACES.index(each.trace) for each in group.values()]
+        parameters["trace"] = np.repeat(traces, counts).astype(np.int32)
+        build = partial(_build, batches=batches, batch_size=batch_size)
+        numbers = np.concatenate([seeds[name] for name in group])
+        records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=report)
+        size = float(jnp.linalg.norm(problem.invariant_matrix))
+        for name, begin, count in zip(group, np.cumsum([0, *counts]), counts, strict=False):
+            rows = slice(begin, begin + count)
             recorded = ("invariant", "spurious", "residual")
-            variables = {signal: (("seed", "step"), records.values[signal][own]) for signal in recorded}
-            size = float(jnp.linalg.norm(problems[VARIANTS[name].random].invariant_matrix))
-            variables["relative_distance"] = (("seed", "step"), records.values["distance"][own] / size)
-            ends = {"diverged_at": ("seed", records.diverged_at[own])}
-            parts[name] = xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(own.sum())})
+            variables = {signal: (("seed", "step"), records.values[signal][rows]) for signal in recorded}
+            variables["relative_distance"] = (("seed", "step"), records.values["distance"][rows] / size)
+            ends = {"diverged_at": ("seed", records.diverged_at[rows])}
+            parts[name] = xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(count)})
     # Where a variant has fewer runs, the others are NaN.
     found = xr.concat([parts[name] for name in VARIANTS], pd.Index(list(VARIANTS), name="variant"), join="outer")
     return found.assign_attrs(batch_size=batch_size)

@@ -24,8 +24,9 @@ class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
     What was already computed with the same seeds and code is reused, so the same command goes on where it was stopped,
-    and several with the same folder share the work. By default three experiments are computed at a time. Exit code 1 if
-    an experiment fails, or if a claim is decided otherwise than expected or, with all seeds, is undecided.
+    and several with the same folder share the work. By default three experiments are computed at a time. Those
+    whose extra (such as torch) is not installed are left out, and named at the end. Exit code 1 if an experiment fails,
+    or if a claim is decided otherwise than expected or, with all seeds, is undecided.
 
     Examples:
 

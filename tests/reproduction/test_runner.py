@@ -20,11 +20,10 @@ import xarray as xr
 from holdfast.cli.terminal.reproduction import REPORTER
 from holdfast.core.statistics import median
 from holdfast.execution import store
-from holdfast.execution.engines import Feed, ProcessEngine, ThreadEngine
+from holdfast.execution.engines import Feed, ProcessEngine
 from holdfast.execution.engines.base import attempt
 from holdfast.experiments import TITLES, figure_3, load
 from holdfast.plots import new_figure
-from holdfast.reproduction import results, runner
 from holdfast.reproduction.claims import AS_STATED, Claim, Verdict
 from holdfast.reproduction.experiment import Effort, Experiment
 from holdfast.reproduction.runner import Reporter, reproduce
@@ -281,53 +280,6 @@ def test_an_experiment_that_fails_does_not_lose_the_others(counter, toys, tmp_pa
     assert "of 3 second" in output.out
     assert output.err.endswith("second failed: RuntimeError: no [ink] left\n")
     assert "Traceback" in output.err
-
-
-def test_an_experiment_without_its_packages_is_left_out_with_the_extra_that_has_them(counter, toys, tmp_path, capsys):
-    needs = "needs no_such_package: pip install 'holdfast[torch]'"
-    lacking = toy("lacking", counter, packages={"no_such_package": "torch", "numpy": "compare"})
-    assert run(toys | {"lacking": lacking}, tmp_path) == 0
-    assert counter.computed == len(toys)
-    assert written_claims(tmp_path)["left_out"] == {"lacking": needs}
-    assert f"not computed: lacking {needs}" in capsys.readouterr().out
-    assert (
-        "Not computed, for want of a package: lacking needs no_such_package" in (tmp_path / "report.html").read_text()
-    )
-    assert run({"lacking": lacking}, tmp_path) == 1
-
-
-def test_the_versions_of_its_packages_are_in_the_key_of_an_experiment(counter):
-    """Those of the others are not: a new torch computes two experiments again, not all."""
-    experiments = {"with_torch": toy("with_torch", counter, packages={"numpy": "torch"}), "without": toy("x", counter)}
-    packages = {name: runner._key(name, each, Effort(7)).packages for name, each in experiments.items()}
-    assert packages == {"with_torch": (*runner.PACKAGES, "numpy"), "without": runner.PACKAGES}
-    for name in ("coloured_digits", "natural_environments"):
-        assert "torch" in load(name).packages
-
-
-def test_the_longest_are_computed_first_and_the_report_does_not_depend_on_it(counter, toys, tmp_path):
-    order = []
-    reporter = Reporter(begin=lambda name, *_: order.append(name))
-    options = {"engine": ThreadEngine(1), "reporter": reporter}
-    assert reproduce(toys, tmp_path / "plain", **options) == 0
-    assert reproduce(toys, tmp_path / "longest", first=["second", "not asked for"], **options) == 0
-    assert order == ["first", "second", "third", "second", "first", "third"]
-    written = [json.loads((tmp_path / folder / "claims.json").read_text()) for folder in ("plain", "longest")]
-    assert written[0]["claims"] == written[1]["claims"]
-
-
-def test_threads_take_short_turns_while_experiments_are_computed(counter, tmp_path):
-    before, seen = sys.getswitchinterval(), []
-    watched = toy("first", counter)
-    simulate = watched.simulate
-
-    def watch(effort, progress):
-        seen.append(sys.getswitchinterval())
-        return simulate(effort, progress)
-
-    assert reproduce({"first": replace(watched, simulate=watch)}, tmp_path) == 0
-    assert seen == [pytest.approx(results.TURN)]
-    assert sys.getswitchinterval() == before > results.TURN
 
 
 def test_a_result_that_is_deleted_meanwhile_is_a_failure_with_the_reason(toys, tmp_path, monkeypatch):

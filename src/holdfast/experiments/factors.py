@@ -92,8 +92,13 @@ SIGNALS = ["invariant", "spurious", "residual", "distance"]
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Widths at full scale, the factorial design, a map over bias and heterogeneity, and growth rates."""
     full, design, planes, biased, rates = stages(progress, [20, 3, 5, 1, 1])
-    at_scale = _small_cases(effort, full) if effort.quick else simulate_each(CASES, "case", effort, full)
-    at_scale = at_scale[SIGNALS].isel(step=-1, drop=True)
+    cases = CASES
+    if effort.quick:  # the programs of the factorial design
+        cases = {
+            name: replace(case, dimension=SIDE, batch_size=80 * SIDE, width=min(int(case.values("width")[0]), SIDE))
+            for name, case in CASES.items()
+        }
+    at_scale = simulate_each(cases, "case", effort, full)[SIGNALS].isel(step=-1, drop=True)
     factorial = simulate_each(STOCHASTICITY, "stochasticity", effort, design)[SIGNALS].isel(step=-1, drop=True)
     renamed = {name: f"design_{name}" for name in (*SIGNALS, "heterogeneity", "width")}
     return xr.merge(
@@ -104,18 +109,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             _biased(effort.seeds, biased),
             _growth(RUNS_PER_SEED * effort.seeds, rates),
         ]
-    ).assign_attrs(dimension=SIDE if effort.quick else DIMENSION)
-
-
-def _small_cases(effort: Effort, progress: Progress | None) -> xr.Dataset:
-    """The cases in the size of the factorial design, as one sweep: the compiled program of the design serves it."""
-    swept = replace(DESIGN, heterogeneity=(MODERATE, STRONG), width=(1, 2, SIDE), init_scale=SMALL, seeds=effort.seeds)
-    data = run_simulation(swept, progress=progress).data
-    chosen = []
-    for case in CASES.values():
-        (heterogeneity,), (width,) = case.values("heterogeneity"), case.values("width")
-        chosen.append(data.sel(heterogeneity=heterogeneity, width=min(width, SIDE), drop=True))
-    return xr.concat(chosen, pd.Index(list(CASES), name="case"))
+    ).assign_attrs(dimension=cases["exact-strong"].dimension)
 
 
 def _map(cells: int, progress: Progress | None) -> xr.Dataset:

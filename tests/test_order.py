@@ -22,6 +22,7 @@ from holdfast.environments import PanelLaw, panel, table, two_point, uniform
 from holdfast.experiments import phase_diagram
 from holdfast.measurements import fixed_data_set
 from holdfast.order import LONGEST_CYCLE, ORDERS, cycle, cyclic, reshuffled, reshuffling
+from holdfast.sensing import builder
 from holdfast.sensing import names as sensing_names
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.simulation import execute
@@ -146,6 +147,17 @@ def test_a_remembered_cycle_is_the_same_to_the_bit(slab):
     assert np.array_equal(*both)
     assert all(sorted(row[:7]) == sorted(visits) for row in both[1][:, -1].tolist())
     assert len({tuple(row) for row in both[1][:, -1].tolist()}) == len(seeds)
+
+
+def test_a_run_that_remembers_a_long_cycle_is_the_same_to_the_bit(monkeypatch):
+    given = Settings(
+        dimension=4, oracle="population", environments="gaussian", heterogeneity=6.0, panel=20, order="reshuffled",
+        steps=50, seeds=3,
+    )  # fmt: skip
+    remembered = execute(given).values["spurious"]
+    monkeypatch.setattr(builder, "SHUFFLED_IN_EVERY_STEP", 20)
+    jax.clear_caches()  # the settings are the same, and so would be the compiled program
+    assert np.array_equal(execute(given).values["spurious"], remembered)
 
 
 @pytest.mark.parametrize("order", ["reshuffled", "cyclic"])

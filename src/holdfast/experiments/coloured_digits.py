@@ -25,6 +25,7 @@ LEFT_OPEN = (
     "balance), by the margin that sampling error leaves (head, fitted to all rows of both environments). The grids are "
     "in experiments/digit_training.py. Rules and ranges were written down before any test row was looked at.",
 )
+PACKAGES = {"torch": "torch"}
 SEEDS, QUICK_SEEDS = 10, 3
 PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}
 SMALL, LARGE = PROBLEMS
@@ -173,5 +174,15 @@ def answer(data: xr.Dataset) -> str:
 
 
 EXPERIMENT = Experiment(
-    TITLES["coloured_digits"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
+    TITLES["coloured_digits"],
+    __doc__,
+    LEFT_OPEN,
+    SEEDS,
+    QUICK_SEEDS,
+    simulate,
+    draw,
+    numbers,
+    claims,
+    answer,
+    packages=PACKAGES,
 )

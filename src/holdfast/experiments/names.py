@@ -49,6 +49,20 @@ TITLES: dict[str, str] = {
     "jump_recovery": "20 x 20, rank 3, 40 % observed: annealed SGD, gradient descent, and gradient descent tuned",
 }
 """Name of the module -> title. Nothing else is imported to list them."""
+LONGEST = (
+    "natural_environments",
+    "coloured_digits",
+    "algorithm_4",
+    "order",
+    "order_limits",
+    "figure_3",
+    "advised",
+    "absorbing",
+)
+"""Those that take a minute or more of a core, to begin with: none of them should be left for the end, alone.
+
+The first two use one core only. While others are computed the second one has something to do.
+"""
 
 
 def load(name: str) -> "Experiment":

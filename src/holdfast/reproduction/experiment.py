@@ -1,7 +1,8 @@
 """The contract of an experiment: a simulation, a figure, numbers and claims that follow from them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from holdfast.core.progress import Progress
@@ -61,6 +62,7 @@ class Experiment:
         numbers: what the figure shows, a pandas DataFrame.
         claims: what the source says, measured on the data: a list of claims.
         answer: the answer in a few words, with numbers from the data; the report shows it first. None: no question.
+        packages: that compute it and do not come with holdfast itself, each with the extra that installs it.
 
     Example:
         >>> from holdfast.experiments import load
@@ -80,10 +82,18 @@ class Experiment:
     numbers: "Callable[[xr.Dataset], pd.DataFrame]"
     claims: "Callable[[xr.Dataset], list[Claim]]"
     answer: "Callable[[xr.Dataset], str] | None" = None
+    packages: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         COUNT.check("seeds", self.seeds)
         COUNT.check("quick_seeds", self.quick_seeds)
+
+    @property
+    def lacks(self) -> str:
+        """Which packages it needs that are not installed, in words that say how to install them; empty if none."""
+        missing = [package for package in self.packages if find_spec(package) is None]
+        extras = ",".join(self.packages[package] for package in missing)
+        return f"needs {' and '.join(missing)}: pip install 'holdfast[{extras}]'" if missing else ""
 
     def effort(self, *, quick: bool = False, seeds: int | None = None) -> Effort:
         """The effort of a full run or a quick look, with another number of seeds if one is given."""

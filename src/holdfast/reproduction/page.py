@@ -81,6 +81,7 @@ def page(
     versions: Mapping[str, str],
     quick: bool = False,
     failures: Mapping[str, str] | None = None,
+    left_out: Mapping[str, str] | None = None,
     covered: Sequence[Covered] = (),
     recorded: Sequence[RecordedSection] = (),
 ) -> str:
@@ -91,6 +92,7 @@ def page(
         versions: of the packages that computed it.
         quick: whether this was a quick look with few seeds; the report then says so.
         failures: the error of each experiment that stopped with one, by name.
+        left_out: what each experiment needs that could not be computed here, by name.
         covered: the statements of the papers with the claims that test them.
         recorded: results that come with the package; they are not counted.
 
@@ -122,6 +124,7 @@ def page(
         origins={name: each for name, each in counts_by_origin(covered).items() if each},
         broken=[claim.id for claim in claims if claim.broken],
         failures=[{"name": name, "label": label(name), "error": error} for name, error in (failures or {}).items()],
+        left_out=left_out or {},
         total=f"{_count(len(claims), 'claim')} from {_count(len(sections), 'experiment')}",
         counts={verdict: counts[verdict] for verdict in Verdict if counts[verdict]},
         origin={

@@ -26,8 +26,8 @@ from holdfast.reproduction.page import RecordedSection, Section, page
 from holdfast.reproduction.results import Bars, RemoteError, checked_folder, data_sets, write_figure
 from holdfast.sensing.trajectory import versions
 
-# The packages that compute.
-PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
+# The packages that compute; an experiment may name more.
+PACKAGES = ("jax", "jaxlib", "numpy", "optax", "scikit-learn", "scipy")
 # What the functions of an experiment return.
 RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list, "answer": str}
 
@@ -86,6 +86,7 @@ def reproduce(
     seeds: int | None = None,
     statements: Mapping[str, Statement] | None = None,
     recorded: Sequence[RecordedSection] = (),
+    first: Sequence[str] = (),
     engine: Engine | None = None,
     reporter: Reporter = ONLY_PROBLEMS,
 ) -> int:
@@ -93,6 +94,7 @@ def reproduce(
 
     For each it writes NAME.png, NAME.svg and NAME.csv, and for all of them claims.json and report.html. An experiment
     that raises an error does not stop the others: the error is reported at the end, and is in claims.json["failed"].
+    One whose packages are not installed is left out: a warning says what it needs, and so does claims.json["left_out"].
 
     The data sets that are not in the folder are computed and saved there, one by one, so that the same call goes on
     where it was stopped, and several of them share the work. Each is drawn when it is there, while others are computed;
@@ -105,12 +107,14 @@ def reproduce(
         seeds: of each curve, instead of the number that each experiment asks for.
         statements: of the sources, by the names that claims give; the report then says which claims test each.
         recorded: results that come with the package; the report shows them and does not count them.
+        first: names of experiments to begin with, such as those that take longest.
         engine: where experiments are computed, see `holdfast.execution.engines`; by default three at once in threads,
             and each may use all cores. Workers in other processes import the functions of an experiment.
         reporter: where to report; by default warnings and errors go to stderr.
 
     Returns:
-        0, or 1 if an experiment failed or, unless `quick`, a claim is decided otherwise than expected or undecided.
+        0, or 1 if an experiment failed, if all of them were left out or, unless `quick`, if a claim is decided
+        otherwise than expected or undecided.
         With fewer seeds than an experiment asks for its claims may be undecided.
 
     Example:
@@ -122,11 +126,14 @@ def reproduce(
     if seeds is not None and seeds < 6:
         raise ValueError(f"seeds must be at least 6, the fewest that give an interval for a median, got {seeds}")
     checked_folder(out)
+    left_out = {name: each.lacks for name, each in experiments.items() if each.lacks}
+    experiments = {name: each for name, each in experiments.items() if name not in left_out}
     efforts = {name: each.effort(quick=quick, seeds=seeds) for name, each in experiments.items()}
     drawn: dict[str, Section] = {}
     errors: dict[str, Exception] = {}
     simulations = {name: partial(_simulate, each.simulate, efforts[name]) for name, each in experiments.items()}
-    keys = {name: _key(name, each, efforts[name]) for name, each in experiments.items()}
+    in_turn = sorted(experiments, key=lambda name: first.index(name) if name in first else len(first))
+    keys = {name: _key(name, experiments[name], efforts[name]) for name in in_turn}
     with closing(data_sets(simulations, keys, out, engine, reporter.bars)) as sources:
         for number, (name, source) in enumerate(sources, 1):
             experiment, count = experiments[name], efforts[name].seeds
@@ -160,11 +167,15 @@ def reproduce(
         "versions": versions(),
         "seeds": {section.name: section.seeds for section in sections},
         "failed": failures,
+        "left_out": left_out,
         "undecided": undecided,
         "claims": [claim.asdict() for claim in claims],
     }
     covered = coverage(statements, claims) if statements else []
-    report = page(sections, versions=versions(), quick=quick, failures=failures, covered=covered, recorded=recorded)
+    report = page(
+        sections, versions=versions(), quick=quick, failures=failures, left_out=left_out, covered=covered,
+        recorded=recorded,
+    )  # fmt: skip
     for file, text in (("claims.json", json.dumps(written, indent=1, allow_nan=False) + "\n"), ("report.html", report)):
         write_text(out / file, text)
         reporter.note(f"wrote {out / file}")
@@ -175,8 +186,10 @@ def reproduce(
         reporter.note(f"expected to be decided, but undecided this time: {', '.join(undecided)}")
     if broken and quick:
         reporter.note("a quick look is not a test: this does not change the exit code")
+    for name, needs in left_out.items():
+        reporter.warn(f"not computed: {name} {needs}")
     reporter.errors(errors)
-    return 1 if errors or undecided or (broken and not quick) else 0
+    return 1 if errors or undecided or (broken and not quick) or (left_out and not experiments) else 0
 
 
 def _key(name: str, experiment: Experiment, effort: Effort) -> Key:
@@ -185,7 +198,7 @@ def _key(name: str, experiment: Experiment, effort: Effort) -> Key:
     # Objects that are called hold values that no fingerprint sees; they have no module here, and are not saved.
     home = f"{function.__module__}:{function.__qualname__}" if inspect.isroutine(function) else ""
     settings = {"seeds": effort.seeds, "quick": effort.quick, "platform": versions()["platform"]}
-    return Key(name, settings, (home,), PACKAGES)
+    return Key(name, settings, (home,), (*PACKAGES, *experiment.packages))
 
 
 def _section(name: str, experiment: Experiment, data: xr.Dataset, seeds: int, out: Path, reporter: Reporter) -> Section:

@@ -33,6 +33,9 @@ REPLACED = {
     "oracle": ("noise_variance", "samples_per_environment", "ensemble"),
     "algorithm": ("parameterisation", "width"),
 }
+# Environments of a cycle up to which sorting them in every step costs nothing. Beyond, a run remembers its cycle: with
+# 500 of them and no sampling error, sorting takes nearly all of the time.
+SHUFFLED_IN_EVERY_STEP = 16
 # Names of the result that an argument of an algorithm cannot have as well.
 RESERVED = {"gradient", "step", "direction", "outcome", "diverged_at", *MEANINGS}.union(
     inspect.signature(Settings).parameters
@@ -174,14 +177,22 @@ class SensingBuilder:
         if self.random:
             dimension, dtype = self.structure.dimension, self.structure.dtype
             own["start"] = random_start(parameters["seed"], dimension, parameters["width"], dtype)
-        algorithm = self.algorithm(
-            self._gradient(shared, problem, parameters),
-            self.structure.dimension,
-            parameters["step_size"],
-            parameters["init_scale"],
-            dtype=self.structure.dtype,
-            **own,
-        )
+
+        def make(turns: order.Order | None) -> Algorithm:
+            return self.algorithm(
+                self._gradient(shared, problem, parameters, turns),
+                self.structure.dimension,
+                parameters["step_size"],
+                parameters["init_scale"],
+                dtype=self.structure.dtype,
+                **own,
+            )
+
+        visits = self.visits if shared.data is None else batching.row_cycle(shared.data)
+        if self.structure.order == "reshuffled" and len(visits) > SHUFFLED_IN_EVERY_STEP:
+            algorithm = order.reshuffling(make, visits, parameters["seed"])
+        else:
+            algorithm = make(self._order(visits, parameters))
         return Run(algorithm, lambda state: signals(problem, state))
 
     def check(self, shared: Shared, parameters: Parameters) -> None:
@@ -192,7 +203,8 @@ class SensingBuilder:
     def _check_step(self, shared: Shared, key: jax.Array, step: jax.Array, parameters: Parameters) -> None:
         problem = self.problem(shared, parameters)
         if shared.data is None:
-            batching, oracle = self._batching(problem, parameters), self._oracle(problem, parameters)
+            turns = self._order(self.visits, parameters)
+            batching, oracle = self._batching(problem, parameters, turns), self._oracle(problem, parameters)
             batch = batching(key, step) if callable(batching) else batching
             require(isinstance(batch, Batch), "batching must make a function (key, step) -> Batch", batch)
             batch.checked(problem.environments.rank)
@@ -208,17 +220,18 @@ class SensingBuilder:
         before, after = (_shapes(each) for each in (state, algorithm.step(key, state, step)))
         require(before == after, f"algorithm must have a step that returns a state as init does, {before}", after)
 
-    def _gradient(self, shared: Shared, problem: MatrixSensing, parameters: Parameters) -> Gradient:
+    def _gradient(
+        self, shared: Shared, problem: MatrixSensing, parameters: Parameters, turns: order.Order | None
+    ) -> Gradient:
         if shared.data is not None:
             ensemble = ENSEMBLES[self.structure.ensemble].load()
-            rows = self.rows(shared.data, self._order(batching.row_cycle(shared.data), parameters))
+            rows = self.rows(shared.data, turns)
             return sampled(rows, fixed(shared.data, ensemble))
-        return sampled(self._batching(problem, parameters), self._oracle(problem, parameters))
+        return sampled(self._batching(problem, parameters, turns), self._oracle(problem, parameters))
 
-    def _batching(self, problem: MatrixSensing, parameters: Parameters) -> Batching:
+    def _batching(self, problem: MatrixSensing, parameters: Parameters, turns: order.Order | None) -> Batching:
         infinite = self.structure.oracle == "population"
         size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
-        turns = self._order(self.visits, parameters)
         maker: Any = self.batching  # those of users know no order
         return maker(problem.environments, size) if turns is None else maker(problem.environments, size, order=turns)
 

@@ -24,8 +24,9 @@ class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
     What was already computed with the same seeds and code is reused, so the same command goes on where it was stopped,
-    and several with the same folder share the work. By default three experiments are computed at a time. Exit code 1 if
-    an experiment fails, or if a claim is decided otherwise than expected or, with all seeds, is undecided.
+    and several with the same folder share the work. By default three experiments are computed at a time. Those
+    whose extra (such as torch) is not installed are left out, and named at the end. Exit code 1 if an experiment fails,
+    or if a claim is decided otherwise than expected or, with all seeds, is undecided.
 
     Examples:
 
@@ -61,6 +62,7 @@ def execute(arguments: ReproduceArguments) -> int:
         os.environ.setdefault("XLA_FLAGS", FLAGS)
     from holdfast.cli.terminal.reproduction import REPORTER
     from holdfast.comparison.images.recorded_report import recorded_section
+    from holdfast.experiments.names import LONGEST
     from holdfast.experiments.statements import STATEMENTS
     from holdfast.reproduction.runner import reproduce
 
@@ -72,6 +74,7 @@ def execute(arguments: ReproduceArguments) -> int:
             seeds=arguments.seeds,
             statements=STATEMENTS,
             recorded=() if arguments.names else (recorded_section(),),
+            first=LONGEST,
             engine=engine,
             reporter=REPORTER,
         )

@@ -110,12 +110,12 @@ def _expected(settings: Settings, law: Environments, noise: float = 0.0) -> Simu
 
 def slope(shares: np.ndarray) -> float:
     """The index between two levels: log P(|Q| > x) falls by this times log x."""
-    with np.errstate(divide="ignore"):
-        return _between(float(np.mean(shares > LOW)), float(np.mean(shares > HIGH)))
+    return _between(float(np.mean(shares > LOW)), float(np.mean(shares > HIGH)))
 
 
 def _between(low: float, high: float) -> float:
-    return float(2 * np.log(low / high) / np.log(HIGH / LOW))
+    # among few runs perhaps none is above the higher level
+    return float(2 * np.log(low / high) / np.log(HIGH / LOW)) if high else np.inf
 
 
 @cache

@@ -140,7 +140,7 @@ def test_prepared_keys_read_no_source_later(tmp_path, monkeypatch):
     """Threads must not parse source: Python 3.11 may fail when another thread does the same."""
     store, prepared = Store(tmp_path, RECORDS), Key("first", {}, ("holdfast.core.survival",))
     store.prepare([prepared, Key("without source", {}, ("no_such_module",))])
-    monkeypatch.setattr("holdfast.execution.fingerprint._tree", lambda name: pytest.fail(f"{name} is read again"))
+    monkeypatch.setattr("holdfast.execution.fingerprint._statements", lambda m: pytest.fail(f"{m} is read again"))
     assert store.load(prepared) is None
     assert store.save(prepared, RECORD)["error"] == 0.25
 

@@ -61,9 +61,9 @@ def test_a_search_gives_the_advice_of_the_library():
     chosen = WindowSettings(strengths="-9, 11", advice="on", confidence=0.9, batch_size=20_000)
     found = computed(chosen)
     advised = advise(table([-9.0, 11.0]), confidence=0.9, tolerance=0.01, dimension=100, batch_size=20_000)
-    start = f"Advised: step size {advised.step_size:.3g}, start {advised.init_scale:.2g}, {advised.steps} steps."
-    assert start in found["summary"]
-    assert found["advice"][1].startswith(start)
+    settings = f"step size {advised.step_size:.3g}, initial scale {advised.init_scale:.2g}, {advised.steps} steps."
+    assert f"Advised: {settings}" in found["summary"]
+    assert found["advice"][1].startswith(f"Advised: {settings}")
     assert "With batches of 20000" in found["advice"][-1]
 
 

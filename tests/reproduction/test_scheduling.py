@@ -1,14 +1,13 @@
 """Which experiments are computed, in which order, and what decides that they are computed again."""
 
 import json
-import sys
-from dataclasses import replace
+from importlib import import_module
+from types import SimpleNamespace
 
-import pytest
-
-from holdfast.execution.engines import ThreadEngine
+from holdfast.cli.commands import reproduce as commands
+from holdfast.execution.engines import ProcessEngine, ThreadEngine
 from holdfast.experiments import load
-from holdfast.reproduction import results, runner
+from holdfast.reproduction import runner
 from holdfast.reproduction.experiment import Effort
 from holdfast.reproduction.runner import Reporter, reproduce
 from reproduction.test_runner import Counter, run, toy, written_claims
@@ -53,15 +52,13 @@ def test_the_longest_are_computed_first_and_the_report_does_not_depend_on_it(tmp
     assert written[0]["claims"] == written[1]["claims"]
 
 
-def test_threads_take_short_turns_while_experiments_are_computed(tmp_path):
-    before, seen = sys.getswitchinterval(), []
-    watched = toy("first", Counter())
-    simulate = watched.simulate
-
-    def watch(effort, progress):
-        seen.append(sys.getswitchinterval())
-        return simulate(effort, progress)
-
-    assert reproduce({"first": replace(watched, simulate=watch)}, tmp_path) == 0
-    assert seen == [pytest.approx(results.TURN)]
-    assert sys.getswitchinterval() == before > results.TURN
+def test_a_command_computes_several_experiments_in_processes_and_one_in_threads(monkeypatch):
+    monkeypatch.setattr("holdfast.core.worker.available_cores", lambda: [0, 1])
+    assert commands.default_engine(40) == ProcessEngine(2)
+    assert commands.default_engine(1) is None
+    monkeypatch.setattr("holdfast.core.worker.available_cores", lambda: list(range(64)))
+    assert commands.default_engine(40) == ProcessEngine(commands.MOST_PROCESSES)
+    # what jax calls a device of a GPU
+    loop = import_module("holdfast.core.run")
+    monkeypatch.setattr(loop, "available_devices", lambda: [SimpleNamespace(platform="gpu")])
+    assert commands.default_engine(40) is None

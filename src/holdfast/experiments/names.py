@@ -59,10 +59,7 @@ LONGEST = (
     "advised",
     "absorbing",
 )
-"""Those that take a minute or more of a core, to begin with: none of them should be left for the end, alone.
-
-The first two use one core only. While others are computed the second one has something to do.
-"""
+"""Those that take a minute or more of a core, to begin with: none of them should be left for the end, alone."""
 
 
 def load(name: str) -> "Experiment":

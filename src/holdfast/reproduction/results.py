@@ -1,9 +1,8 @@
 """Data sets of experiments, computed by any engine or found in the store, and figures written with their numbers."""
 
-import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,10 +26,6 @@ from holdfast.plots import save, style
 # Experiments that are computed at the same time by default. While one is traced or compiles, on one core, the others
 # compute; with two, both do so at times, and a core has nothing to do.
 AT_ONCE = 3
-# Seconds after which a thread gives up the interpreter to another. A network on a table asks for it after each of its
-# operations, which take some microseconds, and by default waits for 5 ms if another thread traces or draws: one of two
-# cores then has nothing to do. Next to a thread that never waits, a training took 0.9 s instead of 1.5 s.
-TURN = 0.0005
 Bars = Callable[[str], AbstractContextManager[Progress]]
 """Name of an experiment -> its progress bar, while it is computed."""
 
@@ -120,7 +115,7 @@ def data_sets(
     passing = {name: Key(name, {}, ()) for name in warnings}
     before = {name: store.find(key) for name, key in lasting.items()}
     missing = {str(name): lasting[str(name)] for name in EntryCells(store, lasting).missing()}
-    with store.scratch() as temporary, bars() as bar, _short_turns():
+    with store.scratch() as temporary, bars() as bar:
         work = SimulationWork(simulations, engine is None, bar)
         chosen = engine or ThreadEngine(AT_ONCE)
 
@@ -143,16 +138,6 @@ def data_sets(
                 yield name, DataSource(work.errors.get(name) or RemoteError(reason))
         for name in left:
             yield name, found(name)
-
-
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(TURN)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def _computed(cells: EntryCells[xr.Dataset], work: SimulationWork, engine: Engine) -> Generator[str, None, None]:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from holdfast.core.worker import current_worker
@@ -123,6 +124,19 @@ def test_processes_are_pinned_and_the_items_of_a_killed_one_are_computed_by_the_
     assert len(cores) == 3  # processes: two, and the one that took the place of the killed one
     assert all(len(each) == 1 for each in cores.values())
     assert set.union(*cores.values()) == set(sorted(os.sched_getaffinity(0))[:2])
+
+
+@pytest.mark.slow
+def test_a_process_whose_memory_grows_goes_on():
+    """Compiled programs take hundreds of megabytes, and another process would have to compile them again."""
+    grown = []
+
+    def work(item):
+        grown.append(np.ones(50_000_000))  # 400 MB
+        time.sleep(1.1)  # loky looks once a second
+        return os.getpid()
+
+    assert len({each.value for each in ProcessEngine(1).run(work, range(3))}) == 1
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.options import EngineOptions
 
 # A quick look compiles for longer than it computes. The older of XLA's two generators of loops compiles in a third less
@@ -17,6 +18,9 @@ from holdfast.execution.engines.options import EngineOptions
 # not know.
 FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 FLAGS_KNOWN_TO = "0.10."
+# Several experiments are computed in processes, one on each core: threads would wait for Python's lock, which tracing
+# and short arrays hold. Each process takes about a gigabyte, so there are not more than this.
+MOST_PROCESSES = 4
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,10 @@ class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
     What was already computed with the same seeds and code is reused, so the same command goes on where it was stopped,
-    and several with the same folder share the work. By default three experiments are computed at a time. Those
-    whose extra (such as torch) is not installed are left out, and named at the end. Exit code 1 if an experiment fails,
-    or if a claim is decided otherwise than expected or, with all seeds, is undecided.
+    and several with the same folder share the work. By default each core computes an experiment in a process of its
+    own, up to four at a time; a single experiment, or a GPU, has all cores. Those whose extra (such as torch) is not
+    installed are left out, and named at the end. Exit code 1 if an experiment fails, or if a claim is decided otherwise
+    than expected or, with all seeds, is undecided.
 
     Examples:
 
@@ -56,6 +61,7 @@ def execute(arguments: ReproduceArguments) -> int:
         for name, title in TITLES.items():
             print(f"{name:12} {title}")
         return 0
+    names = arguments.names or tuple(TITLES)
     engine = arguments.engine.engine()
     # jax reads the flags when it is first imported; those that the user has set stay as they are.
     if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):
@@ -68,16 +74,26 @@ def execute(arguments: ReproduceArguments) -> int:
 
     try:
         return reproduce(
-            {name: load(name) for name in arguments.names or TITLES},
+            {name: load(name) for name in names},
             arguments.out,
             quick=arguments.quick,
             seeds=arguments.seeds,
             statements=STATEMENTS,
             recorded=() if arguments.names else (recorded_section(),),
             first=LONGEST,
-            engine=engine,
+            engine=engine or default_engine(len(names)),
             reporter=REPORTER,
         )
     except KeyboardInterrupt:
         words = "interrupted; what is computed is saved, and the same command goes on from there"
         raise KeyboardInterrupt(words) from None
+
+
+def default_engine(experiments: int) -> Engine | None:
+    """A process on each core for several experiments, unless they compute on an accelerator, which they would share."""
+    from holdfast.core.run import available_devices
+    from holdfast.core.worker import available_cores
+    from holdfast.execution.engines.processes import ProcessEngine
+
+    count = min(experiments, len(available_cores()), MOST_PROCESSES)
+    return ProcessEngine(count) if count > 1 and available_devices()[0].platform == "cpu" else None

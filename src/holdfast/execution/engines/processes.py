@@ -8,6 +8,7 @@ import contextlib
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
-# One thread in products, as the process has one core; NPROC is XLA's name for the size of its pool.
-_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"), "1")
+# One thread in products, as the process has one core; PJRT_NPROC is XLA's name for the size of its pool.
+_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC"), "1")
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,11 @@ _idle = threading.Lock()
 
 def _begin(core: int, stop_reader: "Connection") -> None:
     """Make this process a worker: held to its core, and stopped by the one that started it."""
+    from joblib.externals.loky import process_executor
+
+    # loky takes growth by 300 MB for a leak and starts another process. Compiled programs take more than that, and the
+    # next process would import and compile everything again.
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be blocked

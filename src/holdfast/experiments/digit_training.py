@@ -126,7 +126,8 @@ def run_methods(
     train(IRM, ImageMethod(irm, penalised), worst_environment)
     train(VREX, ImageMethod(v_rex, penalised), worst_environment)
     train(DRO, ImageMethod(group_dro, climb), worst_environment)
-    heads = fit_heads(joined(problem.train, problem.held_out), problem.test, pooled.snapshots, WEIGHT_DECAYS)
+    decays = [{"weight_decay": each} for each in WEIGHT_DECAYS]
+    heads = fit_heads(joined(problem.train, problem.held_out), problem.test, pooled.snapshots, decays)
     score[HEAD], accuracy[HEAD] = np.array(heads["margin"]), np.array(heads["test"])
     discovered = discover_attribute(problem, pooled.best, np.argmax(pooled.score, axis=1))
     train(BALANCED, decays, weighted_by(discovered.held_out), weights=discovered.train)

@@ -166,8 +166,12 @@ def run_trials(
 def _without_attribute(problem: ImageProblem, found: DiscoveredAttribute, steps: int) -> Candidates:
     """Trained by offsets and with dropout, with a constant step size and with falling ones."""
     horizons = (float(steps), float(steps), float(steps), float(steps // 2))
-    grid = {"falls": (0.0, 1.0, 1.0, 1.0), "cosine": (0.0, 0.0, 1.0, 1.0), "horizon": horizons}
-    grid |= _repeated(len(horizons), weight_decay=DECAY)
+    grid = {
+        "falls": (0.0, 1.0, 1.0, 1.0),
+        "cosine": (0.0, 0.0, 1.0, 1.0),
+        "horizon": horizons,
+        "weight_decay": (DECAY,) * len(horizons),
+    }
     method = ImageMethod(mean_risk, grid, dropout=DROPOUT, schedule=falling)
     _, offsets = adjustment("offsets", problem.train.labels, found.groups, found.train)
     rule = weighted_by(found.held_out)

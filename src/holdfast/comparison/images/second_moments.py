@@ -4,7 +4,8 @@ An attribute that agrees with the label in a share p of the rows has the varianc
 0.09 of its squared size for shares of 0.8 and 0.9, 0.09 and 0.21 for 0.9 and 0.3. So variances can show it as well.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,8 @@ PERMUTATIONS = 200
 MOST = 5
 
 
-class VaryingVariances(NamedTuple):
+@dataclass(frozen=True)
+class VaryingVariances:
     """Directions in which the variance within classes varies.
 
     Attributes:

@@ -169,7 +169,7 @@ def test_the_trials_are_written_as_they_come(tmp_path, monkeypatch, small_mnist)
     out = tmp_path / "out.json"
     arguments = ["--data", str(small_mnist), "--out", str(out), "--seeds", "2", "--steps", "20"]
     further_trials.main([*arguments, "--limit", "0"])
-    assert list(json.loads(out.read_text())["problems"]["0.8 and 0.9"]) == ["pooled"]
+    assert list(json.loads(out.read_text())["problems"]["0.8 and 0.9"]) == ["discover and offset, constant"]
     further_trials.main(arguments)
     found = json.loads(out.read_text())
     for results in found["problems"].values():

@@ -56,17 +56,10 @@ from holdfast.comparison.images.selection import (
     worst_environment,
 )
 
-PROTOCOL = (
-    "pooled",
-    "discover and offset, constant",
-    "discover and offset, decaying",
-    "head after pooled",
-    "in turn, constant",
-    "in turn, growing",
-    "in turn, decaying",
-    "head after in turn",
-    "in turn, amplified",
-)
+OF_POOLED = ("discover and offset, constant", "discover and offset, decaying", "head after pooled")
+IN_TURN = ("in turn, constant", "in turn, growing", "in turn, decaying", "head after in turn")
+AMPLIFIED = "in turn, amplified"
+PROTOCOL = (*OF_POOLED, *IN_TURN, AMPLIFIED, "pooled")
 # What seeds 0 to 9 chose on held-out rows.
 DROPOUT, DECAY = (0.4, HIDDEN_DROPOUT), 3e-4
 # SGD takes so many times the steps of Adam.
@@ -130,37 +123,45 @@ def run_trials(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(trial, results) on one problem, as they come; what is finished is left out."""
     left = set(PROTOCOL).difference(finished)
-    if left.intersection(PROTOCOL[:4]):
+    if left.intersection((*OF_POOLED, "pooled")):
         snapshots = tuple(range(2 * SNAPSHOT_EVERY, steps + 1, SNAPSHOT_EVERY)) or (steps,)
         pooled = train_on_mnist(POOLED, problem, mean_accuracy, steps=steps, snapshots=snapshots)
         best = np.argmax(pooled.score, axis=1)
         found = discover_attribute(problem, pooled.best, best)
+    if left.intersection(OF_POOLED):
+        tried = _without_attribute(problem, found, steps)
+        constant, decaying = (only(tried, [each["falls"] == own for each in tried.settings]) for own in (0, 1))
+        heads = _heads(problem, pooled.snapshots, setting_list(POOLED))
+        yield from zip(OF_POOLED, (chosen_results(constant), chosen_results(decaying), heads), strict=True)
+    longer = max(AVERAGED, int(LONGER * steps))
+    if left.intersection(IN_TURN):
+        yield from zip(IN_TURN, _in_turn(problem, longer), strict=True)
+    if AMPLIFIED in left:
+        grid = {"amplification": AMPLIFICATIONS} | _repeated(len(AMPLIFICATIONS), step_size=1.0, weight_decay=0.0)
+        method = ImageMethod(amplified, grid, sgd=True)
+        yield (
+            AMPLIFIED,
+            chosen_results(candidates(method, train_on_mnist(method, problem, worst_environment, steps=longer))),
+        )
+    if "pooled" in left:
         variances = variances_of_features(problem, pooled.best, best, found)
         about = {"means": found.about, "variances": variances}
         yield "pooled", chosen_results(candidates(POOLED, pooled)) | {"discovery": about}
-        if left.intersection(PROTOCOL[1:3]):
-            tried = _without_attribute(problem, found, steps)
-            yield PROTOCOL[1], chosen_results(only(tried, lambda setting: setting["falls"] == 0))
-            yield PROTOCOL[2], chosen_results(only(tried, lambda setting: setting["falls"] == 1))
-        yield "head after pooled", _heads(problem, pooled.snapshots, setting_list(POOLED))
-    longer = max(AVERAGED, int(LONGER * steps))
-    if left.intersection(PROTOCOL[4:8]):
-        constant = tuple((size, size) for size in CONSTANT_SIZES)
-        ranges = (*constant, *RANGES, *((last, first) for first, last in RANGES))
-        first, last = zip(*ranges, strict=True)
-        grid = {"step_size": first, "last": last} | _repeated(len(ranges), horizon=float(longer), weight_decay=0.0)
-        method = ImageMethod(one_in_turn, grid, sgd=True, schedule=linear)
-        trained = train_on_mnist(method, problem, worst_environment, steps=longer, snapshots=(longer,))
-        tried = candidates(method, trained)
-        yield "in turn, constant", chosen_results(only(tried, lambda each: each["step_size"] == each["last"]))
-        yield "in turn, growing", chosen_results(only(tried, lambda each: each["step_size"] < each["last"]))
-        yield "in turn, decaying", chosen_results(only(tried, lambda each: each["step_size"] > each["last"]))
-        yield "head after in turn", _heads(problem, trained.snapshots, setting_list(method)[: len(constant)])
-    if "in turn, amplified" in left:
-        grid = {"amplification": AMPLIFICATIONS} | _repeated(len(AMPLIFICATIONS), step_size=1.0, weight_decay=0.0)
-        method = ImageMethod(amplified, grid, sgd=True)
-        tried = candidates(method, train_on_mnist(method, problem, worst_environment, steps=longer))
-        yield "in turn, amplified", chosen_results(tried)
+
+
+def _in_turn(problem: ImageProblem, steps: int) -> Iterator[dict[str, Any]]:
+    """The results of one environment a step: with constant, growing and falling step sizes, and of heads."""
+    constant = tuple((size, size) for size in CONSTANT_SIZES)
+    first, last = zip(*constant, *RANGES, *((last, first) for first, last in RANGES), strict=True)
+    grid = {"step_size": first, "last": last} | _repeated(len(first), horizon=float(steps), weight_decay=0.0)
+    method = ImageMethod(one_in_turn, grid, sgd=True, schedule=linear)
+    trained = train_on_mnist(method, problem, worst_environment, steps=steps, snapshots=(steps,))
+    tried = candidates(method, trained)
+    for sign in (0, 1, -1):
+        yield chosen_results(
+            only(tried, [np.sign(each["last"] - each["step_size"]) == sign for each in tried.settings])
+        )
+    yield _heads(problem, trained.snapshots, setting_list(method)[: len(constant)])
 
 
 def _without_attribute(problem: ImageProblem, found: DiscoveredAttribute, steps: int) -> Candidates:

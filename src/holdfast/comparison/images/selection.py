@@ -73,10 +73,11 @@ def together(parts: Sequence[Candidates]) -> Candidates:
     return Candidates(settings, *(np.concatenate(each, axis=1) for each in arrays))
 
 
-def only(found: Candidates, wanted: Callable[[dict[str, Any]], bool]) -> Candidates:
-    """The candidates whose settings are wanted."""
-    numbers = [number for number, setting in enumerate(found.settings) if wanted(setting)]
-    return Candidates(tuple(found.settings[number] for number in numbers), *(each[:, numbers] for each in found[1:]))
+def only(found: Candidates, wanted: Sequence[bool]) -> Candidates:
+    """Some of the candidates: those whose settings are wanted."""
+    chosen = np.array(wanted, bool)
+    settings = tuple(setting for setting, take in zip(found.settings, wanted, strict=True) if take)
+    return Candidates(settings, *(each[:, chosen] for each in found[1:]))
 
 
 def chosen_results(found: Candidates) -> dict[str, Any]:

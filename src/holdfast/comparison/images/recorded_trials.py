@@ -82,7 +82,7 @@ def gain_rows(recorded: dict[str, Any]) -> list[tuple[str, ...]]:
         ('trial', 'against', 'agreements')
     """
     spans = [f"gain, seeds {seeds[0]} to {seeds[-1]}" for seeds in (LOOKED_AT, CONFIRMED)]
-    rows: list[tuple[str, ...]] = [("trial", "against", "agreements", "accuracy", *spans)]
+    rows: list[tuple[str, ...]] = [("trial", "against", "agreements", "accuracy, all seeds", *spans)]
     for trial, other in COMPARISONS.items():
         for problem in _problems_with(recorded, trial):
             gains = [estimate_text(seed_gain(recorded, trial, problem, seeds)) for seeds in (LOOKED_AT, CONFIRMED)]
@@ -112,10 +112,16 @@ def direction_rows(recorded: dict[str, Any]) -> list[tuple[str, ...]]:
 
     Example:
         >>> direction_rows({"settings": {"seeds": []}, "problems": {}})[0][:2]
-        ('agreements', 'of which')
+        ('agreements', 'what varies')
     """
     rows: list[tuple[str, ...]] = [
-        ("agreements", "of which", "directions", "images in the group of their colour", "seeds with more within groups")
+        (
+            "agreements",
+            "what varies",
+            "directions",
+            "images in the group of their colour",
+            "seeds in which more varies within groups",
+        )
     ]
     for problem in _problems_with(recorded, "pooled"):
         for kind, found in recorded["problems"][problem]["pooled"]["discovery"].items():

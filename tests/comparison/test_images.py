@@ -12,7 +12,7 @@ from holdfast.comparison.images.coloured_problem import make_problem
 from holdfast.comparison.images.frozen_networks import device_moments
 from holdfast.comparison.images.image_methods import ImageMethod, ImageProblem, ImageRows, mean_risk, train_method
 from holdfast.comparison.images.selection import mean_accuracy
-from holdfast.datasets import bundled_digits, read_mnist
+from holdfast.datasets import bundled_digits
 from holdfast.datasets.digit_images import read_idx
 from holdfast.estimators.class_moments import class_statistics, collect_class_moments
 from holdfast.estimators.grouping import Grouping
@@ -107,23 +107,13 @@ def test_rows_have_the_agreements_of_the_protocol():
 
 
 @pytest.mark.slow
-def test_the_command_writes_one_file(tmp_path, monkeypatch):
+def test_the_command_writes_one_file(tmp_path, monkeypatch, small_mnist):
     """On the bundled digits, enlarged and written as IDX files, with a small network."""
     monkeypatch.setattr(image_methods, "HIDDEN", 8)
     monkeypatch.setattr(image_methods, "AVERAGED", 20)
-    images, digits = bundled_digits()
-    large = np.kron(images[:, :7, :7], np.ones((4, 4)))
-    for (name, labels), part in zip(
-        (("train-images-idx3-ubyte", "train-labels-idx1-ubyte"), ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")),
-        (slice(1500), slice(1500, None)),
-        strict=True,
-    ):
-        _write_idx(tmp_path / name, np.round(255 * large[part]))
-        _write_idx(tmp_path / labels, digits[part])
-    assert np.allclose(read_mnist(tmp_path).images, large, atol=1 / 255)
     monkeypatch.setattr(coloured_mnist, "SNAPSHOT_EVERY", 20)
     out = tmp_path / "out.json"
-    arguments = ["--data", str(tmp_path), "--out", str(out), "--seeds", "2", "--steps", "20"]
+    arguments = ["--data", str(small_mnist), "--out", str(out), "--seeds", "2", "--steps", "20"]
     coloured_mnist.main([*arguments, "--limit", "0"])
     stopped = json.loads(out.read_text())
     assert stopped["problems"].keys() == {"0.8 and 0.9"}
@@ -141,11 +131,6 @@ def test_the_command_writes_one_file(tmp_path, monkeypatch):
         assert tuple(results) == coloured_mnist.PROTOCOL
         assert all(len(method["test"]) == 2 for method in results.values())
         assert len(results["discover and balance"]["discovery"]["agreement"]) == 2
-
-
-def _write_idx(path, values):
-    head = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes()
-    path.write_bytes(head + values.astype(np.uint8).tobytes())
 
 
 def test_images_of_other_kinds_are_refused(tmp_path):

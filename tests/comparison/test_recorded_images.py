@@ -24,11 +24,14 @@ from holdfast.comparison.images.recorded_report import (
     GAINS,
     SCRIPTS,
     TABLE,
+    TRIALS,
     gains_markdown,
     results_markdown,
     script_rows,
     scripts_markdown,
+    trials_markdown,
 )
+from holdfast.comparison.images.recording import PROBLEMS
 
 DOCS = Path(__file__).parents[2] / "docs"
 LARGEST = 60_000  # bytes
@@ -45,7 +48,7 @@ def test_the_file_is_small_and_says_where_it_comes_from():
 
 def test_every_method_has_all_seeds_or_is_named_as_not_run():
     problems = recorded_results()["problems"]
-    assert list(problems) == list(coloured_mnist.PROBLEMS)
+    assert list(problems) == list(PROBLEMS)
     for results in problems.values():
         assert set(results) == set(coloured_mnist.PROTOCOL) - set(not_run())
         for result in results.values():
@@ -72,7 +75,8 @@ def test_rules_of_others_choose_no_worse_on_test_than_ours():
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [(TABLE, results_markdown), (SCRIPTS, scripts_markdown), (GAINS, gains_markdown)]
+    ("name", "content"),
+    [(TABLE, results_markdown), (SCRIPTS, scripts_markdown), (GAINS, gains_markdown), (TRIALS, trials_markdown)],
 )
 def test_the_documentation_shows_what_is_recorded(name, content):
     assert (DOCS / name).read_text(encoding="utf-8") == content()

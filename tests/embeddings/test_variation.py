@@ -234,3 +234,8 @@ def test_errors_name_the_argument():
             discover(*arguments)
     with pytest.raises(ValueError, match="level must be a number between 0 and 1, got 2"):
         discover(np.random.default_rng(0).standard_normal((4, 2)), y, e, level=2)
+
+
+def test_features_that_do_not_vary_are_refused():
+    with pytest.raises(ValueError, match="features must vary between the rows, got 3 columns that are constant"):
+        discover(np.full((100, 3), 0.3), np.arange(100) % 2, np.arange(100) // 50)

@@ -1,4 +1,4 @@
-"""A second training without what varies: by weights or offsets, on all rows, and where groups have no rows."""
+"""A second training without what varies: by weights or offsets, on all rows, in rounds, with averaged weights."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 
 from holdfast.embeddings import attribute_offsets
 from holdfast.torch import TrainingOptions, train_balanced
-from holdfast.torch.training import TrainingRows, train_on_all, weighted_score
+from holdfast.torch.training import TrainingRows, train_on_all, train_weighted, weighted_score
 
 
 def _shortcut(labels, agreements, seed, *, other=0.0):
@@ -76,3 +76,104 @@ def test_balanced_training_by_offsets_and_on_all_rows():
     # the best possible without the attribute is Phi(1 / 2) = 0.69, and with it the wrong way round below 0.2
     assert pooled < 0.4
     assert balanced > 0.6
+
+
+def _two_attributes(rows, seed):
+    """Two attributes and a signal; of the second, the agreement with the label varies given the first only.
+
+    In both environments it is 0.75 on average: 0.7 * 0.9 + 0.3 * 0.4 where the first agrees in 0.7, and 0.75 in all
+    rows where the first agrees in 0.9.
+    """
+    random = np.random.default_rng(seed)
+    labels, environments = np.arange(rows) % 4 // 2, np.arange(rows) % 2
+    first_agrees = random.random(rows) < np.where(environments == 0, 0.7, 0.9)
+    share = np.where(environments == 1, 0.75, np.where(first_agrees, 0.9, 0.4))
+    second_agrees = random.random(rows) < share
+    attributes = np.column_stack([np.where(each, labels, 1 - labels) for each in (first_agrees, second_agrees)])
+    inputs = np.column_stack([attributes, labels + random.standard_normal(rows)])
+    return inputs + 0.1 * random.standard_normal(inputs.shape), labels, environments, attributes
+
+
+def _agreement(found, attribute):
+    share = np.mean(found == attribute)
+    return max(share, 1 - share)
+
+
+def test_a_second_round_finds_what_shows_only_given_the_first_attribute():
+    inputs, labels, environments, attributes = _two_attributes(8000, seed=0)
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(3, 12), torch.nn.ReLU(), torch.nn.Linear(12, 2))
+    options = TrainingOptions(epochs=6, learning_rate=0.01)
+    settings = {"environments": environments, "layer": "1", "options": options, "weight_decays": (0.0,)}
+    once = train_balanced(network, (inputs, labels), **settings)
+    found = train_balanced(network, (inputs, labels), rounds=3, **settings)
+    assert [each.count > 0 for each in found.rounds] == [True, True, False]
+    assert found.rounds[0] is found.discovery
+    assert _agreement(found.discovery.attributes[:, 0], attributes[:, 0]) > 0.99
+    assert max(_agreement(column, attributes[:, 1]) for column in found.rounds[1].attributes.T) > 0.99
+    assert found.rounds[1].classes == ("0 with 0", "0 with 1", "1 with 0", "1 with 1")
+    assert found.sentences[-1].startswith("Round 3, among rows with the same attributes: Nothing varies")
+    for attribute in attributes.T:  # the colours are those that were found, but for a few rows
+        covariances = [np.cov(attribute, labels, aweights=each.balance.weights)[0, 1] for each in (found, once)]
+        assert abs(covariances[0]) < 0.01
+    assert covariances[1] > 0.02  # of the second attribute, which one round does not see
+    new = inputs.copy()
+    new[:, :2] = 1 - labels[:, None]  # both attributes are wrong
+    rows = torch.tensor(new).float(), torch.tensor(labels)
+    after_one, after_three = (weighted_score(each.module, *rows) for each in (once, found))
+    # without the attributes Phi(1 / 2) = 0.69 is possible
+    assert after_one < 0.5
+    assert after_three > 0.6
+
+
+def test_rounds_stop_when_nothing_else_varies():
+    """One attribute: the second look finds nothing, and the network is that of one round, bit for bit."""
+    labels = np.arange(4000) % 4 // 2
+    inputs, _, environments = _shortcut(labels, [0.7, 0.95], seed=2, other=1.0)
+    options = TrainingOptions(epochs=3, learning_rate=0.01)
+    settings = {"environments": environments, "layer": "1", "options": options, "weight_decays": (0.0,)}
+    once, often = (train_balanced(_small_network(), (inputs, labels), rounds=each, **settings) for each in (1, 3))
+    assert [each.count for each in often.rounds] == [1, 0]
+    assert len(once.rounds) == 1
+    assert often.sentences[:-1] == once.sentences
+    for one, other in zip(once.module.parameters(), often.module.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_rounds_of_numbers_are_refused():
+    data, environments = (np.zeros((4, 2)), np.zeros(4)), [0, 0, 1, 1]
+    with pytest.raises(ValueError, match="rounds must be 1 for a continuous target, got 2"):
+        train_balanced(_small_network(), data, environments=environments, layer="1", continuous=True, rounds=2)
+
+
+def _separated_rows():
+    x = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    return TrainingRows(x, (x[:, 0] > 0).long(), torch.ones(100), torch.arange(100) < 20)
+
+
+def test_averaged_weights_are_the_running_mean_of_the_steps():
+    """Full batches, so that the weights after each step are those of a training with as many epochs."""
+    rows, share = _separated_rows(), 0.7
+
+    def trained(epochs, averaging=0.0):
+        torch.manual_seed(0)
+        options = TrainingOptions(epochs=epochs, batch_size=100, learning_rate=0.1, averaging=averaging)
+        return train_on_all(torch.nn.Linear(2, 2), rows, options).weight.detach()
+
+    mean = trained(1)
+    for step in range(2, 6):
+        mean = share * mean + (1 - share) * trained(step)
+    assert torch.allclose(trained(5, share), mean, atol=1e-6)
+    assert not torch.allclose(trained(5), mean, atol=1e-2)
+
+
+def test_the_averaged_network_is_scored_and_returned():
+    rows = _separated_rows()
+    options = TrainingOptions(epochs=5, batch_size=10, learning_rate=0.1, score="likelihood", averaging=0.95)
+    torch.manual_seed(0)
+    module, history = train_weighted(torch.nn.Linear(2, 2), rows, options)
+    chosen = rows.held_out
+    losses = torch.nn.functional.cross_entropy(module(rows.inputs[chosen]), rows.targets[chosen])
+    assert history.best == pytest.approx(-losses.item(), rel=1e-6)
+    with pytest.raises(ValueError, match="averaging must be a number from 0 to below 1, got 1"):
+        TrainingOptions(averaging=1.0)

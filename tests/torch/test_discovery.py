@@ -9,6 +9,7 @@ import torch
 from scipy.stats import binom, rankdata
 
 from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
+from holdfast.embeddings import balance_rows
 from holdfast.torch import TrainingOptions, balance, discover, draw_sheet, train_balanced, write_sheet
 from holdfast.torch.training import TrainingRows, train_weighted, weighted_score
 
@@ -196,11 +197,11 @@ def test_independence_is_handed_to_the_balance(monkeypatch):
     """With several attributes some combination may have no rows, and only each of them can be balanced."""
     asked = []
 
-    def record(discovery, **settings):
+    def record(targets, attributes, **settings):
         asked.append(settings["independence"])
-        return balance(discovery, **settings)
+        return balance_rows(targets, attributes, **settings)
 
-    monkeypatch.setattr("holdfast.torch.balancing.balance", record)
+    monkeypatch.setattr("holdfast.torch.balancing.balance_rows", record)
     rows = coloured_digits([0.7, 0.95], seed=0)
     data = torch.tensor(rows.images).float(), torch.tensor(rows.labels)
     options = TrainingOptions(epochs=2)

@@ -12,7 +12,14 @@ from torch import nn
 
 from holdfast.environments import table
 from holdfast.theory import exponents
-from holdfast.torch import Direction, growth_rate, lightning_callback, measure_environments, washout_warning
+from holdfast.torch import (
+    Direction,
+    EnvironmentBatchSampler,
+    growth_rate,
+    lightning_callback,
+    measure_environments,
+    washout_warning,
+)
 
 STRENGTHS = {"a": -5.0, "b": 7.0}
 ALPHA = 1e-4
@@ -198,3 +205,62 @@ def test_without_lightning_a_message_says_what_to_install(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ModuleNotFoundError, match=r"lightning_callback needs Lightning, .*: pip install lightning"):
         lightning_callback(lambda m, x: m(x).mean(), {})
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch, about what Lightning calls
+def test_a_lightning_trainer_with_batches_of_one_environment(tmp_path):
+    """Two epochs for real: batches of one environment, in the order of the sampler, and measurements in the log."""
+    lightning = pytest.importorskip("lightning.pytorch")
+    random = torch.Generator().manual_seed(0)
+    inputs = torch.randn(120, 3, generator=random)
+    labels = ["a"] * 60 + ["b"] * 60
+    codes = torch.tensor([["a", "b"].index(each) for each in labels])
+    dataset = torch.utils.data.TensorDataset(inputs, inputs[:, :1] * (1 + codes[:, None]), codes)
+    sampler = EnvironmentBatchSampler(labels, batch_size=10, dataset=dataset, seed=0)
+    seen, logged = [], []
+
+    class Regression(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 1)
+
+        def training_step(self, batch, number):
+            x, y, own = batch
+            seen.append(set(own.tolist()))
+            return torch.nn.functional.mse_loss(self.layer(x), y)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.05)
+
+        def log_dict(self, values, **settings):
+            logged.append(values)
+            super().log_dict(values, **settings)
+
+    def loss(module, batch):
+        return torch.nn.functional.mse_loss(module.layer(batch[0]), batch[1])
+
+    probes = {name: tuple(part[codes == code] for part in dataset.tensors[:2]) for code, name in enumerate("ab")}
+    expected = []
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        expected += [{["a", "b"].index(name)} for name in sampler.visited()]
+    sampler.set_epoch(0)
+    trainer = lightning.Trainer(
+        max_epochs=2,
+        callbacks=[lightning_callback(loss, probes, every=4)],
+        use_distributed_sampler=False,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
+    module = Regression()
+    trainer.fit(module, torch.utils.data.DataLoader(dataset, batch_sampler=sampler))
+    assert seen == expected
+    assert len(logged) == len(expected) // 4
+    after = measure_environments(module, loss, probes).scalars()
+    assert set(trainer.callback_metrics) >= set(after)
+    assert float(trainer.callback_metrics["loss/a"]) == pytest.approx(after["loss/a"], rel=1e-5)  # after the last step

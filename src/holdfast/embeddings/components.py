@@ -65,6 +65,11 @@ def principal_components(moments: ClassMoments, count: int | None = None, *, con
     first = int(continuous)
     values, vectors = np.linalg.eigh(covariance[first:, first:])
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    if not values[0] > 0:
+        raise ValueError(
+            f"features must vary between the rows, got {len(values)} columns that are constant or not finite, such as "
+            "those of a layer whose units are all zero"
+        )
     usable = int(np.sum(values > SMALLEST_VARIANCE * max(values[0], 1e-300)))
     count = usable if count is None else min(count, usable)
     # the largest entry of each direction is positive, so that signs do not depend on the library of linear algebra

@@ -25,7 +25,7 @@ from holdfast.comparison.images.image_methods import (
     v_rex,
     visiting,
 )
-from holdfast.comparison.images.selection import candidates, mean_accuracy, weighted_by, worst_environment
+from holdfast.comparison.images.selection import candidates, mean_accuracy, setting_list, weighted_by, worst_environment
 from holdfast.datasets.digit_images import bundled_digits
 from holdfast.torch.training import one_thread
 
@@ -126,7 +126,8 @@ def run_methods(
     train(IRM, ImageMethod(irm, penalised), worst_environment)
     train(VREX, ImageMethod(v_rex, penalised), worst_environment)
     train(DRO, ImageMethod(group_dro, climb), worst_environment)
-    heads = fit_heads(joined(problem.train, problem.held_out), problem.test, pooled.snapshots, WEIGHT_DECAYS)
+    every_row = joined(problem.train, problem.held_out)
+    heads = fit_heads(every_row, problem.test, pooled.snapshots, setting_list(decays))
     score[HEAD], accuracy[HEAD] = np.array(heads["margin"]), np.array(heads["test"])
     discovered = discover_attribute(problem, pooled.best, np.argmax(pooled.score, axis=1))
     train(BALANCED, decays, weighted_by(discovered.held_out), weights=discovered.train)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import WeightedRandomSampler
 
+from holdfast.core.validation import COUNT
 from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import (
     BINS,
@@ -102,13 +103,18 @@ def balance(
     if discovery.count == 0:
         raise ValueError(f"discovery must hold a direction that varies, got none. {discovery.sentences[0]}")
     attributes = np.column_stack([group_scores(column, groups) for column in discovery.scores.T])
-    rows = balance_rows(
-        discovery.targets,
-        attributes,
-        distribution=distribution,
-        independence=independence,
-        bins=None if discovery.classes else bins,
-    )
+    own_bins = None if discovery.classes else bins
+    return _balance_attributes(discovery.targets, attributes, own_bins, distribution, independence)
+
+
+def _balance_attributes(
+    targets: np.ndarray,
+    attributes: np.ndarray,
+    bins: int | None,
+    distribution: TargetDistribution,
+    independence: Literal["joint", "each"],
+) -> Balance:
+    rows = balance_rows(targets, attributes, distribution=distribution, independence=independence, bins=bins)
     return Balance(torch.from_numpy(rows.weights).float(), torch.from_numpy(rows.groups), rows)
 
 
@@ -118,13 +124,15 @@ class BalancedNetwork(NamedTuple):
     Attributes:
         module: trained; the pooled one if nothing varies, or if what varies cannot be removed.
         pooled: the network of the first training, in which the directions were found.
-        discovery: what varies.
+        discovery: what varies in the pooled network.
         balance: the weights of all rows; None if nothing varies, or if some group has no rows.
         validation: (rows,), which rows were held out to stop and to choose by.
         history: of the chosen training.
         weight_decay: chosen.
         scores: weight decay -> best score on held-out rows, by the same weights.
         sentences: what was found and done.
+        rounds: what each round found: `discovery` first, then what varies in the balanced network among rows with the
+            same attributes, where the classes are those of label and attributes together.
 
     Example: see `train_balanced`.
 
@@ -141,6 +149,7 @@ class BalancedNetwork(NamedTuple):
     weight_decay: float
     scores: dict[float, float]
     sentences: list[str]
+    rounds: tuple[Discovery, ...]
 
     def __repr__(self) -> str:
         module = type(self.module).__name__
@@ -162,13 +171,16 @@ def train_balanced(
     refit: bool = False,
     distribution: TargetDistribution = "equal",
     independence: Literal["joint", "each"] = "joint",
+    rounds: int = 1,
     level: float = LEVEL,
 ) -> BalancedNetwork:
     """Train on all rows, discover what varies, and train a fresh network on rows in which it says nothing.
 
     The second training starts from the same parameters as the first. Its steps and weight decay are those of the best
     score (see `TrainingOptions`) on held-out rows of the training environments, balanced by weights: no other data are
-    looked at.
+    looked at. With more rounds, the balanced network is looked at again: what varies in it among rows with the same
+    attributes is a further attribute, and a fresh network is trained on rows in which none of them says anything, until
+    nothing varies.
 
     Args:
         module: with its initial parameters; it is not changed.
@@ -187,7 +199,8 @@ def train_balanced(
             epochs, on the held-out rows as well.
         distribution: of the weighted groups; see `balance`.
         independence: of all attributes together, or of each.
-        level: of the tests.
+        rounds: how often to discover and train again at most; more than one needs classes.
+        level: of the tests in each round.
 
     Example:
         >>> from holdfast.datasets import coloured_digits
@@ -211,6 +224,9 @@ def train_balanced(
     _check_choice("remedy", remedy, ("weights",) if continuous else ("weights", "offsets"))
     _check_choice("distribution", distribution, ("equal", "product"))
     _check_choice("independence", independence, ("joint", "each"))
+    COUNT.check("rounds", rounds)
+    if continuous and rounds > 1:
+        raise ValueError(f"rounds must be 1 for a continuous target, got {rounds}")
     inputs, targets = as_read_by(module, torch.as_tensor(data[0])), torch.as_tensor(data[1])
     if not continuous:
         check_labels(targets.cpu().numpy())
@@ -222,58 +238,81 @@ def train_balanced(
     validation = torch.from_numpy(aside)
     rows = TrainingRows(inputs, targets, torch.ones(len(targets)), validation)
     pooled, history = train_weighted(deepcopy(module), rows, options, loss=loss)
-    found = discover(
-        pooled, (inputs, targets), layer=layer, environments=environments, continuous=continuous, level=level
-    )
-    sentences = list(found.sentences)
-
-    def first_training() -> BalancedNetwork:
-        sentences.append("The network trained on all rows is returned.")
-        return BalancedNetwork(pooled, pooled, found, None, aside, history, 0.0, {0.0: history.best}, sentences)
-
-    if found.count == 0:
-        return first_training()
-    try:
-        weights = balance(found, distribution=distribution, independence=independence)
-        losses, offsets = weights.weights, None
-        if remedy == "offsets":
-            losses = torch.where(validation, weights.weights, 1.0)
-            offsets = torch.from_numpy(attribute_offsets(found.targets, found.attributes)).to(inputs.dtype)
-    except ValueError as reason:  # of groups without rows, on which the network that is trained already does not depend
-        sentences.append(f"What varies cannot be removed: {reason}.")
-        return first_training()
-    rows = rows._replace(weights=losses, offsets=offsets)
-    candidates = {
-        decay: train_weighted(deepcopy(module), rows, options, loss=loss, weight_decay=decay) for decay in weight_decays
-    }
-    chosen = max(candidates, key=lambda decay: candidates[decay][1].best)
-    scores = {decay: each.best for decay, (_, each) in candidates.items()}
-    trained, history = candidates[chosen]
-    smallest = int(weights.rows.counts.min())
-    sentences.append(
-        f"Balanced: {len(weights.rows.counts)} groups, the smallest of {smallest} rows; the weighted rows count as "
-        f"{weights.rows.effective_rows:.0f} of {len(targets)}."
-    )
-    if not continuous:
-        device, own = options.device, weights.weights[validation].numpy()
-        accuracy = weighted_score(
-            trained, inputs[validation].to(device), targets[validation].to(device), torch.from_numpy(own)
+    trained, weights, chosen, scores = pooled, None, 0.0, {0.0: history.best}
+    discoveries: list[Discovery] = []
+    sentences: list[str] = []
+    for number in range(1, rounds + 1):
+        given = _joint_classes(discoveries) if discoveries else targets
+        found = discover(
+            trained, (inputs, given), layer=layer, environments=environments, continuous=continuous, level=level
         )
-        error = np.sqrt(0.25 / max(own.sum() ** 2 / (own @ own), 1.0))
-        # of the best guess without looking: the most frequent class, by the weights
-        chance = float(np.bincount(found.targets, weights=weights.weights).max() / weights.weights.sum())
-        if accuracy < chance + 2 * error:
-            sentences.append(
-                f"On balanced rows the network is not better than chance (accuracy {accuracy:.2f} on held-out "
-                f"rows, two standard errors are {2 * error:.2f}): what varies was the signal, or the rows are too few."
-            )
-    if refit:
+        discoveries.append(found)
+        again = f"Round {number}, among rows with the same attributes: {found.sentences[0]}"
+        sentences += found.sentences if number == 1 else [again]
+        if found.count == 0:
+            break
+        codes, attributes = discoveries[0].targets, np.column_stack([each.attributes for each in discoveries])
+        try:
+            balanced = _balance_attributes(codes, attributes, BINS if continuous else None, distribution, independence)
+            losses, offsets = balanced.weights, None
+            if remedy == "offsets":
+                losses = torch.where(validation, balanced.weights, 1.0)
+                offsets = torch.from_numpy(attribute_offsets(codes, attributes)).to(inputs.dtype)
+        except ValueError as reason:  # of groups without rows: the network that is trained already does not need them
+            sentences.append(f"What varies cannot be removed: {reason}.")
+            break
+        weights, rows = balanced, rows._replace(weights=losses, offsets=offsets)
+        candidates = {
+            decay: train_weighted(deepcopy(module), rows, options, loss=loss, weight_decay=decay)
+            for decay in weight_decays
+        }
+        chosen = max(candidates, key=lambda decay: candidates[decay][1].best)
+        scores = {decay: each.best for decay, (_, each) in candidates.items()}
+        trained, history = candidates[chosen]
+        sentences.append(
+            f"Balanced: {len(weights.rows.counts)} groups, the smallest of {int(weights.rows.counts.min())} rows; the "
+            f"weighted rows count as {weights.rows.effective_rows:.0f} of {len(targets)}."
+        )
+        if not continuous:
+            sentences += _no_better_than_chance(trained, rows, weights.weights, codes, options.device)
+    if weights is None:
+        sentences.append("The network trained on all rows is returned.")
+    elif refit:
         epochs = int(np.argmax(history.scores)) + 1
         everything = rows._replace(weights=weights.weights if remedy == "weights" else torch.ones(len(targets)))
-        again = replace(options, epochs=epochs)
-        trained = train_on_all(deepcopy(module), everything, again, loss=loss, weight_decay=chosen)
+        longest = replace(options, epochs=epochs)
+        trained = train_on_all(deepcopy(module), everything, longest, loss=loss, weight_decay=chosen)
         sentences.append(f"Trained once more on all {len(targets)} rows, for {epochs} epochs.")
-    return BalancedNetwork(trained, pooled, found, weights, aside, history, chosen, scores, sentences)
+    return BalancedNetwork(
+        trained, pooled, discoveries[0], weights, aside, history, chosen, scores, sentences, tuple(discoveries)
+    )
+
+
+def _joint_classes(discoveries: Sequence[Discovery]) -> np.ndarray:
+    """(rows,): class and attributes of each row as one label, whose features would not depend on the environment."""
+    columns = [discoveries[0].targets, *(each.attributes for each in discoveries)]
+    cells, numbers = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    classes = discoveries[0].classes
+    names = [f"{classes[code]} with {' and '.join(map(str, groups))}" for code, *groups in cells.tolist()]
+    return np.array(names)[numbers.ravel()]
+
+
+def _no_better_than_chance(
+    module: torch.nn.Module, rows: TrainingRows, weights: torch.Tensor, codes: np.ndarray, device: str
+) -> list[str]:
+    """A sentence if the network does not predict held-out rows, balanced by the weights; otherwise none."""
+    own = weights[rows.held_out].numpy()
+    inputs, targets = (each[rows.held_out].to(device) for each in (rows.inputs, rows.targets))
+    accuracy = weighted_score(module, inputs, targets, torch.from_numpy(own))
+    error = np.sqrt(0.25 / max(own.sum() ** 2 / (own @ own), 1.0))
+    # of the best guess without looking: the most frequent class, by the weights
+    chance = float(np.bincount(codes, weights=weights).max() / weights.sum())
+    if accuracy >= chance + 2 * error:
+        return []
+    return [
+        f"On balanced rows the network is not better than chance (accuracy {accuracy:.2f} on held-out "
+        f"rows, two standard errors are {2 * error:.2f}): what varies was the signal, or the rows are too few."
+    ]
 
 
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from holdfast.core.validation import COUNT, POSITIVE, SEED, require
 
@@ -28,6 +29,8 @@ class TrainingOptions:
         device: to train on; the network that is returned stays on it.
         score: of a held-out row: accuracy (1 or 0; of numbers, minus the squared error), or likelihood, minus its loss,
             which chooses with less noise.
+        averaging: share of a running mean of the weights that stays at each step; 0.95 is a mean over about 20 steps,
+            several cycles of a few environments. The mean is what is scored and returned. 0: the weights themselves.
 
     Example:
         >>> TrainingOptions(epochs=5).batch_size
@@ -41,6 +44,7 @@ class TrainingOptions:
     seed: int = 0
     device: str = "cpu"
     score: Literal["accuracy", "likelihood"] = "accuracy"
+    averaging: float = 0.0
 
     def __post_init__(self) -> None:
         for rule, names in ((COUNT, ("epochs", "batch_size", "patience")), (POSITIVE, ("learning_rate",))):
@@ -48,6 +52,7 @@ class TrainingOptions:
                 rule.check(name, getattr(self, name))
         SEED.check("seed", self.seed)
         require(self.score in ("accuracy", "likelihood"), "score must be accuracy or likelihood", repr(self.score))
+        require(0 <= self.averaging < 1, "averaging must be a number from 0 to below 1", repr(self.averaging))
 
 
 class History(NamedTuple):
@@ -218,10 +223,10 @@ def train_weighted(
     scores: list[float] = []
     best, best_epoch, state = -np.inf, 0, deepcopy(module.state_dict())
     with closing(_epochs(module, rows, ~chosen, options, loss, weight_decay)) as epochs:
-        for epoch, _ in enumerate(epochs):
-            scores.append(weighted_score(module, inputs, targets, weights, score))
+        for epoch, judged in enumerate(epochs):
+            scores.append(weighted_score(judged, inputs, targets, weights, score))
             if scores[-1] > best:
-                best, best_epoch, state = scores[-1], epoch, deepcopy(module.state_dict())
+                best, best_epoch, state = scores[-1], epoch, deepcopy(judged.state_dict())
             elif epoch - best_epoch >= options.patience:
                 break
     if not np.isfinite(best):
@@ -258,8 +263,11 @@ def train_on_all(
         [0, 1]
     """
     everything = torch.ones(len(rows.targets), dtype=torch.bool, device=options.device)
-    for _ in _epochs(module, rows, everything, options, loss, weight_decay):
-        pass
+    judged = module
+    for each in _epochs(module, rows, everything, options, loss, weight_decay):
+        judged = each
+    if judged is not module:
+        module.load_state_dict(judged.state_dict())
     return module.eval()
 
 
@@ -270,14 +278,17 @@ def _epochs(
     options: TrainingOptions,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     weight_decay: float,
-) -> Generator[None]:
-    """Train on the chosen rows, one epoch for each item."""
+) -> Generator[torch.nn.Module]:
+    """Train on the chosen rows, one epoch for each item: the network to judge, with averaged weights or its own."""
     device = torch.device(options.device)
     module.to(device)
     inputs, targets, weights = (each.to(device) for each in rows[:3])
     offsets = None if rows.offsets is None else rows.offsets.to(device)
     own = torch.nonzero(chosen).ravel()
     optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
+    average = None
+    if options.averaging > 0:
+        average = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(options.averaging))
     generator = torch.Generator().manual_seed(options.seed)
     # layers such as dropout draw from the generators of torch, which are the caller's again afterwards
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
@@ -292,7 +303,9 @@ def _epochs(
                     outputs = _shifted(outputs, offsets[batch])
                 (weights[batch] * loss(outputs, targets[batch])).mean().backward()
                 optimizer.step()
-            yield
+                if average is not None:
+                    average.update_parameters(module)
+            yield module if average is None else average.module
 
 
 def _shifted(outputs: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:

@@ -38,7 +38,7 @@ def remove_attribute(problem: ImageProblem, found: DiscoveredAttribute, remedy: 
         remedy: weights, or offsets of the logits.
         steps: of full gradients.
     """
-    weights, offsets = _adjustment(remedy, problem.train.labels, found.groups, found.train)
+    weights, offsets = adjustment(remedy, problem.train.labels, found.groups, found.train)
     rule = weighted_by(found.held_out)
     parts = []
     for method in with_dropout(DROPOUT_RATES):
@@ -62,7 +62,7 @@ def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) 
             wanted = {"remedy": remedy, "dropout": method.dropout[0]}
             own = [number for number, each in enumerate(tried.settings) if wanted.items() <= each.items()]
             if own and stops[:, own].max() > 0:
-                own_weights, offsets = _adjustment(remedy, everything.train.labels, groups, weights)
+                own_weights, offsets = adjustment(remedy, everything.train.labels, groups, weights)
                 last = int(stops[:, own].max())
                 trained = train_on_mnist(
                     method,
@@ -81,7 +81,7 @@ def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) 
     }
 
 
-def _adjustment(
+def adjustment(
     remedy: str, labels: torch.Tensor, groups: torch.Tensor, weights: torch.Tensor
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     """Weights and offsets of the rows, one of which takes the attribute away."""

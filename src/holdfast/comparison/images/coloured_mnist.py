@@ -23,18 +23,13 @@ Dropout, offsets, the likelihood as the rule and the training on all rows were c
 matching features between groups, mixtures of images, ensembles and several starts did not help.
 """
 
-import argparse
-import json
-import time
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from holdfast.comparison.images.attribute_removal import refit, remove_attribute, with_dropout
-from holdfast.comparison.images.coloured_problem import make_problem, read_small_mnist, train_on_mnist, without_colour
+from holdfast.comparison.images.coloured_problem import train_on_mnist, without_colour
 from holdfast.comparison.images.frozen_networks import discover_attribute, fit_heads
 from holdfast.comparison.images.image_methods import (
     AVERAGED,
@@ -48,19 +43,17 @@ from holdfast.comparison.images.image_methods import (
     one_in_turn,
     v_rex,
 )
-from holdfast.comparison.images.recorded_images import about_session
+from holdfast.comparison.images.recording import record
 from holdfast.comparison.images.selection import (
     candidates,
     chosen_results,
     mean_accuracy,
+    setting_list,
     together,
     weighted_by,
     worst_environment,
 )
-from holdfast.core.statistics import mean_interval
-from holdfast.core.writing import write_text
 
-PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}
 WEIGHT_DECAYS = (1e-4, 1e-3, 3e-3)
 # The value of the authors of IRM, rounded, for the methods that they compare.
 PUBLISHED_DECAY = 1e-3
@@ -129,7 +122,7 @@ def run_methods(
         trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)
         yield GREY[1], chosen_results(candidates(DROPOUT, trained))
     if "head" in left:
-        heads = fit_heads(problem.held_out, problem.test, pooled.snapshots, WEIGHT_DECAYS)
+        heads = fit_heads(problem.held_out, problem.test, pooled.snapshots, setting_list(POOLED))
         yield "head", {name: np.round(values, 5).tolist() for name, values in heads.items()}
     for name, method in METHODS.items():
         if name in left:
@@ -156,46 +149,7 @@ def _without_attribute(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison and write it as JSON; with a file that exists, what it lacks."""
-    parser = argparse.ArgumentParser(description="Coloured MNIST: every method under one protocol.")
-    parser.add_argument("--data", required=True, help="folder with the IDX files of MNIST")
-    parser.add_argument("--out", required=True, help="JSON file to write; if it exists, what it lacks is added")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--images", type=int, default=60_000, help="images to use, 5/6 of them for training")
-    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
-    parser.add_argument("--limit", type=float, default=float("inf"), help="no further method after so many seconds")
-    options = parser.parse_args(arguments)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.backends.cuda.matmul.allow_tf32 = True
-    source = read_small_mnist(options.data, options.images)
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    settings = {"seeds": list(seeds), "images": len(source.digits), "steps": options.steps}
-    out, began = Path(options.out), time.monotonic()
-    written: dict[str, Any] = {"settings": settings, "protocol": PROTOCOL, "sessions": [], "problems": {}}
-    if out.exists():
-        written |= json.loads(out.read_text(encoding="utf-8")) | {"protocol": PROTOCOL}
-        if written["settings"] != settings:
-            parser.error(f"--out must be a new file or one with the settings {settings}, got {written['settings']}")
-    finished = {name: tuple(written["problems"].get(name, {})) for name in options.problems}
-    written["sessions"].append({})
-    for name in options.problems:
-        if set(PROTOCOL) <= set(finished[name]):
-            continue
-        found = written["problems"].setdefault(name, {})
-        problem = make_problem(source, PROBLEMS[name], seeds, device)
-        for method, result in run_methods(problem, options.steps, finished[name]):
-            if method in finished[name]:
-                continue
-            found[method] = result
-            written["sessions"][-1] = about_session(began)
-            mean, seconds = mean_interval(result["test"]), time.monotonic() - began
-            print(
-                f"{seconds:4.0f} s  {name}  {method:40} {mean.value:.4f} [{mean.low:.4f}, {mean.high:.4f}]", flush=True
-            )
-            write_text(out, json.dumps(written) + "\n")
-            if seconds > options.limit:
-                return
+    record("Coloured MNIST: every method under one protocol.", PROTOCOL, run_methods, arguments)
 
 
 if __name__ == "__main__":

@@ -17,15 +17,18 @@ from holdfast.estimators.class_moments import ClassMoments
 
 
 def fit_heads(
-    rows: ImageRows, test: ImageRows, snapshots: Mapping[int, BatchedNetwork], weight_decays: Sequence[float]
+    rows: ImageRows,
+    test: ImageRows,
+    snapshots: Mapping[int, BatchedNetwork],
+    settings: Sequence[Mapping[str, float]],
 ) -> dict[str, list]:
-    """For each seed the head with the largest margin, over steps and weight decays.
+    """For each seed the head with the largest margin, over steps and settings.
 
     Args:
         rows: of the training environments, to which the heads are fitted.
         test: rows on which the chosen head is tested.
         snapshots: step -> networks.
-        weight_decays: of the networks, one for each setting.
+        settings: of the networks, name -> value for each.
     """
     found = []
     # many small matrices: several threads of BLAS would wait for each other
@@ -34,9 +37,9 @@ def fit_heads(
             found.append(
                 max(
                     (
-                        _head(rows, test, network, seed, setting) | {"step": step, "weight_decay": decay}
+                        _head(rows, test, network, seed, number) | {"step": step, **setting}
                         for step, network in snapshots.items()
-                        for setting, decay in enumerate(weight_decays)
+                        for number, setting in enumerate(settings)
                     ),
                     # a head with which less is found to vary would win by keeping the shortcut
                     key=lambda head: (head["directions"], head["margin"]),
@@ -48,6 +51,9 @@ def fit_heads(
 def _head(rows: ImageRows, test: ImageRows, network: BatchedNetwork, seed: int, setting: int) -> dict[str, Any]:
     """The head of one network: how sure it is, and what it does on test rows."""
     features = features_of(network, rows.inputs, seed, setting)
+    if not features.var(0).any():  # all units died in training: one class is guessed, and no other head is worse
+        guessed = float(is_right(torch.zeros_like(test.labels[seed]), test.labels[seed]).mean())
+        return {"test": guessed, "margin": -np.inf, "directions": 0, "components": 0, "share": 0.0}
     head = invariant_head_of(device_moments(features, rows.labels[seed], halves(len(features))))
     new = features_of(network, test.inputs, seed, setting)
     slope = torch.from_numpy(np.diff(head.coefficients, axis=0)[0]).to(new)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -68,16 +68,19 @@ class ImageMethod:
     """A method with the grid of its settings.
 
     Attributes:
-        objective: (losses (S, C, 2), penalties (S, C, 2) of IRM, settings, step, state) -> (S, C), what is minimised.
+        objective: (losses (S, C, 2), penalties (S, C, 2) of IRM, settings, step, state) -> (S, C), what is minimised;
+            `state` lasts for the training, and holds the parameters of the networks.
         grid: settings, name -> one value for each of C; all of the same length.
         sgd: SGD with the step sizes of the grid and averaged weights, instead of Adam.
         dropout: rates of the inputs and of the hidden units; with any, weights are averaged over the last steps.
+        schedule: (steps taken, settings) -> (C,), what the step size is multiplied by; None: 1.
     """
 
     objective: Callable[..., torch.Tensor]
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     sgd: bool = False
     dropout: tuple[float, float] = (0.0, 0.0)
+    schedule: Callable[[int, Mapping[str, torch.Tensor]], torch.Tensor] | None = None
 
 
 def mean_risk(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
@@ -200,7 +203,7 @@ def train_method(
     best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
     chosen = {name: torch.zeros_like(score) for name in ("step", "test")}
     found = {}
-    state: dict[str, torch.Tensor] = {}
+    state: dict[str, Any] = {"parameters": network.parameters}
     signs = train.labels[:, None]
     own = torch.ones_like(train.labels) if weights is None else weights
     own = own / own.mean(-1, keepdim=True)
@@ -218,10 +221,14 @@ def train_method(
             decay = torch.where(torch.as_tensor(step - 1 >= grid["anneal"]), decay, grid["weight_decay"])
         optimizer.zero_grad(set_to_none=True)
         (objective + decay * squared_norm(network)).sum().backward()
+        factors = None if method.schedule is None else method.schedule(step - 1, grid)
         if method.sgd:
-            _descend(network, judged, grid["step_size"], step)
+            _descend(network, judged, grid["step_size"] * (1 if factors is None else factors), step)
         else:
+            before = None if factors is None else copied(network)
             optimizer.step()
+            if before is not None and factors is not None:
+                _shorten(network, before, factors)
             if judged is not network:
                 _forget(judged, network)
         if step in snapshots:
@@ -256,6 +263,13 @@ def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch
             assert gradient is not None
             each -= step_sizes[:, None, None] * gradient
             mean += (each - mean) / part
+
+
+def _shorten(network: BatchedNetwork, before: BatchedNetwork, factors: torch.Tensor) -> None:
+    """The last step of each setting becomes `factors` times as long: its own step size, which Adam does not know."""
+    with torch.no_grad():
+        for each, old in zip(network.parameters, before.parameters, strict=True):
+            each.copy_(old + factors[:, None, None] * (each - old))
 
 
 def _forget(average: BatchedNetwork, network: BatchedNetwork) -> None:

@@ -22,12 +22,20 @@ from holdfast.comparison.images.recorded_images import (
     rule_rows,
     table_rows,
 )
+from holdfast.comparison.images.recorded_trials import (
+    about_trials,
+    direction_rows,
+    gain_rows,
+    last_step_rows,
+    recorded_trials,
+)
 from holdfast.core.statistics import mean_interval
 from holdfast.core.writing import write_text
 from holdfast.reproduction.page import RecordedSection
 
 # Included by docs/coloured_mnist.md, each in its section.
 TABLE, SCRIPTS, GAINS = "coloured_mnist_table.md", "coloured_mnist_scripts.md", "coloured_mnist_gains.md"
+TRIALS = "coloured_mnist_trials.md"
 GAIN_FIGURE = "coloured_mnist_gain.png"
 SCRIPT_RULES = {
     "authors": "rerun, settings of the authors",
@@ -115,6 +123,25 @@ def gains_markdown() -> str:
     return _page([about, _table(rows)])
 
 
+def trials_markdown() -> str:
+    """Further ideas, each against what it would replace.
+
+    Example:
+        >>> trials_markdown().splitlines()[2][:19]
+        '| trial | against |'
+    """
+    recorded = recorded_trials()
+    parts = [
+        about_trials(recorded),
+        _table(gain_rows(recorded)),
+        "One environment a step at the last step, with the setting that is best on test:",
+        _table(last_step_rows(recorded)),
+        "Directions of the last hidden layer of the pooled network in which means, or variances, vary:",
+        _table(direction_rows(recorded)),
+    ]
+    return _page(parts)
+
+
 def published_rows() -> list[tuple[str, ...]]:
     """The table of what others published: its head, then a row for each number.
 
@@ -172,7 +199,7 @@ def _page(parts: list[str]) -> str:
 
 def main(folder: str) -> None:
     """Write tables and figure into the folder of the documentation."""
-    pages = {TABLE: results_markdown, SCRIPTS: scripts_markdown, GAINS: gains_markdown}
+    pages = {TABLE: results_markdown, SCRIPTS: scripts_markdown, GAINS: gains_markdown, TRIALS: trials_markdown}
     for name, write in pages.items():
         write_text(Path(folder) / name, write())
     draw_gain_map(recorded_gain_map()).savefig(Path(folder) / GAIN_FIGURE, dpi=110)

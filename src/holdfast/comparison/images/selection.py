@@ -55,12 +55,15 @@ class Candidates(NamedTuple):
 
 def candidates(method: ImageMethod, trained: TrainedImages, **more: Any) -> Candidates:
     """The settings of one training, with `more` that they have in common."""
-    count = trained.score.shape[1]
-    settings = [{name: values[number] for name, values in method.grid.items()} for number in range(count)]
     return Candidates(
-        tuple(more | each for each in settings),
+        tuple(more | each for each in setting_list(method)),
         *(trained.score, trained.step, trained.test, trained.last_score, trained.last_test),
     )
+
+
+def setting_list(method: ImageMethod) -> list[dict[str, float]]:
+    """The settings of a method one by one, name -> value."""
+    return [dict(zip(method.grid, values, strict=True)) for values in zip(*method.grid.values(), strict=True)]
 
 
 def together(parts: Sequence[Candidates]) -> Candidates:
@@ -68,6 +71,13 @@ def together(parts: Sequence[Candidates]) -> Candidates:
     settings = tuple(setting for part in parts for setting in part.settings)
     arrays = zip(*(part[1:] for part in parts), strict=True)
     return Candidates(settings, *(np.concatenate(each, axis=1) for each in arrays))
+
+
+def only(found: Candidates, wanted: Sequence[bool]) -> Candidates:
+    """Some of the candidates: those whose settings are wanted."""
+    chosen = np.array(wanted, bool)
+    settings = tuple(setting for setting, take in zip(found.settings, wanted, strict=True) if take)
+    return Candidates(settings, *(each[:, chosen] for each in found[1:]))
 
 
 def chosen_results(found: Candidates) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
     python -m holdfast.comparison.images.further_trials --data FOLDER --out further_trials.json
 
-FOLDER holds the IDX files of MNIST. Rows, network and optimiser are those of `coloured_mnist`. Seeds 1000 to 1002 were
-looked at before; 1003 to 1012 were not, and are run once. A gain is clear if the mean over the first is above zero, and
+FOLDER holds the IDX files of MNIST. Rows, network and optimiser are those of `coloured_mnist`. Seeds 1002 to 1004 were
+looked at before; 1005 to 1014 were not, and are run once. A gain is clear if the mean over the first is above zero, and
 so is the interval of 95 % over the others, seed by seed. The rules, and what is expected:
 
 - discover and offset, decaying: the last training of `discover and remove`, by offsets, with dropout of 0.4 and a

@@ -13,7 +13,7 @@ from holdfast.core.statistics import Estimate, mean_interval
 
 TRIALS = Path(__file__).with_name("further_trials.json")
 # Seeds that were looked at before, and seeds that are run once.
-LOOKED_AT, CONFIRMED = range(1000, 1003), range(1003, 1013)
+LOOKED_AT, CONFIRMED = range(1002, 1005), range(1005, 1015)
 # Trial -> what it would replace.
 COMPARISONS = {
     "discover and offset, decaying": "discover and offset, constant",

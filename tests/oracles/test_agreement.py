@@ -21,8 +21,9 @@ SMALL_BATCH = 6
 
 def gradients(gradient, fitted, seed):
     keys = jax.random.split(jax.random.key(seed), DRAWS)
-    draw = jax.jit(lambda keys: jax.lax.map(lambda key: gradient(key, fitted, 0), keys, batch_size=5000))
-    return np.asarray(draw(keys), float).reshape(DRAWS, -1)
+    # An argument, not a constant: tests that differ in `fitted` alone then share a compiled program.
+    draw = jax.jit(lambda keys, at: jax.lax.map(lambda key: gradient(key, at, 0), keys, batch_size=5000))
+    return np.asarray(draw(keys, fitted), float).reshape(DRAWS, -1)
 
 
 def mean_products(sample):

@@ -117,12 +117,12 @@ def test_devices_change_nothing():
     """One device or three: the slabs are the same, so the numbers are."""
     script = (
         "from holdfast.sensing.settings import Settings\nfrom holdfast.sensing.simulation import execute\nimport jax\n"
-        "values = execute(Settings(dimension=8, batch_size=100, steps=40, seeds=7, batching='pooled'), slab=2).values\n"
+        "values = execute(Settings(dimension=8, batch_size=100, steps=40, seeds=7), slab=2).values\n"
         "print(jax.device_count(), values['distance'].tobytes().hex())"
     )
     outputs = []
     for devices in (1, 3):
-        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+        flags = {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"}
         done = subprocess.run(
             [sys.executable, "-c", script], env={**os.environ, **flags}, capture_output=True, text=True
         )

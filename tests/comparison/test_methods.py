@@ -42,7 +42,7 @@ def test_recorded_cells_are_what_the_package_computes(test, method, seed):
     assert np.isclose(values["error"], recorded_error(test, method, seed), atol=2e-3)
 
 
-@pytest.mark.parametrize("test", ["Example1", "Example2"])
+@pytest.mark.parametrize("test", ["Example1", pytest.param("Example2", marks=pytest.mark.slow)])
 def test_many_data_sets_at_once_give_what_each_gives_by_itself(test, monkeypatch):
     monkeypatch.setattr("holdfast.comparison.methods.explicit.STEPS", 30)
     data_sets = [linear_unit_test(test, seed) for seed in (0, 1)]

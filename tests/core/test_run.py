@@ -91,7 +91,13 @@ def test_divergence_is_found_at_its_step_and_spoils_nothing():
     assert execute(with_settings(step_size=5.0, steps=at, seeds=1)).diverged_at[0] == at
 
 
-@pytest.mark.parametrize("step_sizes", [(0.05, 5.0), (0.04, 0.05)], ids=["one diverges", "none diverges"])
+@pytest.mark.parametrize(
+    "step_sizes",
+    [
+        pytest.param((0.05, 5.0), id="one diverges"),
+        pytest.param((0.04, 0.05), id="none diverges", marks=pytest.mark.slow),
+    ],
+)
 def test_the_loop_of_accelerators_gives_what_that_of_cpus_gives(step_sizes, monkeypatch):
     """Chunks of odd and even length, with runs that diverge in the middle of a turn, so that a chunk is repeated."""
     module = import_module("holdfast.core.run")

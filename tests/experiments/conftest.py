@@ -39,3 +39,14 @@ def shared_claims(tmp_path_factory):
     folder: Path = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "claims"
     folder.mkdir(exist_ok=True)
     return SharedClaims(folder)
+
+
+@pytest.fixture
+def claims_of(shared_claims):
+    """The claims of an experiment, by its name."""
+    return shared_claims.of
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that read the claims of others come last, when those have been computed."""
+    items.sort(key=lambda item: "claims_of" in getattr(item, "fixturenames", ()))

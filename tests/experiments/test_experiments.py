@@ -43,7 +43,7 @@ FEW = {
 }
 # One of each kind that takes a second or two: figures, theorems, and proofs. The others have more programs to compile,
 # explicit samples, or jumps that have to be waited for.
-FAST = ("figure_1", "figure_2", "figure_3", "theorem_3", "theorem_4", "proposition_1", "sequences")
+FAST = ("figure_1", "figure_2", "figure_3", "theorem_4", "proposition_1", "sequences")
 SEEDS = dict.fromkeys(TITLES, 8) | DECIDING | FEW
 
 

@@ -86,7 +86,7 @@ def test_the_race_is_decided_when_the_first_signal_has_grown():
 
 
 @pytest.mark.slow
-def test_the_one_line_answers_name_claims_that_exist(shared_claims):
+def test_the_one_line_answers_name_claims_that_exist(claims_of):
     """The table on top of docs/questions.md; claims of a quick look have the ids of a full run."""
     page = Path(__file__).parents[2].joinpath("docs", "questions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d[\d, ]*)\. ", page, re.MULTILINE)
@@ -94,4 +94,4 @@ def test_the_one_line_answers_name_claims_that_exist(shared_claims):
     named = set(re.findall(r"`([^`]+)`", page[page.index("Their claims are") : page.index("## 1.")]))
     assert len(named) == 16
     asked = [name for name, title in TITLES.items() if title.startswith("question")]
-    assert named <= {claim.id for name in asked for claim in shared_claims.of(name)}
+    assert named <= {claim.id for name in asked for claim in claims_of(name)}

@@ -27,8 +27,8 @@ def test_every_reason_stands_alone():
 
 
 @pytest.mark.slow
-def test_every_statement_has_a_claim_or_a_reason(shared_claims):
-    claims = [claim for name in EXPERIMENTS for claim in shared_claims.of(name)]
+def test_every_statement_has_a_claim_or_a_reason(claims_of):
+    claims = [claim for name in EXPERIMENTS for claim in claims_of(name)]
     covered = coverage(STATEMENTS, claims)
     missing = [each.name for each in covered if not each.claims and not each.statement.untested]
     assert [name for name in missing if not name.startswith(OTHERS)] == []

@@ -5,8 +5,10 @@ WORKS := -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 PYTHON ?= $(shell for p in python3.11 python3.14 python3.13 python3.12 python3; do $$p $(WORKS) && echo $$p && break; done)
 VENV := .venv
 STAMP := $(VENV)/.installed
+# Tests start many processes; each would compile the package and, with pytest, the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce compare test test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs gallery licences release clean
+.PHONY: reproduce compare test test-fast test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs gallery licences release clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -17,6 +19,9 @@ compare: $(STAMP)  ## methods over public tests; writes to results/ and renews t
 
 test: $(STAMP)  ## style, types, layers, documentation and all tests but the slow ones
 	$(MAKE) --jobs=2 lint docs
+	$(MAKE) test-fast
+
+test-fast: $(STAMP)  ## all tests but the slow ones
 	$(VENV)/bin/pytest -n auto -m "not slow and not release"
 
 test-slow: $(STAMP)  ## the slow tests; says which were left out, and why

@@ -3,6 +3,8 @@ from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 # Compiled programs are cached between runs and shared by the workers; jax reads this when it is imported.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "compiled"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -10,6 +12,12 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # lack it, and XLA ends the process at a flag it does not know. A value from outside goes first: `XLA_FLAGS= pytest`.
 if version("jaxlib").startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+
+# Workers of pytest-xdist share the cores. Threads of OpenMP and BLAS that wait for each other on a core that is busy
+# burn it: training a small network took 171 s of CPU instead of 12. numpy may be loaded already, torch is not.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    threadpool_limits(1)
 
 import jax
 import numpy as np

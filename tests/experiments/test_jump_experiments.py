@@ -24,7 +24,13 @@ def check_outputs(experiment, data):
         claim.asdict()
 
 
-@pytest.mark.parametrize("name", ["jumps", "absorbing", "entering", "collapse", "jump_recovery", "jump_rates"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("jumps", marks=pytest.mark.slow),
+        *("absorbing", "entering", "collapse", "jump_recovery", "jump_rates"),
+    ],
+)
 def test_a_quick_look_contradicts_nothing(name, tmp_path):
     experiment = load(name)
     reports = []
@@ -51,7 +57,7 @@ def short(monkeypatch):
     monkeypatch.setattr(jump_rates, "RIDGES", {depth: jump_rates.RIDGES[depth] for depth in (2, 3, 4)})
 
 
-@pytest.mark.parametrize("name", ["jumps", "jump_rates"])
+@pytest.mark.parametrize("name", [pytest.param("jumps", marks=pytest.mark.slow), "jump_rates"])
 def test_diverged_runs_count_until_they_diverge(name, short):
     experiment = load(name)
     data = experiment.simulate(Effort(8), None)

@@ -13,8 +13,8 @@ def test_the_first_hundred_cases():
 
 
 @pytest.mark.slow
-def test_a_thousand_other_cases():
-    _, findings = campaign(20_000, 1_000)
+def test_four_hundred_other_cases():
+    _, findings = campaign(20_000, 400)
     assert findings == []
 
 

@@ -143,3 +143,18 @@ def test_views_fit_their_window_and_everything_has_a_name(open_page, fragment, s
     fits_and_is_accessible(page)
     assert page.evaluate("[...document.querySelectorAll('figure svg')].every((each) => each.ariaLabel.length > 5)")
     assert page.evaluate("[...document.querySelectorAll('[role=slider]')].every((each) => each.ariaValueNow !== null)")
+
+
+def test_inputs_that_mean_nothing_are_hidden(open_page):  # noqa: F811
+    page = open_page("#jumps?steps=1000")
+    drawn(page)
+    of_random = ("Dimension", "Rank", "Share of entries observed", "Seed of the matrix")
+    assert not any(page.get_by_label(label, exact=True).is_visible() for label in of_random)
+    assert page.get_by_label("ε of the matrix").is_visible()
+    assert not page.get_by_label("Ridge of offshoots").is_visible()
+    page.get_by_label("Matrix", exact=True).select_option("random")
+    page.get_by_label("Algorithm").select_option("mini-batch")
+    assert all(page.get_by_label(label, exact=True).is_visible() for label in of_random)
+    assert page.get_by_label("Entries in a mini-batch").is_visible()
+    assert not page.get_by_label("ε of the matrix").is_visible()
+    drawn(page)

@@ -83,6 +83,13 @@ def test_the_copied_code_lists_the_claims(reproduction, monkeypatch, capsys):
     assert _parse(shlex.split(code["command"])[1:]).names == ("figure_3",)
 
 
+def test_figures_are_listed_in_the_order_of_the_experiments(reproduction):
+    path = reproduction / "claims.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"seeds": {"figure_30": 8}}))
+    assert list(open_reproduction(reproduction).figures) == ["figure_30", "figure_3"]
+
+
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "claims", "figure_3.svg", "figure_3/../figure_3"])
 def test_a_figure_is_one_of_the_list_and_never_a_path(reproduction, name):
     (reproduction.parent / "secret.png").write_bytes(PIXEL)

@@ -1,5 +1,6 @@
 """The three oracles see one truth: law and explicit measurements have one distribution, population is their limit."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -21,8 +22,9 @@ SMALL_BATCH = 6
 
 def gradients(gradient, fitted, seed):
     keys = jax.random.split(jax.random.key(seed), DRAWS)
-    draw = jax.jit(lambda keys: jax.lax.map(lambda key: gradient(key, fitted, 0), keys, batch_size=5000))
-    return np.asarray(draw(keys), float).reshape(DRAWS, -1)
+    # An argument, not a constant: tests that differ in `fitted` alone then share a compiled program.
+    draw = jax.jit(lambda keys, at: jax.lax.map(lambda key: gradient(key, at, 0), keys, batch_size=5000))
+    return np.asarray(draw(keys, fitted), float).reshape(DRAWS, -1)
 
 
 def mean_products(sample):
@@ -49,17 +51,20 @@ def assert_equal_in_law(first, second):
     assert np.abs((a - b)[spread] / np.sqrt(variance[spread] / DRAWS)).max() < 5.5
 
 
-# Each kind of environments once in the fast tests, one of them with noise.
-@pytest.mark.parametrize(
-    ("environments", "noise_variance"),
-    [
-        ("table", None),
-        ("continuum", 2.0),
-        pytest.param("table", 2.0, marks=pytest.mark.slow),
-        pytest.param("continuum", None, marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("draw", [batching.hetero, batching.pooled, batching.full])
+# Every batching and each kind of environments in the fast tests, one of them with noise; the rest compiles for long.
+FAST = {
+    *((draw, "table", None) for draw in (batching.hetero, batching.pooled, batching.full)),
+    *((draw, "continuum", 2.0) for draw in (batching.hetero, batching.full)),
+}
+CASES = [
+    pytest.param(*case, marks=() if case in FAST else pytest.mark.slow)
+    for case in itertools.product(
+        (batching.hetero, batching.pooled, batching.full), ("table", "continuum"), (None, 2.0)
+    )
+]
+
+
+@pytest.mark.parametrize(("draw", "environments", "noise_variance"), CASES)
 def test_law_equals_data_in_moments(problem, fitted, ensemble, draw, environments, noise_variance):
     if environments == "continuum":
         if draw is batching.full:

@@ -40,7 +40,10 @@ def _imported(path):
             yield canonicalize_name(DISTRIBUTIONS.get(name, [name])[0])
 
 
-IMPORTED = {path: set(_imported(path)) for path in sorted((ROOT / "src").rglob("*.py"))}
+@pytest.fixture(scope="module")
+def imported():
+    """Of every module of the package: the distributions that it imports."""
+    return {path: set(_imported(path)) for path in sorted((ROOT / "src").rglob("*.py"))}
 
 
 def test_the_version_is_written_once_and_repeated_truly():
@@ -53,14 +56,14 @@ def test_the_version_is_written_once_and_repeated_truly():
     assert newest[1] == holdfast.__version__
 
 
-def test_every_import_is_a_declared_dependency():
+def test_every_import_is_a_declared_dependency(imported):
     declared = CORE.union(*EXTRAS.values()) | set(INDIRECT)
-    undeclared = {path.name: names - declared for path, names in IMPORTED.items() if names - declared}
+    undeclared = {path.name: names - declared for path, names in imported.items() if names - declared}
     assert undeclared == {}
 
 
-def test_every_dependency_of_the_core_is_imported_by_the_core():
-    used = set().union(*(names for path, names in IMPORTED.items() if not OF_EXTRAS.search(path.as_posix())))
+def test_every_dependency_of_the_core_is_imported_by_the_core(imported):
+    used = set().union(*(names for path, names in imported.items() if not OF_EXTRAS.search(path.as_posix())))
     assert CORE - used == set()
 
 

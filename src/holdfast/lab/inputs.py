@@ -36,6 +36,7 @@ class NumberInput:
         logarithmic: the slider moves by factors.
         unit: after the number.
         group: heading above it.
+        only_for: another field, and its values for which the number means something; the page hides it for others.
     """
 
     label: str
@@ -46,6 +47,7 @@ class NumberInput:
     logarithmic: bool
     unit: str
     group: str
+    only_for: tuple[str, tuple[Any, ...]] | None = None
     kind: Literal["number"] = "number"
 
     def checked(self, name: str, value: Any) -> float:
@@ -166,6 +168,7 @@ def number(
     logarithmic: bool = False,
     unit: str = "",
     group: str = "",
+    only_for: tuple[str, tuple[Any, ...]] | None = None,
 ) -> Any:
     """A field of settings that holds a number; see `NumberInput`.
 
@@ -177,9 +180,8 @@ def number(
         Traceback (most recent call last):
         ValueError: step_size must be a number from 0.001 to 1, got 2
     """
-    return field(
-        default=default, metadata={"input": NumberInput(label, low, high, step, whole, logarithmic, unit, group)}
-    )
+    made = NumberInput(label, low, high, step, whole, logarithmic, unit, group, only_for)
+    return field(default=default, metadata={"input": made})
 
 
 def choice(default: Any, label: str, options: Mapping[Any, str], *, group: str = "", display: bool = False) -> Any:
@@ -226,6 +228,17 @@ def read(settings: type, given: Any) -> Any:
 def inputs(settings: type) -> dict[str, Input]:
     """The inputs of a dataclass of settings, by field."""
     return {each.name: each.metadata["input"] for each in fields(settings)}
+
+
+def meaningful(settings: Any) -> dict[str, Any]:
+    """The values of all fields that mean something for these settings: those that the page shows."""
+    values = {name: getattr(settings, name) for name in inputs(settings)}
+    for name, each in inputs(settings).items():
+        if isinstance(each, NumberInput) and each.only_for is not None:
+            other, wanted = each.only_for
+            if getattr(settings, other) not in wanted:
+                del values[name]
+    return values
 
 
 def schema(settings: type) -> list[dict[str, Any]]:

@@ -126,7 +126,9 @@ def open_reproduction(folder: Path) -> ReproductionFolder:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{CLAIMS} must be written by `holdfast reproduce`, got another file ({reason})") from error
     found = {path.stem: path for kind in reversed(FIGURES) for path in sorted(folder.glob(f"*{kind}"))}
-    return ReproductionFolder(file, {name: found[name] for name in sorted(found)})
+    # In the order of the claims; figures of experiments that the file does not know come last.
+    names = [*file.seeds, *sorted(set(found) - set(file.seeds))]
+    return ReproductionFolder(file, {name: found[name] for name in names if name in found})
 
 
 class SweepChoice(NamedTuple):

@@ -106,7 +106,7 @@ def window_within(found: Limits, environments: Environments) -> Window:
         return Window(low, end, f"the spurious signal only dies out above {low:.4g}, and above {end:.4g} {reason}")
     lower = "below the lower end the spurious signal grows" if low > 0 else "the spurious signal dies at any small step"
     unsafe = "; the strengths have no bound, so runs may diverge at any step size" if np.isinf(found.bounded) else ""
-    return Window(low, end, f"{lower}; upper end: above it {reason}{unsafe}")
+    return Window(low, end, f"{lower}; above the upper end {reason}{unsafe}")
 
 
 def paper_window(environments: Environments) -> Window:

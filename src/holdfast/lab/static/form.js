@@ -5,7 +5,7 @@ import { written } from "./scales.js";
 
 // Returns {set(settings), offer(name, values, empty), reveal(group, visible)}; `changed(name, value)` is called while a slider
 // moves, `complain(sentence)` if a file cannot be uploaded. `offer` names the columns of a table, with words for no choice, or
-// suggests values for a text; `reveal` hides inputs that mean nothing here.
+// suggests values for a text; `reveal` hides a group of inputs that mean nothing here.
 export function buildForm(form, inputs, changed, complain) {
   form.replaceChildren();
   const setters = {};
@@ -34,7 +34,11 @@ export function buildForm(form, inputs, changed, complain) {
     } else control.name = input.name;
     field.append(label, ...(output ? [output] : []), control, ...(hint ? [hint] : []));
     groups.get(input.group).append(field);
-    setters[input.name] = set;
+    setters[input.name] = (settings) => {
+      const [other, values] = input.only_for ?? [];
+      field.hidden = other !== undefined && !values.includes(settings[other]); // it means nothing for what is chosen
+      set(settings[input.name]);
+    };
     offers[input.name] = offer;
   }
   const offer = (name, values, empty) => {
@@ -47,7 +51,7 @@ export function buildForm(form, inputs, changed, complain) {
     control.after(list);
   };
   const reveal = (group, visible) => { groups.get(group).hidden = !visible; };
-  return { set: (settings) => { for (const [name, set] of Object.entries(setters)) set(settings[name]); }, offer, reveal };
+  return { set: (settings) => { for (const set of Object.values(setters)) set(settings); }, offer, reveal };
 }
 
 const CONTROLS = { number: slider, choice: menu, text: textField, column: columnMenu, columns: columnBoxes, upload: filePicker };

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.completion.names import ALGORITHMS, ORDERS, PROBLEMS
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.progress import stages
-from holdfast.lab.inputs import choice, number
+from holdfast.lab.inputs import choice, meaningful, number
 from holdfast.lab.snippets import as_call, as_command
 from holdfast.lab.view import Context, Snippets, View
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 RECORDS = 200
 # The curves of this fraction of the steps are sent before the rest is computed, which costs that fraction again.
 EARLY = 8
+# What has to be chosen for a setting to mean something.
+TWO_BY_TWO, RANDOM = ("problem", ("two-by-two",)), ("problem", ("random",))
+MINI_BATCH, LABEL_NOISE = ("algorithm", ("mini-batch",)), ("algorithm", ("label-noise",))
+MOST_OFFSHOOTS = 8
+SOME_OFFSHOOTS = ("offshoots", tuple(range(1, MOST_OFFSHOOTS + 1)))
 # Singular values of a single run, and ranks, that are told apart in a chart.
 LINES = 4
 
@@ -34,10 +39,13 @@ class JumpsSettings:
     """
 
     problem: str = choice("two-by-two", "Matrix", {n: PROBLEMS[n].words for n in PROBLEMS}, group="Matrix")
-    epsilon: float = number(0.25, "ε of the 2 × 2 matrix", 0.05, 1.0, step=0.02, logarithmic=True, group="Matrix")  # noqa: RUF001
-    dimension: int = number(10, "Dimension of the random matrix", 4, 20, step=1, whole=True, group="Matrix")
-    rank: int = number(2, "Rank of the random matrix", 1, 4, step=1, whole=True, group="Matrix")
-    share: float = number(0.5, "Share of entries observed", 0.1, 0.95, step=0.05, group="Matrix")
+    epsilon: float = number(
+        0.25, "ε of the matrix", 0.05, 1.0, step=0.02, logarithmic=True, group="Matrix", only_for=TWO_BY_TWO
+    )
+    dimension: int = number(10, "Dimension", 4, 20, step=1, whole=True, group="Matrix", only_for=RANDOM)
+    rank: int = number(2, "Rank", 1, 4, step=1, whole=True, group="Matrix", only_for=RANDOM)
+    share: float = number(0.5, "Share of entries observed", 0.1, 0.95, step=0.05, group="Matrix", only_for=RANDOM)
+    problem_seed: int = number(0, "Seed of the matrix", 0, 9999, step=1, whole=True, group="Matrix", only_for=RANDOM)
     depth: int = number(3, "Depth L", 1, 6, step=1, whole=True, group="Network")
     width: int = number(6, "Width", 1, 20, step=1, whole=True, group="Network")
     init_scale: float = number(1.0, "Initial scale", 0.01, 2.0, step=0.02, logarithmic=True, group="Network")
@@ -45,34 +53,36 @@ class JumpsSettings:
     order: str = choice("independent", "Order of entries", {n: ORDERS[n].words for n in ORDERS}, group="Training")
     step_size: float = number(0.4, "Step size η", 0.01, 1.0, step=0.01, logarithmic=True, group="Training")
     ridge: float = number(0.0245, "Ridge λ", 1e-4, 0.1, step=0.01, logarithmic=True, group="Training")
-    batch_size: int = number(2, "Entries in a mini-batch", 1, 16, step=1, whole=True, group="Training")
+    batch_size: int = number(
+        2, "Entries in a mini-batch", 1, 16, step=1, whole=True, group="Training", only_for=MINI_BATCH
+    )
     noise_variance: float = number(
-        0.01, "Variance of label noise", 1e-4, 1.0, step=0.1, logarithmic=True, group="Training"
+        0.01, "Variance of label noise", 1e-4, 1.0, step=0.1, logarithmic=True, group="Training", only_for=LABEL_NOISE
     )
     steps: int = number(50_000, "Steps T", 1000, 100_000, step=1000, whole=True, group="Training")
-    offshoots: int = number(0, "Offshoots of each run", 0, 8, step=1, whole=True, group="Offshoots")
+    offshoots: int = number(0, "Offshoots of each run", 0, MOST_OFFSHOOTS, step=1, whole=True, group="Offshoots")
     offshoot_step_size: float = number(
-        0.2, "Step size of offshoots", 0.01, 1.0, step=0.01, logarithmic=True, group="Offshoots"
+        0.2,
+        "Step size of offshoots",
+        0.01,
+        1.0,
+        step=0.01,
+        logarithmic=True,
+        group="Offshoots",
+        only_for=SOME_OFFSHOOTS,
     )
-    offshoot_ridge: float = number(2e-4, "Ridge of offshoots", 1e-5, 0.1, step=0.1, logarithmic=True, group="Offshoots")
-    offshoot_steps: int = number(50_000, "Steps of offshoots", 1000, 100_000, step=1000, whole=True, group="Offshoots")
+    offshoot_ridge: float = number(
+        2e-4, "Ridge of offshoots", 1e-5, 0.1, step=0.1, logarithmic=True, group="Offshoots", only_for=SOME_OFFSHOOTS
+    )
+    offshoot_steps: int = number(
+        50_000, "Steps of offshoots", 1000, 100_000, step=1000, whole=True, group="Offshoots", only_for=SOME_OFFSHOOTS
+    )
     seeds: int = choice(8, "Runs", {8: "quickest", 16: "slower", 32: "slowest"}, group="Runs")
     seed: int = number(0, "First seed", 0, 9999, step=1, whole=True, group="Runs")
-    problem_seed: int = number(0, "Seed of the random matrix", 0, 9999, step=1, whole=True, group="Runs")
 
     def simulated(self) -> CompletionSettings:
         """What is simulated; fields that do not matter for it have their defaults, so that copied code is short."""
-        given = {name: getattr(self, name) for name in self._that_matter()}
-        return CompletionSettings(**given, every=max(1, self.steps // RECORDS))
-
-    def _that_matter(self) -> list[str]:
-        names = ["problem", "depth", "width", "init_scale", "algorithm", "order", "step_size", "ridge", "steps"]
-        names += ["seeds", "seed"]
-        names += ["epsilon"] if self.problem == "two-by-two" else ["dimension", "rank", "share", "problem_seed"]
-        names += {"mini-batch": ["batch_size"], "label-noise": ["noise_variance"]}.get(self.algorithm, [])
-        if self.offshoots:
-            names += ["offshoots", "offshoot_step_size", "offshoot_ridge", "offshoot_steps"]
-        return names
+        return CompletionSettings(**meaningful(self), every=max(1, self.steps // RECORDS))
 
 
 def compute(settings: JumpsSettings, context: Context) -> dict[str, Any]:

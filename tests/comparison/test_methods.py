@@ -22,7 +22,7 @@ def test_draws_are_those_of_the_published_code():
     assert (chosen[7].step_size, chosen[7].weight_decay, chosen[7].threshold) == expected
 
 
-def _three_recorded_cells():
+def _five_recorded_cells():
     """Nobody picked them: those whose names have the lowest hash."""
     recorded = json.loads(FILE.read_text())["cells"]
     cells = [
@@ -31,11 +31,11 @@ def _three_recorded_cells():
         for method, errors in methods.items()
         for seed in range(len(errors))
     ]
-    return sorted(cells, key=lambda cell: hashlib.sha256(repr(cell).encode()).hexdigest())[:3]
+    return sorted(cells, key=lambda cell: hashlib.sha256(repr(cell).encode()).hexdigest())[:5]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("test", "method", "seed"), _three_recorded_cells())
+@pytest.mark.parametrize(("test", "method", "seed"), _five_recorded_cells())
 def test_recorded_cells_are_what_the_package_computes(test, method, seed):
     """Another device rounds differently: a few of the 30,000 test rows may be on the other side of the boundary."""
     (values,) = compute_cells(METHODS[method], [linear_unit_test(test, seed)], [seed])

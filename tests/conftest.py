@@ -1,4 +1,5 @@
 import os
+import signal
 from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,9 @@ from holdfast import ensembles
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.environments import table
 from holdfast.problems import matrix_sensing
+
+# What a shell runs in its background has interrupts ignored, and so would the processes that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=["gaussian", "symmetric"])

@@ -219,7 +219,7 @@ def washout_warning(
         True
         >>> print(washout_warning({"a": -5.0, "b": 7.0}, 0.2))
         A learning rate of 0.2 lies above the window from 0.05714 to 0.1485: below the lower end the spurious signal \
-grows; upper end: above it some sequence of environments makes the iteration diverge.
+grows; above the upper end some sequence of environments makes the iteration diverge.
     """
     from holdfast.environments import table  # jax is imported here, not with torch
     from holdfast.theory.window import sharp_window

@@ -8,7 +8,7 @@ from holdfast.execution.engines.base import Engine
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where the work runs: by default in threads of this process, one for each core. At most one may be chosen.
+    """Where the work runs. At most one may be chosen; without one, in threads, or as the command says.
 
     Example:
         >>> EngineOptions(workers=2).engine().name, EngineOptions().engine()
@@ -19,7 +19,7 @@ class EngineOptions:
     """
 
     workers: int | None = None
-    """Threads of this process; one for each core if no engine is chosen."""
+    """Threads of this process; in most commands, one for each core if no engine is chosen."""
     processes: int | None = None
     """Processes on this machine, each held to one core."""
     dask: str | None = None

@@ -34,7 +34,8 @@ class DaskEngine:
 
     Workers that join later are used; a worker that is lost, and a scheduler that is restarted, cost no item. Workers
     end with their scheduler, so they have to be started again, too. After Ctrl-C a worker finishes the item that it is
-    at. A worker should have one thread, and tell XLA about it: `NPROC=1 dask worker tcp://head:8786 --nthreads 1`.
+    at. A worker should have one thread, and tell XLA about it:
+    `PJRT_NPROC=1 dask worker tcp://head:8786 --nthreads 1`.
 
     Attributes:
         address: of the scheduler, such as "tcp://head:8786", or the path of its scheduler file.

@@ -49,6 +49,14 @@ def test_what_was_recorded_does_not_change_the_figure():
         np.testing.assert_allclose(diverged.lines[0].get_ydata(), [0, 0, 1 / 6, 1 / 2, 1 / 2])
 
 
+def test_an_axis_is_held_at_a_value_that_the_title_names_and_never_beyond_its_ends():
+    data = xr.Dataset({"spurious": (("bias", "overlap", "seed"), np.ones((2, 2, 3)))}, {"bias": [0.0, 1.0]})
+    data = data.assign_coords(overlap=[0.1, 0.3])
+    assert "overlap 0.3" in plot_sweep(data, "bias", at={"overlap": 0.25}).axes[0].get_title("left").splitlines()
+    with pytest.raises(ValueError, match=r"overlap must be held between 0\.1 and 0\.3, got 5"):
+        plot_sweep(data, "bias", at={"overlap": 5.0})
+
+
 def test_a_point_without_neighbours_has_a_bar_and_what_is_not_finished_is_counted():
     signal = np.arange(1.0, 6.0) * np.ones((4, 1))
     finished = np.array([[True], [False], [True], [True]]) & np.ones((4, 5), bool)

@@ -17,7 +17,7 @@ from holdfast.core.run import _advance
 from holdfast.execution.engines import ThreadEngine
 from holdfast.sensing.outcome import outcome_codes, outcomes
 from holdfast.sensing.simulation import execute
-from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, specify, sweep, sweep_status
+from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
 from holdfast.sweeps.running import results_path
 
 SMALL = {"dimension": 6, "steps": 20, "every": 5, "oracle": "population"}
@@ -187,12 +187,15 @@ def test_a_program_of_the_user_sees_settings_and_seeds(tmp_path):
     ("program", "words"),
     [
         ("no_such_module:f", "program must name a module that can be imported here"),
+        ("programs_that_break:f", "that can be imported here, got 'programs_that_break:f': SyntaxError"),
         ("programs_of_a_user:nothing", "program must name a function of the module programs_of_a_user, got 'nothing'"),
         ("programs_of_a_user:NUMBER", "program must name a function"),
         (lambda settings, seeds: {}, "program must be a function of a module"),
     ],
 )
-def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(program, words, tmp_path):
+def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(program, words, tmp_path, monkeypatch):
+    (tmp_path / "programs_that_break.py").write_text("def f(")
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=words):
         sweep({}, {"scale": [1.0]}, program=program, out=tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -213,6 +216,22 @@ def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
     assert (status.finished, status.cells, sum(status.failures.values())) == (2, 4, 2)
     with pytest.warns(UserWarning, match="1 cell failed: ArithmeticError: scale 3.0 is too large"):
         sweep({}, {"scale": [1.0, 3.0]}, seeds=2, program="programs_of_a_user:picky", out=tmp_path)
+
+
+def test_a_worker_that_knows_an_older_program_saves_nothing(tmp_path, monkeypatch):
+    chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
+    ours, asked = running.code_of, []
+
+    def edited(program):  # the command sees the edited file, a worker what it imported before
+        asked.append(program)
+        return ours(program) if len(asked) > 2 else "edited"
+
+    monkeypatch.setattr(running, "code_of", edited)
+    outcome = run_sweep(chosen, results_path(tmp_path), ThreadEngine(1))
+    assert list(outcome.failures) == [
+        "RuntimeError: a worker knows another version of programs_of_a_user than the command; restart the workers"
+    ]
+    assert not open_sweep(tmp_path)["finished"].any()
 
 
 def test_a_program_that_returns_something_else_fails_with_the_reason(tmp_path):

@@ -85,6 +85,7 @@ def test_a_longer_random_design_begins_with_the_shorter_one():
         ("[sweep]\nbiass = [1]", "axes must be known to matrix-sensing, got 'biass' \\(perhaps bias\\)"),
         ("[settings]\ndimension = 'x'\n[sweep]\nbias = [1]", "dimension must be one number, got 'x'"),
         ("[settings]\ndimension = 20.0\n[sweep]\nbias = [1]", "dimension must be a whole number .*, got 20.0"),
+        ("[settings]\nbias = [1.0, 2.0]\n[sweep]\noverlap = [0.1]", "settings must have one value each .*, got bias"),
         ("[sweep]\nbias = []", "bias must hold at least one value"),
         ("[sweep]\nbias = 1.0", "a single value belongs to the settings"),
         ("[sweep]\nbias = [1.0, 2.0, 1]", "bias must hold each value once, got 1.0 twice"),

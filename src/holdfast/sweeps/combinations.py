@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from holdfast.core.validation import require
 from holdfast.execution.layout import Axis
 from holdfast.sensing.settings import MEASURED, SWEPT, Settings
 from holdfast.sweeps.programs import SEEDING, SweepProgram
@@ -34,8 +35,10 @@ def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Se
     for others, columns in _groups(axes, together):
         _check_group(kind, {**shared, **others}, columns)
     swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
-    left_out = {*swept, *SEEDING}
-    return {name: value for name, value in kind(**shared, **swept).asdict().items() if name not in left_out}
+    first, left_out = kind(**shared, **swept), {*swept, *SEEDING}
+    several = ", ".join(getattr(first, "axes", {}))
+    require(not several, "settings must have one value each (lists of values are axes)", several)
+    return {name: value for name, value in first.asdict().items() if name not in left_out}
 
 
 def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:

@@ -49,7 +49,7 @@ def plot_sweep(
         quantity: a variable, "diverged" or "converged"; by default "spurious" or "test_error", if there is one.
         over: one of `OVER`; shares of runs do not need it.
         threshold: of the share.
-        at: axis -> the value at which it is held; the nearest one is taken.
+        at: axis -> the value at which it is held; the nearest one is taken, and the title says which.
 
     Example, a signal that grows with the step size:
         >>> values = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast.core.names import Named
 from holdfast.core.validation import require, suggestion
+from holdfast.execution.engines.base import describe
 from holdfast.execution.recorded import Recorded
 from holdfast.sensing.settings import SWEPT
 
@@ -60,13 +61,13 @@ class SweepProgram(NamedTuple):
         if path not in sys.path:
             sys.path.insert(0, path)
         try:
-            return getattr(importlib.import_module(module), attribute)
-        except ImportError as error:
-            raise ValueError(
-                f"program must name a module that can be imported here, got {self.target!r}: {error}"
-            ) from None
-        except AttributeError:
-            raise ValueError(f"program must name a function of the module {module}, got {attribute!r}") from None
+            found = importlib.import_module(module)
+        except Exception as error:  # whatever the module of a user does
+            contract = "program must name a module that can be imported here"
+            raise ValueError(f"{contract}, got {self.target!r}: {describe(error)}") from error
+        if not hasattr(found, attribute):
+            raise ValueError(f"program must name a function of the module {module}, got {attribute!r}")
+        return getattr(found, attribute)
 
 
 PROGRAMS = {

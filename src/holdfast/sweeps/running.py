@@ -125,7 +125,8 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
     # Counting a million cells takes a second, which a new sweep can do without.
     begun = any(map(chunk_position, cells.files.names(CHECKSUMS)))
     total = sum(1 for _ in cells.missing(verify=False)) if begun else cells.asked.cells
-    function = CellProgram(cells, sweep.program, sweep.settings, sweep.seed, _in_one(sweep), sweep.record, os.getcwd())
+    own, code = (sweep.program, sweep.settings, sweep.seed, _in_one(sweep)), code_of(program_of(sweep.program))
+    function = CellProgram(cells, *own, sweep.record, os.getcwd(), code)
     most = cells_together(sweep, jax.default_backend())
     together = Together(most, function.kind, function.together) if most > 1 else None
     return compute(cells, function, engine or default_engine(), report, total=total, together=together)
@@ -208,6 +209,7 @@ class CellProgram:
         seeds: of one cell, where it does not have a block of them but all.
         record: what is recorded.
         folder: of the command, in which modules of the user's may lie.
+        code: checksum of the program, see `code_of`.
     """
 
     cells: GridCells
@@ -217,10 +219,11 @@ class CellProgram:
     seeds: int | None
     record: Any
     folder: str
+    code: str
 
     def __call__(self, index: Index) -> Recorded:
         """The records of one cell."""
-        function, seeds = _loaded(program_of(self.program), self.folder), self._seeds(index)
+        function, seeds = self._function(program_of(self.program).target), self._seeds(index)
         return reduced(checked(function(self._settings(index), seeds), len(seeds)), self.record)
 
     def kind(self, index: Index) -> Hashable:
@@ -231,10 +234,12 @@ class CellProgram:
 
     def together(self, indices: Sequence[Index]) -> list[Recorded]:
         """The records of several cells of one kind."""
-        program = program_of(self.program)
-        function, seeds = _loaded(program._replace(target=program.together), self.folder), self._seeds(indices[0])
+        function, seeds = self._function(program_of(self.program).together), self._seeds(indices[0])
         found = function([self._settings(index) for index in indices], seeds)
         return [reduced(checked(each, len(seeds)), self.record) for each in found]
+
+    def _function(self, target: str) -> Callable:
+        return _loaded(program_of(self.program), target, self.folder, self.code)
 
     def _settings(self, index: Index) -> dict[str, Any]:
         return {**self.settings, **self.cells.settings(index)}
@@ -244,8 +249,13 @@ class CellProgram:
 
 
 @functools.cache
-def _loaded(program: SweepProgram, folder: str) -> Callable:
-    return program.load(folder)
+def _loaded(program: SweepProgram, target: str, folder: str, code: str) -> Callable:
+    """A function of a program, if it is the one that the command has: a worker that lives on may know an older one."""
+    function = program._replace(target=target).load(folder)
+    if code_of(program) != code:
+        module = target.partition(":")[0]
+        raise RuntimeError(f"a worker knows another version of {module} than the command; restart the workers")
+    return function
 
 
 def results_path(out: str | Path) -> str:

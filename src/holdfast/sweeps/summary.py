@@ -51,7 +51,8 @@ class SweepSummary(NamedTuple):
     Attributes:
         band: its numbers.
         label: what they are.
-        title: what the quantity means, what the band is, and how many runs are left out or not finished.
+        title: what the quantity means, what the band is, where axes are held, and how many runs are left out or not
+            finished.
         is_share: whether the numbers are shares of runs.
         has_band: whether the band is more than its middle.
 
@@ -107,6 +108,7 @@ def summarise_sweep(
     about = (
         f"{name}: {meaning}" if meaning != name else "",
         (OVER_RUNS if is_end else OVER[over]) if has_band else "",
+        ", ".join(f"{in_words(axis)} {value_text(values[axis].values)}" for axis in held),
         "" if is_end else _left_out(data, values, held),
         _unfinished(data),
     )
@@ -199,6 +201,10 @@ def _chosen(values: xr.DataArray, at: dict[str, Any]) -> xr.DataArray:
         require(name in values.dims, f"at must name axes ({', '.join(map(str, values.dims))})", repr(name))
         labels = values[name].values
         numbers = labels.dtype.kind in "iuf" and isinstance(value, int | float)
+        if numbers:
+            contract = f"{name} must be held between {value_text(labels.min())} and {value_text(labels.max())}"
+            rounding = 1e-6 * np.abs(labels).max()  # of values that are saved in single precision
+            require(bool(labels.min() - rounding <= value <= labels.max() + rounding), contract, f"{value:g}")
         known = ", ".join(map(value_text, labels))
         require(numbers or value in labels.tolist(), f"{name} must be held at one of {known}", repr(value))
         position = int(np.abs(labels - value).argmin()) if numbers else labels.tolist().index(value)

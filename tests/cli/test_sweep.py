@@ -78,7 +78,10 @@ def test_a_sweep_its_status_and_its_figures(spec, tmp_path, capsys):
     [
         (("dimension", "dimensoin"), "settings must be known to matrix-sensing, got 'dimensoin' (perhaps dimension)"),
         (("[0.05, 0.1]", "[]"), "step_size must hold at least one value, got an empty list"),
-        (("seeds = 4", "seeds = 1_000_000_000_000"), "seeds must be a whole number of at least 1, got 1000000000000"),
+        (
+            ("seeds = 4", "seeds = 1_000_000_000_000"),
+            "seeds must be a whole number of at least 1 and below 1,000,000,000,000, got",
+        ),
         (("[1.0, 6.0]", "{start = 1.0, stop = 2.0, count = 1_000_000_000_000}"), "got 8,000,000,000,000"),
     ],
 )

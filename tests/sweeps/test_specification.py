@@ -78,7 +78,7 @@ def test_a_longer_random_design_begins_with_the_shorter_one():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[setings]", "the specification must have the keys .*, got 'setings' \\(perhaps settings\\)"),
+        ("[setings]", "the keys of the specification must be among .*, got 'setings' \\(perhaps settings\\)"),
         ("[settings]", "the specification must have a table \\[sweep\\]"),
         ("[sweep]\nseeds = 3", "the sweep must have at least one axis"),
         ("[settings]\nstep_sise = 1\n[sweep]\nbias = [1]", "got 'step_sise' \\(perhaps step_size\\)"),

@@ -33,7 +33,8 @@ class Rule(NamedTuple):
         """
         number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
         if not number or not abs(value) < LARGEST or not self.holds(value):
-            raise ValueError(f"{name} must be {self.allowed}, got {value!r}")
+            bound = f" and below {LARGEST:,.0f}" if number and self.whole and value >= LARGEST else ""
+            raise ValueError(f"{name} must be {self.allowed}{bound}, got {value!r}")
 
 
 def require(holds: bool, contract: str, found: Any) -> None:

@@ -81,11 +81,12 @@ def read_sweep(path: str | Path) -> Sweep:
     """
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"the specification must be a TOML file, got {str(path)!r}, which does not exist") from None
+    except (FileNotFoundError, IsADirectoryError) as error:
+        why = "does not exist" if isinstance(error, FileNotFoundError) else "is a folder"
+        raise ValueError(f"the specification must be a TOML file, got {str(path)!r}, which {why}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"the specification must be TOML, got {str(path)!r}: {error}") from None
-    _check_known(table, KEYS, "the specification must have the keys")
+    _check_known(table, KEYS, "the keys of the specification must be among")
     for name in ("settings", "sweep"):
         require(isinstance(table.get(name, {}), Mapping), f"{name} must be a table, [{name}]", repr(table.get(name)))
     require("sweep" in table, "the specification must have a table [sweep] with axes", "none")

@@ -36,9 +36,20 @@ def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Se
         _check_group(kind, {**shared, **others}, columns)
     swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
     first, left_out = kind(**shared, **swept), {*swept, *SEEDING}
-    several = ", ".join(getattr(first, "axes", {}))
-    require(not several, "settings must have one value each (lists of values are axes)", several)
+    check_single(first)
     return {name: value for name, value in first.asdict().items() if name not in left_out}
+
+
+def check_single(settings: Any) -> None:
+    """Raise a ValueError if settings that a sweep shares hold several values, as those of `simulate` may.
+
+    Example:
+        >>> check_single(Settings(bias=(0.0, 1.0)))
+        Traceback (most recent call last):
+        ValueError: settings must have one value each (lists of values are axes), got bias
+    """
+    several = ", ".join(getattr(settings, "axes", {}))
+    require(not several, "settings must have one value each (lists of values are axes)", several)
 
 
 def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:

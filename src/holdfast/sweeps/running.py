@@ -125,8 +125,16 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
     # Counting a million cells takes a second, which a new sweep can do without.
     begun = any(map(chunk_position, cells.files.names(CHECKSUMS)))
     total = sum(1 for _ in cells.missing(verify=False)) if begun else cells.asked.cells
-    own, code = (sweep.program, sweep.settings, sweep.seed, _in_one(sweep)), code_of(program_of(sweep.program))
-    function = CellProgram(cells, *own, sweep.record, os.getcwd(), code)
+    function = CellProgram(
+        cells,
+        sweep.program,
+        sweep.settings,
+        sweep.seed,
+        _in_one(sweep),
+        sweep.record,
+        folder=os.getcwd(),
+        code=code_of(program_of(sweep.program)),
+    )
     most = cells_together(sweep, jax.default_backend())
     together = Together(most, function.kind, function.together) if most > 1 else None
     return compute(cells, function, engine or default_engine(), report, total=total, together=together)

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.core.validation import COUNT, SEED, require, suggestion
 from holdfast.execution.layout import Axis
 from holdfast.sensing.settings import Settings
-from holdfast.sweeps.combinations import complete_settings
+from holdfast.sweeps.combinations import check_single, complete_settings
 from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed
 from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
 from holdfast.sweeps.recording import RECORDS, RecordName
@@ -148,8 +148,7 @@ def specify(
 
 def _plain(settings: Any) -> dict[str, Any]:
     if is_dataclass(settings):
-        swept = getattr(settings, "axes", {})
-        require(not swept, "settings must have one value each (lists of values are axes)", ", ".join(swept))
+        check_single(settings)
         return {field.name: getattr(settings, field.name) for field in fields(settings)}
     require(isinstance(settings, Mapping), "settings must be holdfast.Settings or a mapping", repr(settings))
     return dict(settings)

@@ -41,8 +41,44 @@ def test_a_dry_run_says_what_a_sweep_costs_and_writes_nothing(spec, tmp_path, ca
     assert "an estimate" in words
     assert "(1 thread)" in words
     # 16 runs x (9 signals and 1 singular value of 4 bytes + 13)
-    assert "disk about 848 B in 56 files" in words
+    assert "disk about 229 kB: 848 B of values in 56 files" in words
+    assert "to compile" in words
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.toml"]
+
+
+def test_a_dry_run_says_what_is_left_in_a_folder(spec, tmp_path, capsys):
+    runs = tmp_path / "runs"
+    assert main(["sweep", str(spec), "--out", str(runs)]) == 0
+    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
+    spec.write_text(SPEC.replace("[1.0, 6.0]", "[1.0, 3.0, 6.0]"))
+    capsys.readouterr()
+    assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "cells 6 (of 4 runs each, saved one by one) left 2 cells; the others are finished" in words
+    assert "424 B of values in 28 files" in words
+    spec.write_text(SPEC.replace("dimension = 6", "dimension = 7"))
+    assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 2
+    assert "settings.dimension must be 6 as in the folder" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
+
+
+def test_damaged_files_are_counted_and_computed_again(spec, tmp_path, capsys):
+    runs = tmp_path / "runs"
+    assert main(["sweep", str(spec), "--out", str(runs)]) == 0
+    spurious, checksums = runs / "results.zarr" / "spurious", runs / "results.zarr" / "checksum"
+    (spurious / "c.0.0.0").write_bytes((spurious / "c.0.0.0").read_bytes()[:-1])
+    (spurious / "c.0.1.0").unlink()
+    (checksums / "c.1.0.0").write_bytes(b"")
+    capsys.readouterr()
+    assert main(["sweep-status", str(runs), "--verify"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "finished 1 of 4 cells (25.0%) damaged 3; holdfast sweep computes them again" in words
+    assert sweep_status(runs).damaged is None
+    assert main(["sweep", str(spec), "--out", str(runs)]) == 0
+    assert capsys.readouterr().out.startswith(
+        "3 cells had damaged files and had to be computed again\n3 cells computed"
+    )
+    assert sweep_status(runs, verify=True)[:3] == (4, 4, 0)
 
 
 def test_a_sweep_its_status_and_its_figures(spec, tmp_path, capsys):

@@ -103,7 +103,7 @@ def test_two_commands_that_extend_a_grid_at_once_never_take_a_value_for_another(
                 )
                 stale = Header.of(larger, {}, {})
                 write(stale, files)
-                others.append(GridCells(files, larger, positions, 3))
+                others.append(GridCells(files, larger, positions, 3, {}))
         if moment == "before":
             write(self, files)
 

@@ -37,6 +37,16 @@ def test_the_smallest_specification(tmp_path):
     assert Settings(**point) == Settings(dimension=20, steps=200, step_size=0.05, heterogeneity=9.0)
 
 
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_half_the_steps_of_a_range_have_its_values_to_the_last_bit(scale):
+    for start, stop, count in ((0.02, 0.32, 5), (0.1, 0.7, 4), (1.0, 9.0, 9), (1e-3, 3.0, 12)):
+        coarse, fine = (
+            axis_values("step_size", {"start": start, "stop": stop, "count": each, "scale": scale})
+            for each in (count, 2 * count - 1)
+        )
+        assert fine[::2] == coarse
+
+
 def test_a_specification_in_python_is_the_one_of_the_file(tmp_path):
     text = "record = 'quantiles'\n[settings]\ndimension = 20\nseed = 5\n[sweep]\nbias = [0.0, 1.0]\nseeds = 3"
     settings = Settings(dimension=20, seed=5, seeds=3)

@@ -50,7 +50,9 @@ class GridCells:
         layout: of all that was ever asked for in this folder; an index is a position in it.
         positions: of the values that are asked for now, for each axis.
         seeds: that are asked for now.
+        identity: all that decides the values besides the layout.
         expires: seconds after which the lease of a process that is gone is free for others.
+        damaged: cells that `missing` found not to fit their checksums.
 
     Example:
         >>> import tempfile
@@ -71,7 +73,9 @@ class GridCells:
     layout: Layout
     positions: tuple[Positions, ...]
     seeds: int
+    identity: Mapping[str, Any]
     expires: float = EXPIRES
+    damaged: list[Index] = field(default_factory=list, repr=False, compare=False)
     _variables: list[Variables] = field(default_factory=list, repr=False, compare=False)
     _begun: dict[Index, tuple[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -94,37 +98,50 @@ class GridCells:
             notes: what is good to know about the first run, such as versions and the platform.
             expires: seconds after which the lease of a process that is gone is free for others.
         """
-        files = files_at(path, temporary=CHECKSUMS)
-        new = Header.of(layout, identity, notes or {})
-        found = Header.read(files)
-        names = set(files.names("")) if found is None else set()
-        # whoever was killed while writing this metadata, whose last file makes it valid, left some of the others
-        if names and not names <= {name.partition("/")[0] for name in new.files()}:
-            raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
-        if found is not None:
-            found.extended(layout, identity)  # refused before anything is written
+        files = cls.planned(path, layout, identity=identity).files  # refused before anything is written
         with Leases(files, expires).wait(_WHOLE):
-            header = _settled(files, new, layout, identity)
-            cells = cls(files, header.layout, header.positions, header.seeds, expires)
+            header = _settled(files, Header.of(layout, identity, notes or {}), layout, identity)
+            cells = cls._of(files, header, expires)
             cells._remove_abandoned()
         return cells
 
     @classmethod
+    def planned(cls, path: str | Path, layout: Layout, *, identity: Mapping[str, Any]) -> "GridCells":
+        """As `at` would make it; nothing is written."""
+        files = files_at(path, temporary=CHECKSUMS)
+        new, found = Header.of(layout, identity, {}), Header.read(files)
+        names = set(files.names("")) if found is None else set()
+        # whoever was killed while writing this metadata, whose last file makes it valid, left some of the others
+        if names and not names <= {name.partition("/")[0] for name in new.files()}:
+            raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
+        return cls._of(files, new if found is None else found.extended(layout, identity))
+
+    @classmethod
     def open(cls, path: str | Path) -> "GridCells":
         """A grid that exists, as it was last asked for; nothing is written."""
-        header = Header.read(files_at(path, temporary=CHECKSUMS))
+        files = files_at(path, temporary=CHECKSUMS)
+        header = Header.read(files)
         if header is None:
             raise ValueError(f"path must be a folder of a grid, got {str(path)!r}")
-        return cls(files_at(path, temporary=CHECKSUMS), header.layout, header.positions, header.seeds)
+        return cls._of(files, header)
+
+    @classmethod
+    def _of(cls, files: Files, header: Header, expires: float = EXPIRES) -> "GridCells":
+        return cls(files, header.layout, header.positions, header.seeds, header.identity, expires)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As a folder, from which the copy reads its layout: a million points would be megabytes for each worker."""
-        return _reopened, (self.files, self.positions, self.seeds, self.expires)
+        return _reopened, (self.files, self.positions, self.seeds, self.identity, self.expires)
 
     @property
     def asked(self) -> Layout:
         """The layout that is asked for, in its own order."""
         return self.layout.chosen(self.positions, self.seeds)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder has a finished cell."""
+        return any(map(chunk_position, self.files.names(CHECKSUMS)))
 
     def settings(self, index: Index) -> dict[str, Any]:
         """The settings of a cell that its axes decide."""
@@ -143,12 +160,14 @@ class GridCells:
 
         The first come without reading a value. To verify, all values are read, about 0.1 ms for each small cell.
         """
+        self.damaged.clear()
         finished = self._finished()[np.ix_(*self._positions())]
         yield from self._at(~finished)
         if verify:
             present = list(self._at(finished))
             for index, content in zip(present, self._each(self.content, present), strict=True):
                 if content is None:
+                    self.damaged.append(index)
                     yield index
 
     def _positions(self) -> list[np.ndarray]:
@@ -232,10 +251,13 @@ class GridCells:
     def variables(self) -> Variables | None:
         """What the cells have; None before the first one is saved."""
         if not self._variables:
-            header = Header.read(self.files)
-            found = None if header is None else header.variables
+            found = self.header().variables
             self._variables.extend([] if found is None else [found])
         return self._variables[0] if self._variables else None
+
+    def header(self) -> Header:
+        """What the folder says about itself now."""
+        return _still(Header.read(self.files), self.identity, self.files)
 
     def content(self, index: Index) -> dict[str, bytes] | None:
         """The chunks of a cell by variable; None if it is not finished or damaged."""
@@ -271,10 +293,7 @@ class GridCells:
         now, found = Variables.of(value), self.variables()
         if found is None:
             with Leases(self.files, self.expires).wait(_WHOLE):
-                header = Header.read(self.files)
-                if header is None:
-                    raise FileNotFoundError(f"the grid in {str(self.files)!r} was deleted")
-                header = header.adopting(self.files)
+                header = self.header().adopting(self.files)
                 if header.variables is None:
                     header = header.with_variables(now)
                 header.write(self.files)
@@ -338,11 +357,18 @@ def _settled(files: Files, new: Header, layout: Layout, identity: Mapping[str, A
                 return header
 
 
-def _reopened(files: Files, positions: tuple[Positions, ...], seeds: int, expires: float) -> GridCells:
-    header = Header.read(files)
-    if header is None:
-        raise FileNotFoundError(f"the grid in {str(files)!r} was deleted")
-    return GridCells(files, header.layout, positions, seeds, expires)
+def _reopened(
+    files: Files, positions: tuple[Positions, ...], seeds: int, identity: Mapping[str, Any], expires: float
+) -> GridCells:
+    header = _still(Header.read(files), identity, files)
+    return GridCells(files, header.layout, positions, seeds, identity, expires)
+
+
+def _still(header: Header | None, identity: Mapping[str, Any], files: Files) -> Header:
+    """What a folder says, if it is still about the same values: one in which nothing was saved can be begun anew."""
+    if header is None or header.identity != identity:
+        raise FileNotFoundError(f"the grid in {str(files)!r} was deleted, or replaced by another one")
+    return header
 
 
 def _position(index: Index) -> tuple[int, ...]:

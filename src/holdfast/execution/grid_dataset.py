@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import SECONDS, Header, Variables
+from holdfast.execution.header import SECONDS, Variables
 from holdfast.execution.zarr_format import TEXT, chunk_name, decode_chunk, fill_value
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ def read_cells(cells: GridCells, variables: Sequence[str] | None = None) -> "xr.
     """
     import xarray as xr
 
-    header = Header.read(cells.files)
-    if header is None:
-        raise FileNotFoundError(f"the grid in {str(cells.files)!r} was deleted")
+    header = cells.header()
     known, asked = cells.variables() or Variables({}, {}), cells.asked
     chosen = list(known.by_name) if variables is None else list(variables)
     for name in chosen:

@@ -57,6 +57,7 @@ class WorkOutcome(NamedTuple):
         elsewhere: cells that another process finished in the meantime.
         failures: reason -> cells.
         seconds: of computation, summed over the cells.
+        damaged: cells that were finished and had to be computed again, because their files do not fit their checksums.
 
     Example:
         >>> WorkOutcome(computed=3, elsewhere=0, failures={"ValueError: no": [(0, 1)]}, seconds=6.0).failed
@@ -67,6 +68,7 @@ class WorkOutcome(NamedTuple):
     elsewhere: int
     failures: dict[str, list[Index]]
     seconds: float
+    damaged: int = 0
 
     @property
     def failed(self) -> int:

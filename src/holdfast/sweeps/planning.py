@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from holdfast.core.validation import require
 from holdfast.core.worker import working
+from holdfast.execution.grid import GridCells
 from holdfast.execution.layout import Layout
 from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.recording import QUANTILES, checked, reduced
@@ -20,6 +21,8 @@ MOST_BYTES = 2**40
 PROBES = (10, 40)
 # Next to its values, a run has an outcome (1 byte), a step of divergence, a checksum and a time (4 each).
 BYTES_OF_A_RUN = 13
+# Bytes that a file takes at least on most disks.
+BLOCK = 4096
 FILES_OF_A_CELL = 2  # of checksums and times, next to one for each variable
 
 
@@ -30,23 +33,35 @@ class Plan(NamedTuple):
         points: of the design.
         runs: points times seeds.
         cells: that are computed and saved one by one.
+        missing: those of them that are not in the folder yet, whose cost the rest is.
         seeds_per_cell: runs of one cell.
         size: bytes of all values; None: not known before the first cell.
         files: in which they lie, a few for each cell; None: not known.
         seconds: of one worker, estimated; None: not known.
+        compilation: seconds before the first cell, estimated; None: not known.
 
     Example:
-        >>> Plan(points=10, runs=640, cells=10, seeds_per_cell=64, size=28_000, files=140, seconds=3.5).runs
-        640
+        >>> plan = Plan(points=10, runs=640, cells=10, missing=10, seeds_per_cell=64, size=28_000, files=140)
+        >>> plan.runs, plan.disk
+        (640, 573440)
     """
 
     points: int
     runs: int
     cells: int
+    missing: int
     seeds_per_cell: int
-    size: int | None
-    files: int | None
-    seconds: float | None
+    size: int | None = None
+    files: int | None = None
+    seconds: float | None = None
+    compilation: float | None = None
+
+    @property
+    def disk(self) -> int | None:
+        """Bytes that most file systems give to these files, in whole blocks."""
+        if self.size is None or not self.files:
+            return self.size
+        return self.files * math.ceil(self.size / self.files / BLOCK) * BLOCK
 
 
 def layout_of(sweep: Sweep, platform: str) -> Layout:
@@ -86,12 +101,13 @@ def cells_together(sweep: Sweep, platform: str) -> int:
     return max(1, SEEDS_ON_ACCELERATOR // runs)
 
 
-def plan(sweep: Sweep, platform: str, *, probe: bool = True) -> Plan:
+def plan(sweep: Sweep, platform: str, cells: GridCells | None = None, *, probe: bool = True) -> Plan:
     """What a sweep costs; raises an error for one that no disk holds.
 
     Args:
         sweep: what is swept.
         platform: of jax, where it runs.
+        cells: of the folder, in which some may be finished; None: a new one.
         probe: estimate the time, by running a few steps of one cell. Programs of the user's are not run.
 
     Example:
@@ -100,12 +116,16 @@ def plan(sweep: Sweep, platform: str, *, probe: bool = True) -> Plan:
         >>> found.runs, found.cells, found.seeds_per_cell
         (200, 4, 50)
     """
-    layout = layout_of(sweep, platform)
+    layout = layout_of(sweep, platform) if cells is None else cells.asked
+    missing = layout.cells if cells is None else sum(1 for _ in cells.missing(verify=False))
     together = sweep.seeds if sweep.record == "quantiles" else layout.seeds_per_cell
     size = checked_size(sweep)
-    cell = _probe(sweep, together) if probe else None
-    files, seconds = (None, None) if cell is None else (layout.cells * cell[0], layout.cells * cell[1])
-    return Plan(sweep.points, sweep.runs, layout.cells, together, size, files, seconds)
+    size = None if size is None else size * missing // layout.cells
+    found = Plan(sweep.points, sweep.runs, layout.cells, missing, together, size)
+    if not (probe and missing and program_of(sweep.program).settings):
+        return found
+    files, seconds, compilation = _probe(sweep, together)
+    return found._replace(files=missing * files, seconds=missing * seconds, compilation=compilation)
 
 
 def checked_size(sweep: Sweep) -> int | None:
@@ -143,14 +163,11 @@ def _bytes_of_a_record(settings: Mapping[str, Any]) -> int:
     return 4 + 3 * 8  # of matrix completion: the rank, and three numbers of double precision
 
 
-def _probe(sweep: Sweep, seeds: int) -> tuple[int, float] | None:
-    """Files of one cell, and its seconds on one worker, from a few steps of the first one."""
+def _probe(sweep: Sweep, seeds: int) -> tuple[int, float, float]:
+    """Files of one cell, its seconds on one worker, and those to compile it, from a few steps of the first one."""
     import numpy as np
 
-    program = program_of(sweep.program)
-    if not program.settings:
-        return None
-    function, settings = program.load(), sweep.point((0,) * len(sweep.axes))
+    function, settings = program_of(sweep.program).load(), sweep.point((0,) * len(sweep.axes))
     numbers = sweep.seed + np.arange(seeds)
 
     def measured(steps: int) -> tuple[int, float]:
@@ -160,8 +177,6 @@ def _probe(sweep: Sweep, seeds: int) -> tuple[int, float] | None:
         return len(recorded.values) + FILES_OF_A_CELL, time.perf_counter() - begin
 
     few, more = (min(steps, settings["steps"]) for steps in PROBES)
-    measured(few)  # compiles
-    (_, short), (files, long) = measured(few), measured(more)
-    if settings["steps"] <= more:
-        return files, long
-    return files, long + (settings["steps"] - more) * max(long - short, 0.0) / (more - few)
+    (_, first), (_, short), (files, long) = measured(few), measured(few), measured(more)
+    further = max(settings["steps"] - more, 0) * max(long - short, 0.0) / max(more - few, 1)
+    return files, long + further, max(first - short, 0.0)

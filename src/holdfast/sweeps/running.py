@@ -23,10 +23,12 @@ from holdfast.execution.engines.devices import DeviceEngine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import CHECKSUMS, ConflictError
+from holdfast.execution.header import ConflictError
+from holdfast.execution.layout import Layout
+from holdfast.execution.owner import owner
 from holdfast.execution.recorded import Recorded
 from holdfast.execution.work import Report, Together, WorkOutcome, compute
-from holdfast.execution.zarr_format import chunk_position
+from holdfast.execution.zarr_format import METADATA
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.planning import cells_together, checked_size, layout_of
 from holdfast.sweeps.programs import SweepProgram, program_of
@@ -123,8 +125,7 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
     import jax
 
     # Counting a million cells takes a second, which a new sweep can do without.
-    begun = any(map(chunk_position, cells.files.names(CHECKSUMS)))
-    total = sum(1 for _ in cells.missing(verify=False)) if begun else cells.asked.cells
+    total = sum(1 for _ in cells.missing(verify=False)) if cells.begun else cells.asked.cells
     function = CellProgram(
         cells,
         sweep.program,
@@ -137,7 +138,8 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
     )
     most = cells_together(sweep, jax.default_backend())
     together = Together(most, function.kind, function.together) if most > 1 else None
-    return compute(cells, function, engine or default_engine(), report, total=total, together=together)
+    outcome = compute(cells, function, engine or default_engine(), report, total=total, together=together)
+    return outcome._replace(damaged=len(cells.damaged))
 
 
 def default_engine() -> Engine:
@@ -154,6 +156,42 @@ def default_engine() -> Engine:
 
 def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridCells:
     """The cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
+    layout, identity = _requested(sweep)
+    versions = {"holdfast": __version__, **identity["packages"], "python": platform.python_version()}
+    notes = {"versions": {**versions, "platform": identity["platform"]}}
+    try:
+        return GridCells.at(path, layout, identity=identity, notes=notes)
+    except ConflictError:  # any other error says that the request is wrong, and must not cost what is there
+        replaceable = Path(path, METADATA).is_file() if overwrite else _nothing_saved(path)
+        if not replaceable:
+            raise
+        discarded = f"{path}.{owner()}"  # in one step, since half of a folder is one that nobody knows
+        os.rename(path, discarded)
+        shutil.rmtree(discarded)
+        return GridCells.at(path, layout, identity=identity, notes=notes)
+
+
+def planned(sweep: Sweep, path: str | Path) -> GridCells | None:
+    """The cells that `prepare` would find in a folder; None if it would begin anew. Nothing is written."""
+    layout, identity = _requested(sweep)
+    try:
+        return GridCells.planned(path, layout, identity=identity)
+    except ConflictError:
+        if not _nothing_saved(path):
+            raise
+        return None
+
+
+def _nothing_saved(path: str | Path) -> bool:
+    """Whether a folder has no result yet, perhaps because all cells failed, and no process works on one."""
+    if is_address(os.fspath(path)):  # object stores do not say who works there
+        return False
+    cells = GridCells.open(path)
+    return not cells.begun and cells.variables() is None and not cells.running()
+
+
+def _requested(sweep: Sweep) -> tuple[Layout, dict[str, Any]]:
+    """The cells of a sweep, and all that decides their values, once they are known to be possible."""
     import jax
 
     backend = jax.default_backend()
@@ -172,22 +210,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     }
     if sweep.record == "quantiles":  # they would be others with more seeds
         identity["seeds"] = sweep.seeds
-    notes = {
-        "versions": {
-            "holdfast": __version__,
-            **identity["packages"],
-            "python": platform.python_version(),
-            "platform": backend,
-        }
-    }
-    layout = layout_of(sweep, backend)
-    try:
-        return GridCells.at(path, layout, identity=identity, notes=notes)
-    except ConflictError:  # any other error says that the request is wrong, and must not cost what is there
-        if not overwrite or not (Path(path) / "zarr.json").is_file():
-            raise
-        shutil.rmtree(path)
-        return GridCells.at(path, layout, identity=identity, notes=notes)
+    return layout_of(sweep, backend), identity
 
 
 def code_of(program: SweepProgram) -> str:
@@ -286,7 +309,7 @@ def existing_results(out: str | Path) -> str:
         ValueError: the folder of the sweep must exist, got 'phase'
     """
     path = results_path(out)
-    if not is_address(path) and not Path(path, "zarr.json").is_file():
+    if not is_address(path) and not Path(path, METADATA).is_file():
         require(Path(out).exists(), "the folder of the sweep must exist", repr(os.fspath(out)))
         raise ValueError(f"the folder must be that of a sweep, with {RESULTS} in it, got {os.fspath(out)!r}")
     return path

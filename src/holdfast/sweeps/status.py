@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from holdfast.execution.cells import Index
 from holdfast.execution.files import LocalFiles
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import CHECKSUMS, Header
+from holdfast.execution.header import CHECKSUMS
 from holdfast.execution.owner import owner
 from holdfast.execution.zarr_format import chunk_name, chunk_position
 from holdfast.sweeps.running import existing_results, results_path
 
-# Seconds over which the rate is measured.
-RECENT = 60.0
+# Seconds over which the rate is measured: the first ones in which two cells were finished.
+RECENT = (60.0, 3600.0)
 # Failures that are named for each reason.
 MOST_NAMED = 3
 
@@ -27,19 +27,23 @@ class SweepStatus(NamedTuple):
     Attributes:
         cells: of the whole sweep.
         finished: number of them.
+        damaged: cells that were finished, but whose files do not fit their checksums; None: not verified.
         running: process -> number of cells that it computes now; empty on object stores, which have no leases.
         failures: reason -> number of cells, which the next command tries again.
         failed: reason -> settings and seeds (the first and the last) of the first of these cells.
-        rate: cells finished a second, over the last minute; 0 if there are none, or it is not known.
+        rate: cells finished a second, over the last minute, or over the last hour if they take long; 0: not known.
         seconds_left: at this rate; None: not known, or no process is running.
 
     Example:
-        >>> SweepStatus(cells=10, finished=4, running={}, failures={}, failed={}, rate=2.0, seconds_left=3.0).share
+        >>> SweepStatus(
+        ...     cells=10, finished=4, damaged=None, running={}, failures={}, failed={}, rate=2.0, seconds_left=3.0
+        ... ).share
         0.4
     """
 
     cells: int
     finished: int
+    damaged: int | None
     running: dict[str, int]
     failures: dict[str, int]
     failed: dict[str, list[dict[str, Any]]]
@@ -56,11 +60,12 @@ class SweepStatus(NamedTuple):
         return self._asdict()
 
 
-def sweep_status(out: str | Path) -> SweepStatus:
+def sweep_status(out: str | Path, *, verify: bool = False) -> SweepStatus:
     """How far a sweep is; nothing is written.
 
     Args:
         out: folder of the sweep, or its URL.
+        verify: read all values too, and do not count cells as finished that are damaged.
 
     Example:
         >>> import tempfile
@@ -73,7 +78,8 @@ def sweep_status(out: str | Path) -> SweepStatus:
     """
     cells = GridCells.open(existing_results(out))
     total = cells.asked.cells
-    finished = total - sum(1 for _ in cells.missing(verify=False))
+    finished = total - sum(1 for _ in cells.missing(verify=verify))
+    damaged = len(cells.damaged) if verify else None
     running = Counter(_process(cells, index) for index in cells.running())
     reasons: dict[str, list[Index]] = defaultdict(list)
     for index, reason in cells.failures().items():
@@ -83,7 +89,7 @@ def sweep_status(out: str | Path) -> SweepStatus:
     rate = _rate(cells)
     working = rate and (running or not isinstance(cells.files, LocalFiles))
     left = 0.0 if finished == total else (total - finished) / rate if working else None
-    return SweepStatus(total, finished, dict(running), failures, failed_settings(out, reasons), rate, left)
+    return SweepStatus(total, finished, damaged, dict(running), failures, failed_settings(out, reasons), rate, left)
 
 
 def failed_settings(out: str | Path, failures: Mapping[str, Iterable[Index]]) -> dict[str, list[dict[str, Any]]]:
@@ -104,9 +110,7 @@ def failed_settings(out: str | Path, failures: Mapping[str, Iterable[Index]]) ->
     if not failures:
         return {}
     cells = GridCells.open(results_path(out))
-    header = Header.read(cells.files)
-    identity = {} if header is None else header.identity
-    first, in_one = identity.get("seed", 0), identity.get("seeds")  # quantiles have all seeds in one cell
+    first, in_one = cells.identity.get("seed", 0), cells.identity.get("seeds")  # quantiles have all seeds in one cell
     found: dict[str, list[dict[str, Any]]] = {}
     for reason, indices in failures.items():
         named: list[dict[str, Any]] = []
@@ -139,5 +143,8 @@ def _rate(cells: GridCells) -> float:
         for entry in entries:
             if chunk_position(entry.name):
                 times.append(entry.stat().st_mtime)
-    recent = [at for at in times if at > now - RECENT]
-    return len(recent) / max(now - max(min(times), now - RECENT), 1e-3) if recent else 0.0
+    for seconds in RECENT:
+        recent = [at for at in times if at > now - seconds]
+        if len(recent) > 1:  # since the first of them: before that, perhaps nobody was working
+            return (len(recent) - 1) / max(now - min(recent), 1e-3)
+    return 0.0

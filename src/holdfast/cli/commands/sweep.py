@@ -39,7 +39,7 @@ class SweepArguments:
     out: str | None = None
     """Folder for the result, or its URL (s3://...)."""
     dry_run: bool = False
-    """Say how many runs there are, how long they take and how much disk they need, and stop."""
+    """Say how many runs there are, their time and disk, and stop; with --out, what is left."""
 
 
 def execute(arguments: SweepArguments) -> int:
@@ -59,11 +59,12 @@ def execute(arguments: SweepArguments) -> int:
     from holdfast.cli.terminal.progress import work_bar
     from holdfast.cli.terminal.sweeps import show_outcome, show_plan
     from holdfast.sweeps.planning import plan
-    from holdfast.sweeps.running import default_engine, results_path, run_sweep
+    from holdfast.sweeps.running import default_engine, planned, results_path, run_sweep
 
     engine = chosen or default_engine()
     if arguments.dry_run:
-        show_plan(sweep, plan(sweep, jax.default_backend()), engine.name)
+        cells = None if arguments.out is None else planned(sweep, results_path(arguments.out))
+        show_plan(sweep, plan(sweep, jax.default_backend(), cells), engine.name)
         return 0
     path = results_path(str(arguments.out))
     with work_bar(path) as report:

@@ -16,11 +16,14 @@ class SweepStatusArguments:
     Examples:
 
         holdfast sweep-status runs
+        holdfast sweep-status runs --verify
         holdfast sweep-status runs --format json
     """
 
     out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
     """Folder of the sweep, or its URL (s3://...)."""
+    verify: bool = False
+    """Read all values too, and say how many cells have damaged files."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 
@@ -29,7 +32,7 @@ def execute(arguments: SweepStatusArguments) -> int:
     """Print the status."""
     from holdfast.sweeps.status import sweep_status
 
-    status = sweep_status(arguments.out)
+    status = sweep_status(arguments.out, verify=arguments.verify)
     if arguments.format == "json":
         print(json.dumps(status.asdict(), allow_nan=False))
         return 0

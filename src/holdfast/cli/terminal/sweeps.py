@@ -9,7 +9,7 @@ from rich.table import Table
 
 from holdfast.cli.terminal.progress import duration
 from holdfast.execution.work import WorkOutcome
-from holdfast.sweeps.planning import PROBES, Plan
+from holdfast.sweeps.planning import BLOCK, PROBES, Plan
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.status import SweepStatus, failed_settings
 
@@ -25,19 +25,27 @@ def show_plan(sweep: Sweep, plan: Plan, engine: str) -> None:
     table.add_row("points", f"{plan.points:,} ({design})")
     table.add_row("runs", f"{plan.runs:,} ({sweep.seeds:,} seeds for each point)")
     table.add_row("cells", f"{plan.cells:,} (of {plan.seeds_per_cell:,} runs each, saved one by one)")
-    table.add_row("time", _time(plan, engine))
-    files = "" if plan.files is None else f" in {plan.files:,} files"
-    table.add_row("disk", "known after the first cell" if plan.size is None else f"about {size(plan.size)}{files}")
+    if plan.missing < plan.cells:
+        table.add_row("left", f"{cells(plan.missing)}; the others are finished")
+    if plan.missing:
+        table.add_row("time", _time(plan, engine))
+        table.add_row("disk", _disk(plan))
     Console().print(table)
 
 
 def _time(plan: Plan, engine: str) -> str:
-    if plan.seconds is None:
+    if plan.seconds is None or plan.compilation is None:
         return "not estimated for a program of your own"
     return (
-        f"about {duration(plan.seconds)} of computation, shared between the workers ({engine}); "
-        f"an estimate from {PROBES[-1]} steps of one cell"
+        f"about {duration(plan.seconds)} of computation, shared between the workers ({engine}), and "
+        f"{duration(plan.compilation)} to compile; an estimate from {PROBES[-1]} steps of one cell"
     )
+
+
+def _disk(plan: Plan) -> str:
+    if plan.size is None or plan.disk is None or plan.files is None:
+        return "known after the first cell"
+    return f"about {size(plan.disk)}: {size(plan.size)} of values in {plan.files:,} files, in blocks of {BLOCK:,} B"
 
 
 def show_outcome(outcome: WorkOutcome, path: str) -> None:
@@ -47,6 +55,9 @@ def show_outcome(outcome: WorkOutcome, path: str) -> None:
     done = f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}"
     if not (outcome.computed or outcome.elsewhere or outcome.failed):
         done = "nothing to compute, all cells were finished"
+    if outcome.damaged:
+        found = f"{cells(outcome.damaged)} had damaged files and had to be computed again"
+        console.print(f"[yellow]{found}[/yellow]", highlight=False, soft_wrap=True)
     console.print(f"{done}; result in {escape(path)}", highlight=False, soft_wrap=True)
     failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
     _show_failures(console, failures, failed_settings(path, outcome.failures))
@@ -56,12 +67,15 @@ def show_status(status: SweepStatus) -> None:
     """Print how far a sweep is."""
     console, table = Console(), _plain_table()
     table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
+    if status.damaged is not None:
+        again = "; holdfast sweep computes them again" if status.damaged else ""
+        table.add_row("damaged", f"{status.damaged:,}{again}")
     running = [f"{count} by {process}" for process, count in status.running.items()]
     if running or status.finished < status.cells:
         table.add_row("running", "\n".join(running) or "no process that this machine sees")
     if status.seconds_left:
         left = duration(status.seconds_left)
-        table.add_row("rate", f"{status.rate:.3g} cells/s in the last minute, {left} left")
+        table.add_row("rate", f"{status.rate:.3g} cells/s, {left} left")
     table.add_row("failed", f"{sum(status.failures.values()):,}")
     console.print(table)
     _show_failures(console, status.failures, status.failed)

@@ -1,0 +1,32 @@
+"""How fast a sweep is, from the times of its files."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.sweeps import specify, sweep_status
+from holdfast.sweeps.running import prepare, results_path
+
+
+@pytest.mark.parametrize(
+    ("ages", "rate"),
+    [
+        ([], 0.0),
+        ([5.0], 0.0),  # one cell has no rate
+        ([10.0, 8.0, 6.0, 4.0, 2.0], 4 / 10),
+        ([4000.0, 3990.0, 3980.0, 10.0, 5.0], 1 / 10),  # nobody worked for an hour
+        ([1800.0, 1200.0, 600.0, 30.0], 3 / 1800),  # long cells
+    ],
+)
+def test_the_rate_is_that_of_the_last_minutes_without_pauses(ages, rate, tmp_path, monkeypatch):
+    now = time.time()
+    monkeypatch.setattr("holdfast.sweeps.status.time.time", lambda: now)
+    monkeypatch.setattr("holdfast.execution.grid.GridCells.running", lambda cells: [])
+    prepare(specify({"dimension": 6}, {"bias": [*range(9)]}, seeds=2), results_path(tmp_path))
+    for position, age in enumerate(ages):
+        path = Path(results_path(tmp_path), "checksum", f"c.{position}.0")
+        path.write_bytes(b"")
+        os.utime(path, (now - age, now - age))
+    assert sweep_status(tmp_path).rate == pytest.approx(rate)

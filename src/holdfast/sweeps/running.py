@@ -158,7 +158,7 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     """The cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
     layout, identity = _requested(sweep)
     versions = {"holdfast": __version__, **identity["packages"], "python": platform.python_version()}
-    notes = {"versions": {**versions, "platform": identity["platform"]}}
+    notes = {"versions": {**versions, "platform": identity["platform"]}, "scales": dict(sweep.scales)}
     try:
         return GridCells.at(path, layout, identity=identity, notes=notes)
     except ConflictError:  # any other error says that the request is wrong, and must not cost what is there

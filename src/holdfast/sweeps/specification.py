@@ -4,7 +4,7 @@ import itertools
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from holdfast.core.validation import COUNT, SEED, require, suggestion
 from holdfast.execution.layout import Axis
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.combinations import check_single, complete_settings
-from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed
+from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed, scales_of
 from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
 from holdfast.sweeps.recording import RECORDS, RecordName
 
@@ -38,6 +38,7 @@ class Sweep:
         seed: of the first run of each point.
         record: what is recorded, one of `holdfast.sweeps.recording.RECORDS`.
         seeds_per_cell: the most seeds that are computed together; None: as many as suit the platform.
+        scales: "linear" or "log", of the axes that are ranges; for figures.
 
     Example:
         >>> sweep = specify({"dimension": 20}, {"step_size": [0.02, 0.05], "bias": {"start": 0, "stop": 1, "count": 3}})
@@ -52,6 +53,7 @@ class Sweep:
     seed: int = 0
     record: RecordName = "final"
     seeds_per_cell: int | None = None
+    scales: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def points(self) -> int:
@@ -143,7 +145,8 @@ def specify(
     made = _design(table, number, found.whole())
     _check_shapes(found, made, record)
     complete = complete_settings(found, shared, made)
-    return Sweep(name, complete, made, int(number), int(first), record, together)  # type: ignore[arg-type]
+    scales = scales_of(_axes_of(table))
+    return Sweep(name, complete, made, int(number), int(first), record, together, scales)  # type: ignore[arg-type]
 
 
 def _plain(settings: Any) -> dict[str, Any]:

@@ -1,29 +1,49 @@
 """Figures of a sweep: a quantity along one axis with its band over seeds, or over two axes in colours."""
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import LogNorm, Normalize, to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from holdfast.core.validation import require
 from holdfast.plots.bands import style
 from holdfast.sweeps.designs import POINT
-from holdfast.sweeps.summary import OverName, SeedBand, in_words, summarise_sweep, value_text
+from holdfast.sweeps.scales import Scale
+from holdfast.sweeps.summary import OverName, SeedBand, SweepSummary, in_words, summarise_sweep, value_text
 
-MOST_LINES, MOST_MARKERS, MOST_TICKS = 8, 30, 10
+MOST_LINES, MOST_MARKERS = 8, 30
+# The style has this many colours; more lines take theirs from a map of ten.
+COLOURS_OF_STYLE, MORE_COLOURS = 5, "tab10"
 # A little more than 0 to 1, so that lines at the ends are whole.
 SHARE_LIMITS = (-0.03, 1.03)
 MOST_PANELS, PANELS_IN_A_ROW = 6, 3
-# Values that span more than this factor are drawn on a logarithmic scale: settings if not evenly spaced, colours.
+# Values that span more than this factor are drawn on a logarithmic scale, in colours and upwards.
 WIDE = 100.0
-# Values are evenly spaced if their distances differ by less than this factor, which forgives rounded values.
-EVEN = 1.05
-# Width of a character of a tick label, and height of a line, as shares of an axis.
-CHARACTER, LINE = 0.02, 0.05
+# Several points with the same text share this part of the distance to the next text.
+SPREAD = 0.5
+# Sizes of markers, and the side of a panel of a map, in points.
+MARKER, POINT_SIZE, PANEL = 5.0, 6.0, 200.0
+# Where the crosses of the first line lie above its panel, and those of the next ones above them, as shares of it.
+ABOVE, ROW = 1.02, 0.03
+TITLE_SIZE, CHARACTERS_AN_INCH = 9, 14
+
+FEW, NONE_LEFT, NOT_COMPUTED, NO_NUMBER = (
+    "from fewer than half of the runs", "all runs diverged", "not computed yet", "no number",
+)  # fmt: skip
+MARKS: dict[str, dict[str, Any]] = {
+    FEW: {"marker": "o", "markerfacecolor": "white", "markeredgecolor": "0.2"},
+    NONE_LEFT: {"marker": "x", "markeredgecolor": "0.2"},
+    NOT_COMPUTED: {"marker": "s", "markerfacecolor": "white", "markeredgecolor": "0.6"},
+    NO_NUMBER: {"marker": "_", "markeredgecolor": "0.2"},
+}
+"""How points that are not like the others are marked; a legend names those that occur."""
 
 
 def plot_sweep(
@@ -39,8 +59,9 @@ def plot_sweep(
     """Draw a quantity of a sweep: lines along x, or colours over x and y.
 
     A run is left out from the step on at which it diverged, whatever was recorded; the title says how many there are.
-    The quantities "diverged" and "converged" are shares of all runs. A further axis with several values becomes lines
-    of several colours, or panels.
+    A marker is hollow where fewer than half of the runs are left, and a cross stands where all of them diverged. The
+    quantities "diverged" and "converged" are shares of all runs. A further axis with several values becomes lines of
+    several colours, or panels. Texts and the points of a list or a random design are not joined by lines.
 
     Args:
         data: of `holdfast.sweeps.open_sweep`.
@@ -59,56 +80,111 @@ def plot_sweep(
         ([2.0, 5.0], 'step size')
     """
     found = summarise_sweep(data, x, y, quantity=quantity, over=over, threshold=threshold, at=at)
+    known, middle = data.attrs.get("scales", {}), found.band.middle
+    scales = {name: Scale.of(middle[name], known.get(name)) for name in (x, y) if name}
     with style():
         if y is None:
-            return _lines(found.band, x, found.label, found.title, is_share=found.is_share)
+            return _lines(found, x, scales[x])
         label = found.label if found.is_share else f"{over} of {found.label}"
-        return _maps(found.band.middle, x, y, label, found.title, is_share=found.is_share)
+        return _maps(found, x, y, scales, label)
 
 
-def _lines(summary: SeedBand, x: str, label: str, title: str, *, is_share: bool) -> Figure:
-    figure = Figure(figsize=(6.4, 4.4))
-    axes = figure.subplots()
-    middle = summary.middle
-    positions, ticks = _positions(middle[x].values)
-    if middle[x].dims[0] != x or x == POINT:  # points of a list or a random design
-        _cloud(axes, summary, x, positions)
-    else:
-        others = [str(name) for name in middle.dims if name != x]
-        lines = list(np.ndindex(*(middle.sizes[name] for name in others)))
-        contract = f"x = {x!r} must leave at most {MOST_LINES} lines; hold other axes with at"
-        require(len(lines) <= MOST_LINES, contract, f"{len(lines)} lines over {', '.join(others)}")
-        for number, position in enumerate(lines):
-            one = SeedBand(*(part.isel(dict(zip(others, position, strict=True))) for part in summary))
-            held = ", ".join(f"{in_words(name)} {value_text(one.middle[name].values)}" for name in others)
-            marker = "o" if len(positions) < MOST_MARKERS else ""
-            axes.plot(positions, one.middle.values, color=f"C{number}", label=held, marker=marker)
-            axes.fill_between(positions, one.low.values, one.high.values, color=f"C{number}", alpha=0.15, linewidth=0)
-            alone = _alone(one.middle.values)  # a band needs two neighbours
-            if alone.any():
-                _bars(axes, SeedBand(*(part[alone] for part in one)), positions[alone], fmt="none", color=f"C{number}")
-        if others:
-            axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    _scale_axis(axes.xaxis, middle[x].values, ticks)
-    axes.set(xlabel=in_words(x), ylabel=label)
-    if is_share:
-        axes.set_ylim(*SHARE_LIMITS)
-    axes.set_title(title, fontsize=9)
+def _figure(width: float, height: float, title: str) -> Figure:
+    figure = Figure(figsize=(width, height))
+    lines = (textwrap.fill(line, int(width * CHARACTERS_AN_INCH)) for line in title.splitlines())
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=TITLE_SIZE)
     return figure
 
 
-def _cloud(axes: Axes, summary: SeedBand, x: str, positions: np.ndarray) -> None:
-    middle = summary.middle
+def _name_marks(figure: Figure, found: SweepSummary, names: Iterable[str]) -> None:
+    """A legend of those marks that occur, below the panels."""
+    marked = _marked(found.band.middle.values, found.left.values)
+    met = [name for name in names if marked[name].any()]
+    if met:
+        handles = [Line2D([], [], linestyle="none", label=name, **MARKS[name]) for name in met]
+        figure.legend(handles=handles, loc="outside lower left", ncols=len(handles))
+
+
+def _marked(values: np.ndarray, left: np.ndarray) -> dict[str, np.ndarray]:
+    """Which numbers have which of `MARKS`, from the shares of their runs that are left."""
+    missing = np.isnan(values)
+    return {
+        FEW: ~missing & (left < 0.5),
+        NONE_LEFT: missing & (left == 0),
+        NOT_COMPUTED: np.isnan(left),
+        NO_NUMBER: missing & (left > 0),
+    }
+
+
+def _lines(found: SweepSummary, x: str, scale: Scale) -> Figure:
+    middle = found.band.middle
     others = [str(name) for name in middle.dims if name != middle[x].dims[0]]
-    require(not others, "at must hold the other axes of a design of points", f"none for {', '.join(others)}")
-    _bars(axes, summary, positions, fmt="o", markersize=4)
+    lines = list(np.ndindex(*(middle.sizes[name] for name in others)))
+    contract = f"x = {x!r} must leave at most {MOST_LINES} lines; hold other axes with at"
+    require(len(lines) <= MOST_LINES, contract, f"{len(lines)} lines over {', '.join(others)}")
+    figure = _figure(6.4, 4.4, found.title)
+    axes = figure.subplots()
+    is_joined = scale.names is None and middle[x].dims == (x,) and x != POINT
+    draw, every = (_curve, 1 + middle.sizes[x] // MOST_MARKERS) if is_joined else (_bars, 1)
+    crossed = 0
+    for number, (where, positions) in enumerate(zip(lines, _side_by_side(scale, len(lines)), strict=True)):
+        at = dict(zip(others, where, strict=True))
+        one, left = SeedBand(*(part.isel(at) for part in found.band)), found.left.isel(at)
+        held = ", ".join(f"{in_words(name)} {value_text(one.middle[name].values)}" for name in others)
+        colour = _colour(number, len(lines))
+        draw(axes, one, positions, color=colour, label=held)
+        marked = _marked(one.middle.values, left.values)
+        few, gone = (np.flatnonzero(marked[name])[::every] for name in (FEW, NONE_LEFT))
+        look: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": MARKER, "zorder": 3}
+        if few.size:
+            axes.plot(positions[few], one.middle.values[few], **look, marker="o", markerfacecolor="white")
+        if gone.size:  # above the panel, each line in a row of its own
+            above, in_panel = np.full(gone.size, ABOVE + ROW * crossed), axes.get_xaxis_transform()
+            axes.plot(positions[gone], above, **look, marker="x", transform=in_panel, clip_on=False)
+            crossed += 1
+    if others:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    _name_marks(figure, found, (FEW, NONE_LEFT))
+    scale.apply(axes.xaxis)
+    axes.set(xlabel=in_words(x), ylabel=found.label)
+    if found.is_share:
+        axes.set_ylim(*SHARE_LIMITS)
+    elif _is_wide(middle.values):
+        axes.set_yscale("log")
+    return figure
 
 
-def _bars(axes: Axes, summary: SeedBand, positions: np.ndarray, **look: Any) -> None:
-    """The band of single points, each as a bar."""
-    values = summary.middle.values
-    lengths = np.maximum([values - summary.low.values, summary.high.values - values], 0)
-    axes.errorbar(positions, values, lengths, elinewidth=0.8, alpha=0.8, **look)
+def _colour(number: int, count: int) -> Any:
+    """Of a line, looked up here since the style ends before the figure is saved."""
+    return to_hex(f"C{number}") if count <= COLOURS_OF_STYLE else matplotlib.colormaps[MORE_COLOURS](number)
+
+
+def _side_by_side(scale: Scale, lines: int) -> np.ndarray:
+    """The positions of each line; those of the same text lie next to each other."""
+    if scale.names is None:
+        return np.tile(scale.positions, (lines, 1))
+    text = scale.positions.astype(int)
+    size, order = np.bincount(text), np.argsort(text, kind="stable")
+    rank = np.empty(len(text), int)
+    rank[order] = np.arange(len(text)) - (np.cumsum(size) - size)[text[order]]
+    share = (lines * rank + np.arange(lines)[:, None] + 0.5) / (lines * size[text])
+    return text + SPREAD * (share - 0.5)
+
+
+def _curve(axes: Axes, band: SeedBand, positions: np.ndarray, *, color: Any, label: str) -> None:
+    marker = "o" if len(positions) < MOST_MARKERS else ""
+    axes.plot(positions, band.middle.values, color=color, label=label, marker=marker, markersize=MARKER)
+    axes.fill_between(positions, band.low.values, band.high.values, color=color, alpha=0.15, linewidth=0)
+    alone = _alone(band.middle.values)  # a band needs two neighbours
+    if alone.any():
+        _bars(axes, SeedBand(*(part[alone] for part in band)), positions[alone], color=color, fmt="none")
+
+
+def _bars(axes: Axes, band: SeedBand, positions: np.ndarray, **look: Any) -> None:
+    """Single points, each with its band as a bar."""
+    values = band.middle.values
+    lengths = np.maximum([values - band.low.values, band.high.values - values], 0)
+    axes.errorbar(positions, values, lengths, **{"fmt": "o", "markersize": MARKER, "elinewidth": 0.8, **look})
 
 
 def _alone(values: np.ndarray) -> np.ndarray:
@@ -117,104 +193,65 @@ def _alone(values: np.ndarray) -> np.ndarray:
     return known[1:-1] & ~known[:-2] & ~known[2:]
 
 
-def _maps(values: xr.DataArray, x: str, y: str, label: str, title: str, *, is_share: bool) -> Figure:
+def _maps(found: SweepSummary, x: str, y: str, scales: Mapping[str, Scale], label: str) -> Figure:
+    values = found.band.middle
     used = {values[x].dims[0], values[y].dims[0]}
     others = [str(name) for name in values.dims if name not in used]
     panels = list(np.ndindex(*(values.sizes[name] for name in others)))
     contract = f"x = {x!r} and y = {y!r} must leave at most {MOST_PANELS} panels; hold other axes with at"
     require(len(panels) <= MOST_PANELS, contract, f"{len(panels)} panels over {', '.join(others)}")
-    columns, rows = min(len(panels), PANELS_IN_A_ROW), -(-len(panels) // PANELS_IN_A_ROW)
-    figure = Figure(figsize=(2.0 + 4.0 * columns, 0.6 + 3.8 * rows))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=9)
+    rows = -(-len(panels) // PANELS_IN_A_ROW)
+    columns = -(-len(panels) // rows)  # four are two by two
+    figure = _figure(2.0 + 4.0 * columns, 0.6 + 3.8 * rows, found.title)
     grid = figure.subplots(rows, columns, squeeze=False)
-    norm = Normalize(0.0, 1.0) if is_share else _norm(values.values)
+    norm = Normalize(0.0, 1.0) if found.is_share else _norm(values.values)
     image: Any = None
     for position, axes in zip(panels, grid.flat, strict=False):
-        panel = values.isel(dict(zip(others, position, strict=True)))
-        image = _map(axes, panel, x, y, norm)
+        at = dict(zip(others, position, strict=True))
+        panel = values.isel(at)
+        image = _map(axes, panel, found.left.isel(at), x, y, scales, norm)
         held = ", ".join(f"{in_words(name)} {value_text(panel[name].values)}" for name in others)
         axes.set(xlabel=in_words(x), ylabel=in_words(y), title=held)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    white = " (white: no run left)" if np.isnan(values.values).any() else ""
-    figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(f"{label}{white}")
+    figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(label)
+    _name_marks(figure, found, MARKS)
     return figure
 
 
-def _map(axes: Axes, panel: xr.DataArray, x: str, y: str, norm: Normalize) -> Any:
-    (right, x_ticks), (up, y_ticks) = _positions(panel[x].values), _positions(panel[y].values)
+def _map(
+    axes: Axes, panel: xr.DataArray, left: xr.DataArray, x: str, y: str, scales: Mapping[str, Scale], norm: Normalize
+) -> Any:
+    right, up = scales[x].positions, scales[y].positions
     look: dict[str, Any] = {"norm": norm, "cmap": "viridis"}
-    if panel[x].dims == panel[y].dims:  # points of a list or a random design
-        gone = np.isnan(panel.values)
-        axes.scatter(right[gone], up[gone], s=28, facecolors="none", edgecolors="0.3", linewidths=0.6)
-        image: Any = axes.scatter(right, up, c=panel.values, s=28, edgecolors="0.3", linewidths=0.3, **look)
-    else:
-        edges = [_edges(at, _is_log(panel[name].values)) for name, at in ((x, right), (y, up))]
-        image = axes.pcolormesh(*edges, panel.transpose(y, x).values, rasterized=True, **look)
-    _scale_axis(axes.xaxis, panel[x].values, x_ticks)
-    _scale_axis(axes.yaxis, panel[y].values, y_ticks)
+    is_grid = panel[x].dims != panel[y].dims
+    if is_grid:
+        panel, left = panel.transpose(y, x), left.transpose(y, x)
+        image: Any = axes.pcolormesh(scales[x].edges(), scales[y].edges(), panel.values, rasterized=True, **look)
+        axes.grid(visible=False)
+        right, up = np.meshgrid(right, up)
+    else:  # points of a list or a random design
+        image = axes.scatter(right, up, c=panel.values, s=POINT_SIZE**2, edgecolors="0.3", linewidths=0.3, **look)
+    for name, which in _marked(panel.values, left.values).items():
+        if which.any() and not (is_grid and name == NOT_COMPUTED):  # the cell stays empty
+            # Smaller than a cell, and than a point whose colour is to be seen around it.
+            size = PANEL / 2 / max(panel.shape) if is_grid else POINT_SIZE / 2 if name == FEW else MARKER
+            size = min(size, MARKER)
+            shape: dict[str, Any] = {"linestyle": "none", "markersize": size, "markeredgewidth": size / MARKER}
+            axes.plot(right[which], up[which], **shape, **MARKS[name])
+    scales[x].apply(axes.xaxis)
+    scales[y].apply(axes.yaxis)
     return image
+
+
+def _is_wide(values: np.ndarray) -> bool:
+    """Whether numbers are better read on a logarithmic scale."""
+    finite = values[np.isfinite(values)]
+    return bool(finite.size and finite.min() > 0 and finite.max() > WIDE * finite.min())
 
 
 def _norm(values: np.ndarray) -> Normalize:
     finite = values[np.isfinite(values)]
-    if finite.size and finite.min() > 0 and finite.max() > WIDE * finite.min():
+    if _is_wide(values):
         return LogNorm(finite.min(), finite.max())
     return Normalize(finite.min(), finite.max()) if finite.size else Normalize(0.0, 1.0)
-
-
-def _is_log(values: np.ndarray) -> bool:
-    """Whether settings are better read on a logarithmic axis: geometric, or wide and not evenly spaced."""
-    if values.dtype.kind not in "iuf" or values.min() <= 0:
-        return False
-    ordered = np.unique(values.astype(float))
-    if len(ordered) < 3:
-        return False
-    gaps, factors = np.diff(ordered), np.diff(np.log(ordered))
-    if gaps.max() < EVEN * gaps.min():
-        return False
-    return bool(
-        factors.max() < EVEN * factors.min() or (gaps.max() > 2 * gaps.min() and ordered[-1] > WIDE * ordered[0])
-    )
-
-
-def _positions(values: np.ndarray) -> tuple[np.ndarray, list[str] | None]:
-    """Where values lie on an axis, and the labels of those that are no numbers."""
-    if values.dtype.kind in "iuf":
-        return values.astype(float), None
-    names = list(dict.fromkeys(map(str, values)))
-    return np.array([names.index(str(value)) for value in values], float), names
-
-
-def _edges(centres: np.ndarray, logarithmic: bool) -> np.ndarray:
-    if len(centres) == 1:
-        return centres[0] + np.array([-0.5, 0.5]) * (abs(centres[0]) or 1.0)
-    at = np.log(centres) if logarithmic else centres
-    middle = (at[1:] + at[:-1]) / 2
-    edges = np.concatenate([[2 * at[0] - middle[0]], middle, [2 * at[-1] - middle[-1]]])
-    return np.exp(edges) if logarithmic else edges
-
-
-def _scale_axis(axis: Any, values: np.ndarray, names: list[str] | None) -> None:
-    """A logarithmic axis where it suits the values; ticks at the values if they are few, or have names."""
-    if names is not None:
-        axis.set_ticks(range(len(names)), names)
-        return
-    logarithmic, ticks = _is_log(values), np.unique(values).astype(float)
-    if logarithmic:
-        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
-    if len(ticks) <= (MOST_MARKERS if logarithmic else MOST_TICKS):
-        ticks = _thinned(ticks, np.log(ticks) if logarithmic else ticks, upwards=axis.axis_name == "y")
-        axis.set_ticks(ticks, list(map(value_text, ticks)))
-        axis.set_ticks([], minor=True)
-
-
-def _thinned(ticks: np.ndarray, positions: np.ndarray, *, upwards: bool) -> np.ndarray:
-    """Ticks whose labels do not touch, from the first on."""
-    span = np.ptp(positions) or 1.0
-    room = span * (LINE if upwards else CHARACTER * (2 + max(len(value_text(tick)) for tick in ticks)))
-    chosen: list[int] = []
-    for number, position in enumerate(positions):
-        if not chosen or position - positions[chosen[-1]] >= room:
-            chosen.append(number)
-    return ticks[chosen]

@@ -16,12 +16,11 @@ from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
 
 OverName = Literal["median", "mean", "share"]
 OVER: dict[OverName, str] = {
-    "median": "median over seeds, band from the 10 % to the 90 % quantile",
-    "mean": "mean over seeds, band of two standard errors",
-    "share": "share of the seeds above the threshold, band of 95 %",
+    "median": "from the 10 % to the 90 % quantile",
+    "mean": "of two standard errors",
+    "share": "of 95 %",
 }
-"""How the seeds of a point become one number, and a band."""
-OVER_RUNS = "share of the runs of a point, band of 95 %"
+"""How the seeds of a point become one number, and the band around it."""
 ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}
 """Quantities that follow from the outcome of a run: 1 if it ended so, else 0."""
 # What is drawn if nothing is named, the first that the result has.
@@ -51,16 +50,18 @@ class SweepSummary(NamedTuple):
     Attributes:
         band: its numbers.
         label: what they are.
-        title: what the quantity means, what the band is, where axes are held, and how many runs are left out or not
-            finished.
+        title: what the quantity means, over how many seeds, what the band is, where axes are held, and how many runs
+            are left out or not finished.
         is_share: whether the numbers are shares of runs.
         has_band: whether the band is more than its middle.
+        left: the share of its runs from which each number comes, without those that diverged or are not computed yet;
+            NaN where none is computed yet.
 
     Example:
         >>> data = xr.Dataset({"spurious": (("bias", "seed"), [[1.0, 2.0, 3.0]])}, {"bias": [0.5]})
         >>> found = summarise_sweep(data, "bias", over="mean")
-        >>> found.band.middle.values.tolist(), found.label
-        ([2.0], 'spurious')
+        >>> found.band.middle.values.tolist(), found.title
+        ([2.0], 'spurious: mean over 3 seeds, band of two standard errors')
     """
 
     band: SeedBand
@@ -68,6 +69,7 @@ class SweepSummary(NamedTuple):
     title: str
     is_share: bool
     has_band: bool
+    left: xr.DataArray
 
 
 def summarise_sweep(
@@ -88,32 +90,32 @@ def summarise_sweep(
         [1.5, 4.0]
     """
     name, held = quantity or usual_quantity(data), dict(at or {})
-    values = _chosen(_quantity(data, name, by_step=STEP in (x, y, *held)), held)
+    everything = _quantity(data, name, by_step=STEP in (x, y, *held))
+    values = _chosen(everything, held)
     known = [str(each) for each in values.coords if values[each].ndim == 1 and each not in (SEED_DIMENSION, QUANTILE)]
     for axis in (x, *([y] if y else [])):
         contract = f"x and y must be axes ({', '.join(known)})"
         require(axis in known, contract, f"{axis!r}{suggestion(axis, known)}")
     require(x != y, "x and y must be different axes", repr(x))
     require(over in OVER, f"over must be one of {', '.join(OVER)}", repr(over))
-    values = values.sortby([axis for axis in values.dims if axis in (x, y) and values[axis].dtype.kind in "iuf"])
     is_end = _is_end(data, name)
-    is_share = is_end or over == "share"
+    left = _left(data, everything, held, is_end=is_end)
+    ordered = [axis for axis in values.dims if axis in (x, y) and values[axis].dtype.kind in "iuf"]
+    values, left = values.sortby(ordered), left.sortby(ordered)
     if is_end:
         over, threshold, label = "share", 0.5, f"share of runs that {name}"  # each is 0 or 1
     else:
         label = in_words(name) if over != "share" else f"share of seeds with {in_words(name)} > {threshold:g}"
-    summary = _summary(values, over, threshold)
+    band = _summary(values, over, threshold)
     has_band = y is None and (SEED_DIMENSION in values.dims or QUANTILE in values.dims)
-    meaning = values.attrs.get("long_name", name)
     about = (
-        f"{name}: {meaning}" if meaning != name else "",
-        (OVER_RUNS if is_end else OVER[over]) if has_band else "",
+        _heading(data, values, name, over, threshold, has_band=has_band),
         ", ".join(f"{in_words(axis)} {value_text(values[axis].values)}" for axis in held),
         "" if is_end else _left_out(data, values, held),
         _unfinished(data),
     )
     title = "\n".join(filter(None, about))
-    return SweepSummary(summary, label, title, is_share, has_band)
+    return SweepSummary(band, label, title, is_end or over == "share", has_band, left.transpose(*band.middle.dims))
 
 
 def usual_quantity(data: xr.Dataset) -> str:
@@ -164,6 +166,33 @@ def _diverged(data: xr.Dataset, *, by_step: bool) -> xr.DataArray:
     """Which runs have diverged, at every step or at all."""
     at = data["diverged_at"].drop_attrs()
     return (at >= 0) & (data[STEP] >= at) if by_step else at >= 0
+
+
+def _left(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any], *, is_end: bool) -> xr.DataArray:
+    """The share of its runs from which each number comes; NaN where none is computed yet."""
+    left = xr.ones_like(values).drop_attrs()
+    if "diverged_at" in data and SEED_DIMENSION in values.dims and not is_end:
+        left = left.where(~_diverged(data, by_step=STEP in values.dims), 0.0)
+    elif QUANTILE in values.dims and STEP in values.dims and "diverged" in data:
+        left = left * (1.0 - data["diverged"].drop_attrs())
+    finished = xr.ones_like(left, bool) & data.get("finished", True)
+    left, finished = _chosen(left.where(finished, 0.0), at), _chosen(finished, at)
+    over = [each for each in (SEED_DIMENSION, QUANTILE) if each in left.dims]  # all quantiles have the same runs
+    return left.mean(over).where(finished.any(over))
+
+
+def _heading(
+    data: xr.Dataset, values: xr.DataArray, name: str, over: OverName, threshold: float, *, has_band: bool
+) -> str:
+    """What is drawn, and how it comes from how many seeds."""
+    number = values.sizes[SEED_DIMENSION] if SEED_DIMENSION in values.dims else data.attrs.get("seeds")
+    seeds = "1 seed" if number == 1 else f"{number:,} seeds" if number else "seeds"
+    band = f", band {OVER[over]}" if has_band else ""
+    if _is_end(data, name):
+        return f"share of runs that {name}, {seeds} at each point{band}"
+    how = f"share of {seeds} above {threshold:g}" if over == "share" else f"{over} over {seeds}"
+    meaning = values.attrs.get("long_name", name)
+    return f"{name}: {how}{band}" if meaning == name else f"{name}: {meaning}\n{how}{band}"
 
 
 def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str:

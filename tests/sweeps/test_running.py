@@ -14,9 +14,11 @@ import pytest
 import xarray as xr
 
 from holdfast import Settings, simulate
+from holdfast.comparison import compare
 from holdfast.core.run import _advance
 from holdfast.execution import Recorded
 from holdfast.execution.engines import ThreadEngine
+from holdfast.reproduction import reproduce
 from holdfast.sensing.outcome import outcome_codes, outcomes
 from holdfast.sensing.simulation import execute
 from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
@@ -129,6 +131,28 @@ def test_another_setting_is_refused_by_name(tmp_path):
         ValueError, match=r"settings.dimension must be 6 as in the folder \(choose another folder\), got 7"
     ):
         sweep({**SMALL, "dimension": 7}, {"bias": [0.0]}, seeds=1, out=tmp_path)
+
+
+def test_other_axes_are_refused_as_axes(tmp_path):
+    """Not as the settings that they leave to the points."""
+    sweep(SMALL, {"step_size": [0.1], "bias": [0.0]}, seeds=4, out=tmp_path)
+    words = r"axes must be step_size, bias as in the folder \(choose another folder\), got overlap"
+    with pytest.raises(ValueError, match=words):
+        sweep(SMALL, {"overlap": [0.0]}, seeds=4, out=tmp_path)
+
+
+def test_something_that_is_no_engine_is_refused_before_anything_is_written(tmp_path):
+    chosen = specify(SMALL, {"bias": [0.0]}, seeds=4)
+    calls = {
+        "swept": lambda out: sweep(SMALL, {"bias": [0.0]}, out=out, engine="threads"),
+        "run": lambda out: run_sweep(chosen, out, "threads"),
+        "reproduced": lambda out: reproduce({}, out, engine="threads"),
+        "compared": lambda out: compare(out=out, engine="threads"),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=r"engine must be None or .* ThreadEngine\(4\), .*, got 'threads'"):
+            call(tmp_path / name)
+        assert not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize("package", ["jax", "jaxlib", "numpy"])

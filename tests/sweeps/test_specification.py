@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -96,6 +97,12 @@ def test_a_longer_random_design_begins_with_the_shorter_one():
         ("[settings]\ndimension = 'x'\n[sweep]\nbias = [1]", "dimension must be one number, got 'x'"),
         ("[settings]\ndimension = 20.0\n[sweep]\nbias = [1]", "dimension must be a whole number .*, got 20.0"),
         ("[settings]\nbias = [1.0, 2.0]\n[sweep]\noverlap = [0.1]", "settings must have one value each .*, got bias"),
+        ("[settings]\nsead = 1\n[sweep]\nbias = [1]", "settings must be known to .*, got 'sead' \\(perhaps seed\\)"),
+        ("[sweep]\nseedz = 3\nbias = [1]", "axes must be known to .*, got 'seedz' \\(perhaps seeds\\)"),
+        ("[settings]\nrecord = 'final'\n[sweep]\nbias = [1]", "record must stand at the top .*got it in \\[set"),
+        ("[sweep]\nbias = [1]\nprogram = 'm:f'", "program must stand at the top .*, got it in \\[sweep\\]"),
+        ("program = 'm:f'\n[sweep]\na = [1]\nrecord = 'final'", "record must stand at the top .*got it in \\[sweep"),
+        ("[sweep]\nbias = {start = 1, stop = 2, cnt = 3}", "got start, stop, cnt \\(perhaps count\\)"),
         ("[sweep]\nbias = []", "bias must hold at least one value"),
         ("[sweep]\nbias = 1.0", "a single value belongs to the settings"),
         ("[sweep]\nbias = [1.0, 2.0, 1]", "bias must hold each value once, got 1.0 twice"),
@@ -130,6 +137,36 @@ def test_a_longer_random_design_begins_with_the_shorter_one():
 def test_what_is_refused(text, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         _of(text, tmp_path)
+
+
+def test_a_design_goes_before_the_defaults_of_settings_and_not_before_what_was_chosen():
+    """A `Settings` object has a value for everything."""
+    values = [{"step_size": 0.1}, {"step_size": 0.2}]
+    swept = specify({"dimension": 8}, values)
+    assert specify(Settings(dimension=8), values) == specify(Settings(dimension=8), {"points": values}) == swept
+    for axes in (values, {"step_size": [0.1, 0.2]}):
+        with pytest.raises(
+            ValueError, match=r"step_size must be given once, got 0\.3 among the settings and values in"
+        ):
+            specify(Settings(step_size=0.3), axes)
+    assert specify(Settings(), {"bias": [0.0], "seeds": 4}).seeds == 4
+    for axes, seeds in (({"bias": [0.0], "seeds": 4}, None), ({"bias": [0.0]}, 4)):
+        with pytest.raises(ValueError, match="seeds must be given once, got 4 and 9"):
+            specify(Settings(seeds=9), axes, seeds=seeds)
+    # the seed of the draws is not that of the first run
+    random = {"design": "random", "count": 2, "seed": 1, "bias": {"low": 0.0, "high": 1.0}}
+    assert specify(Settings(seed=7), random).seed == 7
+
+
+@dataclass
+class _OwnSettings:
+    samples: int
+    mean: float = 1.0
+
+
+def test_a_setting_without_a_default_may_be_swept():
+    sweep = specify(_OwnSettings(samples=10, mean=2.0), {"samples": [1, 2]}, program="estimates:mean_of_normals")
+    assert sweep.settings == {"mean": 2.0}
 
 
 def test_a_million_million_runs_are_refused_by_their_number():

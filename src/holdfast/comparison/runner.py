@@ -13,7 +13,7 @@ from holdfast.comparison.public_tests import PUBLIC_TESTS, PublicTest
 from holdfast.comparison.recorded import recorded_error
 from holdfast.comparison.results import CellIndex, Comparison
 from holdfast.core.validation import suggestion
-from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.base import Engine, check_engine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.entries import EntryCells
 from holdfast.execution.store import FOLDER, LOST, RECORDS, DamagedError, Store
@@ -64,6 +64,7 @@ def compare(
     for name, count in (("data_seeds", data_seeds), ("side_by_side", side_by_side)):
         if count is not None and count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
+    check_engine(engine)
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     store = Store((out / FOLDER / "cells").absolute(), RECORDS)  # workers have working directories of their own

@@ -142,13 +142,13 @@ class Header:
 
     def extended(self, layout: Layout, identity: Mapping[str, Any]) -> "Header":
         """With a layout that is asked for now; refused if something else decides its values."""
-        difference = _difference(self.identity, _plain(identity))
-        if difference is not None:
-            raise ConflictError(_refusal(*difference))
-        try:
+        try:  # first, because a setting that is an axis is none of the settings that all cells share
             larger, positions = self.layout.extended(layout)
         except ValueError as error:
             raise ConflictError(str(error)) from error
+        difference = _difference(self.identity, _plain(identity))
+        if difference is not None:
+            raise ConflictError(_refusal(*difference))
         _check_types(self.layout, larger)
         return replace(self, layout=larger, positions=positions, seeds=layout.seeds)
 

@@ -89,7 +89,9 @@ def phase_sweep(
     """
     chosen = _checked(plane, cells, seeds)
     record = "trajectories" if "step" in chosen.dimensions else "final"
-    return specify(replace(chosen.settings(cells), order=order), chosen.axes(cells), seeds=seeds, record=record)
+    settings, axes = replace(chosen.settings(cells), order=order).asdict(), chosen.axes(cells)
+    shared = {name: value for name, value in settings.items() if name not in (*axes, "seeds")}
+    return specify(shared, axes, seeds=seeds, record=record)
 
 
 def open_phase_diagram(plane: str, path: str | Path) -> xr.Dataset:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
 from holdfast.core.writing import write_text
-from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.base import Engine, check_engine
 from holdfast.execution.store import Key
 from holdfast.reproduction.claims import Claim
 from holdfast.reproduction.coverage import Statement, coverage
@@ -125,6 +125,7 @@ def reproduce(
     """
     if seeds is not None and seeds < 6:
         raise ValueError(f"seeds must be at least 6, the fewest that give an interval for a median, got {seeds}")
+    check_engine(engine)
     checked_folder(out)
     left_out = {name: each.lacks for name, each in experiments.items() if each.lacks}
     experiments = {name: each for name, each in experiments.items() if name not in left_out}

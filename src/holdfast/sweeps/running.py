@@ -18,7 +18,7 @@ from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress
 from holdfast.core.validation import require
 from holdfast.execution.cells import Index
-from holdfast.execution.engines.base import Engine
+from holdfast.execution.engines.base import Engine, check_engine
 from holdfast.execution.engines.devices import DeviceEngine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.fingerprint import fingerprint
@@ -83,6 +83,7 @@ def sweep(
         >>> data["spurious"].sizes, bool(data["finished"].all())
         (Frozen({'step_size': 2, 'heterogeneity': 3, 'seed': 4}), True)
     """
+    check_engine(engine)
     specified = specify(settings, axes, seeds=seeds, record=record, program=program)
     report = None if progress is None else lambda done, total, *_: progress(done, total or done)
     cells = prepare(specified, results_path(out))
@@ -117,6 +118,7 @@ def run_sweep(
         >>> run_sweep(chosen, path).computed, run_sweep(chosen, path).computed
         (2, 0)
     """
+    check_engine(engine)
     return _compute(sweep, prepare(sweep, path, overwrite=overwrite), engine, report)
 
 

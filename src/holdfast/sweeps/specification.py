@@ -3,8 +3,8 @@
 import itertools
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed, sca
 from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
 from holdfast.sweeps.recording import RECORDS, RecordName
 
-KEYS = ("program", "record", "settings", "sweep")
+TABLES, TOP_KEYS = ("settings", "sweep"), ("program", "record")
+KEYS = (*TOP_KEYS, *TABLES)
 DESIGNS = ("grid", "random")
 # Keys of [sweep] that are no axes.
-DESIGN_KEYS = ("design", "points", "count", "seed", "seeds", "seeds_per_cell")
+RANDOM_KEYS = ("count", "seed")
+DESIGN_KEYS = ("design", "points", "seeds", "seeds_per_cell", *RANDOM_KEYS)
 SEEDS = 16
 """Seeds of each point, unless a number is given: as many as `holdfast simulate` runs."""
 LAST_SEED = 2**32 - 2**16
@@ -89,7 +91,7 @@ def read_sweep(path: str | Path) -> Sweep:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"the specification must be TOML, got {str(path)!r}: {error}") from None
     _check_known(table, KEYS, "the keys of the specification must be among")
-    for name in ("settings", "sweep"):
+    for name in TABLES:
         require(isinstance(table.get(name, {}), Mapping), f"{name} must be a table, [{name}]", repr(table.get(name)))
     require("sweep" in table, "the specification must have a table [sweep] with axes", "none")
     return specify(
@@ -123,16 +125,15 @@ def specify(
     """
     found = program_of(program)
     name = program if isinstance(program, str) else found.target
-    shared = _plain(settings)
     table: dict[str, Any] = dict(axes) if isinstance(axes, Mapping) else {"points": list(axes)}
     require(record in RECORDS, f"record must be one of {', '.join(RECORDS)}", repr(record))
-    if is_dataclass(settings):
-        default = shared.pop("seeds")
-        shared = {key: value for key, value in shared.items() if key not in table}
-        seeds = default if seeds is None else seeds
-    require("seeds" not in shared, "seeds must be given to the sweep, not among the settings", shared.get("seeds"))
-    require(seeds is None or "seeds" not in table, "seeds must be given once", f"{seeds} and {table.get('seeds')}")
-    number = table.get("seeds", SEEDS) if seeds is None else seeds
+    chosen = [each for each in (seeds, table.get("seeds")) if each is not None]
+    shared = _plain(settings, {*_axes_of(table), *_names_of_points(table), *(("seeds",) if chosen else ())})
+    own = shared.pop("seeds", None)
+    require(own is None or is_dataclass(settings), "seeds must be given to the sweep, not among the settings", own)
+    chosen += [] if own is None else [own]
+    require(len(chosen) < 2, "seeds must be given once", " and ".join(map(str, chosen)))
+    number = chosen[0] if chosen else SEEDS
     COUNT.check("seeds", number)
     first = shared.pop("seed", 0)
     SEED.check("seed", first)
@@ -149,12 +150,15 @@ def specify(
     return Sweep(name, complete, made, int(number), int(first), record, together, scales)  # type: ignore[arg-type]
 
 
-def _plain(settings: Any) -> dict[str, Any]:
-    if is_dataclass(settings):
-        check_single(settings)
-        return {field.name: getattr(settings, field.name) for field in fields(settings)}
-    require(isinstance(settings, Mapping), "settings must be holdfast.Settings or a mapping", repr(settings))
-    return dict(settings)
+def _plain(settings: Any, elsewhere: Collection[str]) -> dict[str, Any]:
+    """Settings as a mapping; of a data class without the defaults of those that are given elsewhere."""
+    if not is_dataclass(settings):
+        require(isinstance(settings, Mapping), "settings must be holdfast.Settings or a mapping", repr(settings))
+        return dict(settings)
+    check_single(settings)
+    values = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
+    chosen = {name for name, (value, default) in values.items() if default not in (MISSING, value)}
+    return {name: value for name, (value, _) in values.items() if name in chosen or name not in elsewhere}
 
 
 def _check_known(given: Any, known: Sequence[str], contract: str) -> None:
@@ -166,19 +170,28 @@ def _axes_of(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name: axis for name, axis in table.items() if name not in DESIGN_KEYS}
 
 
-def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
+def _names_of_points(table: Mapping[str, Any]) -> Iterator[str]:
     points = table.get("points", ())
     if not (isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)):
         raise ValueError(f"points must be a list of tables, [[sweep.points]], got {points!r}")
-    swept = dict.fromkeys([*_axes_of(table), *itertools.chain.from_iterable(points)])
-    for word in swept:
+    return itertools.chain.from_iterable(points)
+
+
+def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
+    axes, points = _axes_of(table), dict.fromkeys(_names_of_points(table))
+    for words, where in ((shared, "settings"), ({**axes, **points}, "sweep")):
+        for word in TOP_KEYS:
+            contract = f"{word} must stand at the top of the specification, before its tables (in Python: an argument)"
+            require(word not in words, contract, f"it in [{where}]")
+    for word in (*axes, *points):
         require(word not in SEEDING, f"{word} must not be an axis: every point has the same seeds", repr(word))
-        once = f"{word} must be given once"
-        require(word not in shared, once, "a value among the settings and an axis of the sweep")
+        both = f"{shared.get(word)!r} among the settings and values in the sweep; leave it out of one"
+        require(word not in shared, f"{word} must be given once", both)
     if not program.settings:
         return
     known = [field.name for field in fields(program.settings_class()) if field.name not in SEEDING]
-    for words, what, more in ((shared, "settings", ()), (swept, "axes", DESIGN_KEYS)):
+    keys = [key for key in DESIGN_KEYS if table.get("design") == "random" or key not in RANDOM_KEYS]
+    for words, what, more in ((shared, "settings", ["seed"]), (axes, "axes", keys), (points, "axes", [])):
         for word in words:
             hint = f"{word!r}{suggestion(word, [*known, *more])}"
             require(word in known, f"{what} must be known to {name}", hint)
@@ -188,7 +201,7 @@ def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis
     axes, design = _axes_of(table), table.get("design", "grid")
     require(design in DESIGNS, f"design must be one of {', '.join(DESIGNS)}", repr(design))
     if "points" in table:
-        extra = [*axes, *(key for key in ("count", "seed", "design") if key in table)]
+        extra = [*axes, *(key for key in (*RANDOM_KEYS, "design") if key in table)]
         require(not extra, "points must be given without axes of a grid or a random design", ", ".join(extra))
         _check_runs(len(table["points"]) * seeds)
         return (listed(table["points"]),)
@@ -199,7 +212,7 @@ def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis
         COUNT.check("count", table["count"])
         _check_runs(table["count"] * seeds)
         return (drawn(axes, table["count"], table.get("seed", 0), whole),)
-    for key in ("count", "seed"):
+    for key in RANDOM_KEYS:
         require(key not in table, f"{key} must be left out unless design is random", table.get(key))
     _check_runs(math.prod(axis_length(name, axis) for name, axis in axes.items()) * seeds)
     return tuple(Axis(name, {name: axis_values(name, axis, name in whole)}) for name, axis in axes.items())

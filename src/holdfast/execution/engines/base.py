@@ -7,7 +7,9 @@ answer comes back.
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from holdfast.core.validation import require
 
 # An idle engine asks at this interval, in seconds, whether new items have come up.
 POLL = 0.2
@@ -49,6 +51,7 @@ class Feed(Enum):
     WAIT = "wait"
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs a function over items with the workers it has.
 
@@ -80,6 +83,22 @@ class Engine(Protocol):
             items: anything; picklable, where workers are other processes.
         """
         ...
+
+
+def check_engine(engine: Any) -> None:
+    """Raise a ValueError for something that is no engine, before anything is written.
+
+    Example:
+        >>> check_engine("threads")
+        Traceback (most recent call last):
+        ValueError: engine must be None or an engine such as ThreadEngine(4), ... got 'threads'
+    """
+    engines = "ThreadEngine(4), ProcessEngine(4), DeviceEngine() or DaskEngine(address) of holdfast.execution.engines"
+    require(
+        engine is None or isinstance(engine, Engine),
+        f"engine must be None or an engine such as {engines}",
+        repr(engine),
+    )
 
 
 class Pool(Protocol):

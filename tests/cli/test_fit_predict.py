@@ -40,7 +40,8 @@ def test_fit_then_predict(plants, tmp_path, capsys):
     model, out = tmp_path / "model.json", tmp_path / "predictions.csv"
     fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
     assert main([*fit, "--out", str(model), "--plots", str(tmp_path / "figures")]) == 0
-    printed = capsys.readouterr().out
+    printed, noted = capsys.readouterr()
+    assert noted == f"wrote {model}\n"
     assert "Regression of yield: 2995 rows, 3 environments" in printed
     assert "varies" in printed
     assert "5 of 3000 rows were left out" in " ".join(printed.split())

@@ -85,9 +85,9 @@ def folder(tmp_path_factory):
     rows["wage"] = rows["age"] + generator.standard_normal(600)
     rows.to_csv(path / "wages.csv", index=False)
     rows.drop(columns="wage").to_csv(path / "new.csv", index=False)
-    (path / "parts").mkdir()
+    (path / "data").mkdir()
     for number in range(2):
-        rows[number::2].to_csv(path / "parts" / f"{number}.csv", index=False)
+        rows[number::2].to_parquet(path / "data" / f"{number}.parquet")
     shape = (2000, 4, 4)
     matrices, environment = generator.standard_normal(shape), np.repeat([0, 1], 1000)
     signals = np.array([np.diag([1.0, strength, 0.0, 0.0]) for strength in (-5.0, 7.0)])

@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 
@@ -6,6 +7,7 @@ import pytest
 
 from holdfast.cli.main import main
 from holdfast.cli.terminal.sweeps import duration, size
+from holdfast.execution.files import LocalFiles
 from holdfast.sensing.trajectory import Trajectory
 from holdfast.sweeps import sweep_status
 
@@ -134,6 +136,7 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
         ("sweep SPEC", "out must be given"),
         ("sweep nothing.toml --out runs", "which does not exist"),
         ("sweep SPEC --out runs --workers 2 --processes 2", "only one engine may be chosen, got workers and processes"),
+        ("sweep SPEC --out runs --dask head.json", "got 'head.json', which does not exist"),
         ("sweep-status nothing", "the folder of the sweep must exist, got 'nothing'"),
         ("sweep-plot nothing --x bias", "the folder of the sweep must exist, got 'nothing'"),
         ("sweep-status .", "the folder must be that of a sweep, with results.zarr in it, got '.'"),
@@ -147,6 +150,43 @@ def test_wrong_arguments(command, words, spec, capsys, tmp_path, monkeypatch):
     assert main(command.replace("SPEC", str(spec)).split()) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_finished_sweep_in_a_folder_that_takes_no_files_is_finished(spec, tmp_path, capsys, monkeypatch):
+    command = ["sweep", str(spec), "--out", str(tmp_path / "runs")]
+    assert main(command) == 0
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    for target in (
+        "tempfile.TemporaryDirectory",
+        *(f"holdfast.execution.files.os.{name}" for name in ("replace", "utime")),
+    ):
+        monkeypatch.setattr(target, refuse)
+    monkeypatch.setattr(LocalFiles, "create", refuse)
+    capsys.readouterr()
+    assert main(command) == 0
+    assert "nothing to compute, all cells were finished" in capsys.readouterr().out
+    spec.write_text(SPEC.replace("[0.05, 0.1]", "[0.05, 0.1, 0.2]"))
+    assert main(command) == 2
+    assert f"out must be a folder that can be written to, got '{tmp_path / 'runs'}'" in capsys.readouterr().err
+    spec.write_text(SPEC)
+    (tmp_path / "runs" / "results.zarr" / "checksum" / "c.0.0.0").unlink()
+    assert main(command) == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", '{"attributes": {}}'])
+def test_damaged_metadata_is_named_with_what_to_do(content, spec, tmp_path, capsys):
+    group = tmp_path / "runs" / "results.zarr"
+    assert main(["sweep", str(spec), "--out", str(tmp_path / "runs")]) == 0
+    (group / "zarr.json").write_text(content)
+    capsys.readouterr()
+    for command in (["sweep", str(spec), "--out"], ["sweep-status"]):
+        assert main([*command, str(tmp_path / "runs")]) == 2
+        said = capsys.readouterr().err
+        assert f"got '{group}', whose zarr.json cannot be used (" in said
+        assert said.endswith("); move the folder away if it is damaged, or choose another one\n")
 
 
 def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):

@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -114,3 +115,5 @@ def test_paths_that_cannot_be_written_are_refused_before_the_work(tmp_path):
         check_output_folder(tmp_path / "model.json", argument="plots")
     with pytest.raises(ValueError, match="out must lie in a folder that can be written to"):
         check_output_folder(tmp_path / "model.json" / "figures")
+    with pytest.raises(ValueError, match="out must be a folder that can be written to, got '/proc'"):
+        check_output_folder(Path("/proc"))

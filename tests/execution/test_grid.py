@@ -237,6 +237,9 @@ def test_a_folder_that_cannot_be_written_to_is_a_clear_error_and_the_rest_is_rea
             if kind == "read-only":
                 with pytest.raises(PermissionError), cells.lease((0, 1, 0)):
                     pass
+                assert list(GridCells.at(folder, cells.asked, identity=IDENTITY).missing()) == [(0, 1, 0)]
+                with pytest.raises(PermissionError):  # there is more to write than cells
+                    GridCells.at(folder, LAYOUT, identity=IDENTITY)
             assert list(GridCells.open(folder).missing()) == [(0, 1, 0)]
             assert open_grid(folder)["finished"].sum() == 5
         left = {path for path in set(folder.rglob("*")) - before if path.parent.name == "checksum"}

@@ -1,6 +1,5 @@
 """Errors of the command line's parser as one sentence: the argument, the value and what is allowed."""
 
-import difflib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from tyro import _errors as events
 
 from holdfast.cli.parser import options_of
+from holdfast.core.validation import suggestion
 
 # Parts of the parser's names for kinds of values, and what they are called here.
 _KINDS = {"INT": "a whole number", "FLOAT": "a number", "PATH": "a path", "STR": "a text"}
@@ -34,17 +34,20 @@ def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: 
             return f"{_name(event.argument)} must be {_kind(event.argument)}, got {values}"
         case events.MissingArgs():
             needed = " and ".join(_name(missing.arg) for missing in event.missing_arguments)
-            unknown = "".join(f"; it has no option {word}" for word in event.unrecognized_tokens[:1])
-            return f"holdfast {arguments[0]} must be given {needed}{unknown}"
+            words = [word for word in event.unrecognized_tokens if word.startswith("-")]
+            unknown = (f"; it has no option {word}{_perhaps(word, commands[arguments[0]])}" for word in words)
+            return f"holdfast {arguments[0]} must be given {needed}{''.join(unknown)}"
         case events.UnrecognizedArgs():
             option = _option_before(event.tokens[0], arguments)
             if option is not None:
                 return f"{option} must be given one value, got {event.tokens[0]!r} as well"
-            flags = [option.flag for option in options_of(commands[arguments[0]]) if option.flag]
-            close = difflib.get_close_matches(event.tokens[0], flags, n=1)
-            hint = f"perhaps you meant {close[0]}" if close else "--help lists them"
-            return f"options must be known to the command, got {event.tokens[0]}; {hint}"
+            hint = _perhaps(event.tokens[0], commands[arguments[0]]) or "; --help lists them"
+            return f"options must be known to the command, got {event.tokens[0]}{hint}"
     return None
+
+
+def _perhaps(word: str, command: Any) -> str:
+    return suggestion(word, [option.flag for option in options_of(command) if option.flag])
 
 
 def _option_before(word: str, arguments: Sequence[str]) -> str | None:

@@ -32,6 +32,7 @@ from holdfast.cli.commands import (
 from holdfast.cli.errors import sentence
 from holdfast.cli.help import described, overview
 from holdfast.cli.parser import parse_command
+from holdfast.core.validation import suggestion
 from holdfast.execution.engines.remote import VersionMismatchError
 
 INTRODUCTION = """usage: holdfast COMMAND [OPTIONS]
@@ -139,7 +140,7 @@ def _parse(arguments: list[str]) -> Any:
             raise SystemExit(_fail(message, 2))
 
     if not arguments or arguments[0] not in types:
-        given = repr(arguments[0]) if arguments else "none"
+        given = f"{arguments[0]!r}{suggestion(arguments[0], types)}" if arguments else "none"
         raise SystemExit(_fail(f"the command must be one of {', '.join(types)}, got {given}", 2))
     name, *words = arguments
     with events.on_parse_error(report), described(inspect.getdoc(types[name]) or ""):

@@ -50,17 +50,22 @@ def require(holds: bool, contract: str, found: Any) -> None:
 
 
 def suggestion(word: str, known: Iterable[str], most: int = 1) -> str:
-    """The nearest of the known words in brackets, for the end of an error, or nothing.
+    """The nearest of the known words in brackets, or else those that it begins, for the end of an error; or nothing.
+
+    Dashes in front do not count: all options of a command have them.
 
     Example:
         >>> suggestion("step_sise", ["step_size", "steps"])
         ' (perhaps step_size)'
         >>> suggestion("example1", ["Example1", "Example1s", "Plants"], most=3)
         ' (perhaps Example1 or Example1s)'
+        >>> suggestion("--env", ["--level", "--environment"])
+        ' (perhaps --environment)'
     """
-    folded = {each.casefold(): each for each in known}
-    close = [folded[each] for each in difflib.get_close_matches(word.casefold(), list(folded), n=most)]
-    return f" (perhaps {' or '.join(close)})" if close else ""
+    folded, wanted = {each.lstrip("-").casefold(): each for each in known}, word.lstrip("-").casefold()
+    close = difflib.get_close_matches(wanted, list(folded), n=most)
+    close = close or [each for each in folded if wanted and each.startswith(wanted)][:most]
+    return f" (perhaps {' or '.join(folded[each] for each in close)})" if close else ""
 
 
 NUMBER = Rule("a number between -1e12 and 1e12", lambda value: True)

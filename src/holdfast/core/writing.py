@@ -110,7 +110,8 @@ def check_output_folder(path: Path, *, argument: str = "out") -> None:
     try:  # permissions alone say too little: an administrator has all of them, in folders that take no files too
         tempfile.TemporaryDirectory(dir=existing).cleanup()
     except OSError as error:
-        raise ValueError(f"{argument} must lie in a folder that can be written to, got {str(path)!r}") from error
+        what = "be" if existing == path else "lie in"
+        raise ValueError(f"{argument} must {what} a folder that can be written to, got {str(path)!r}") from error
 
 
 def _is_device(path: Path) -> bool:

@@ -254,8 +254,9 @@ class TableSummary:
         yield (
             "Intervals are for other rows of the same environments, whose errors have a variance each; a new "
             "environment differs by `between` on top. They take the selected features as given, although the same rows "
-            "selected them: coefficients near zero look larger than they are. `split_intervals` selects on one half of "
-            "the rows and has intervals from the other, for the features with the same effect alone."
+            "selected them: coefficients near zero look larger than they are. In Python, "
+            "`holdfast.estimators.split_intervals` selects on one half of the rows and has intervals from the other, "
+            "for the features with the same effect alone."
         )
         if 0 < self.pooling < 1:
             yield (

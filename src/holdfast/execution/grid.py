@@ -23,7 +23,7 @@ from holdfast.execution.layout import Layout, Positions
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.owner import is_gone
 from holdfast.execution.recorded import Recorded
-from holdfast.execution.zarr_format import chunk_name, chunk_position, encode_chunk
+from holdfast.execution.zarr_format import METADATA, chunk_name, chunk_position, encode_chunk
 
 Result = TypeVar("Result")
 
@@ -98,11 +98,15 @@ class GridCells:
             notes: what is good to know about the first run, such as versions and the platform.
             expires: seconds after which the lease of a process that is gone is free for others.
         """
-        files = cls.planned(path, layout, identity=identity).files  # refused before anything is written
-        with Leases(files, expires).wait(_WHOLE):
-            header = _settled(files, Header.of(layout, identity, notes or {}), layout, identity)
-            cells = cls._of(files, header, expires)
-            cells._remove_abandoned()
+        cells = cls.planned(path, layout, identity=identity)  # refused before anything is written
+        try:
+            with Leases(cells.files, expires).wait(_WHOLE):
+                header = _settled(cells.files, Header.of(layout, identity, notes or {}), layout, identity)
+                cells = cls._of(cells.files, header, expires)
+                cells._remove_abandoned()
+        except OSError:  # a folder that takes no files will do, if it needs none
+            if not cells.files.exists(METADATA) or cls.open(path) != cells:
+                raise
         return cells
 
     @classmethod

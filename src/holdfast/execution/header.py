@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.execution.coordinates import FEW, Values, chunk_size, chunks, column, describe_values, read_values
+from holdfast.execution.engines.base import describe
 from holdfast.execution.files import Files
 from holdfast.execution.layout import Layout, Positions, compact
 from holdfast.execution.recorded import Recorded
@@ -223,7 +224,10 @@ class Header:
             asked = tuple(range(each) if isinstance(each, int) else compact(each) for each in positions)
             variables = Variables.from_plain(arrays[CHECKSUMS]["attributes"], files)
         except (ValueError, KeyError, TypeError) as error:
-            raise ConflictError(f"path must be a folder of a grid or a new one, got {str(files)!r}: {error}") from error
+            raise ConflictError(
+                f"path must be a folder of a grid or a new one, got {str(files)!r}, whose {METADATA} cannot be used "
+                f"({describe(error)}); move the folder away if it is damaged, or choose another one"
+            ) from error
         return cls(layout, asked, grid["seeds"], identity, attributes, variables, sizes)
 
     def write(self, files: Files) -> None:

@@ -215,6 +215,20 @@ def _requested(sweep: Sweep) -> tuple[Layout, dict[str, Any]]:
     return layout_of(sweep, backend), identity
 
 
+def is_finished(sweep: Sweep, path: str | Path) -> bool:
+    """Whether a folder has all that a sweep asks for; nothing is written.
+
+    Example:
+        >>> import tempfile
+        >>> chosen = specify({"dimension": 10, "steps": 10, "oracle": "population"}, {"bias": [0.0, 1.0]}, seeds=2)
+        >>> path = Path(tempfile.mkdtemp()) / "results.zarr"
+        >>> is_finished(chosen, path), run_sweep(chosen, path).computed, is_finished(chosen, path)
+        (False, 2, True)
+    """
+    cells = planned(sweep, path)
+    return cells is not None and next(cells.missing(), None) is None
+
+
 def code_of(program: SweepProgram) -> str:
     """A checksum of the code that decides the numbers of a program; a folder goes on with no other.
 

@@ -95,6 +95,14 @@ def test_a_scheduler_that_is_not_running_is_an_error_that_names_it(monkeypatch):
         list(DaskEngine("tcp://127.0.0.1:9").run(abs, [1]))
 
 
+def test_an_address_may_lack_its_protocol_and_a_file_must_exist(monkeypatch):
+    monkeypatch.setattr("holdfast.execution.engines.clusters.CONNECTING", 0.2)
+    with pytest.raises(LostClusterError, match="no connection to the Dask scheduler at localhost:9 for"):
+        list(DaskEngine("localhost:9").run(abs, [1]))
+    with pytest.raises(ValueError, match=r"dask must be the address of .*, got 'localhost', which does not exist"):
+        DaskEngine("localhost")
+
+
 def test_an_item_that_meets_a_closed_client_is_submitted_again(monkeypatch):
     submit, calls = distributed.Client.submit, itertools.count()
 

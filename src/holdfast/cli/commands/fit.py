@@ -55,7 +55,7 @@ class FitArguments:
 
         holdfast fit wages.csv --target wage --environment region --out model.json
         holdfast fit wages.csv --target wage --environment region --held-out
-        holdfast fit 'parts/*.csv' --target wage --environment region,urban
+        holdfast fit 'data/*.parquet' --target wage --environment region,urban
     """
 
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
@@ -146,4 +146,6 @@ def execute(arguments: FitArguments) -> int:
         from holdfast.plots.features import save_figures
 
         save_figures(estimator, arguments.plots, errors)
+    if arguments.out is not None and not printed:
+        print(f"wrote {arguments.out}", file=sys.stderr)
     return 0

@@ -46,27 +46,31 @@ def execute(arguments: SweepArguments) -> int:
     """Check the specification, and run what is missing."""
     from holdfast.core.addresses import is_address
     from holdfast.core.writing import check_output_folder
+    from holdfast.sweeps.running import default_engine, is_finished, planned, results_path, run_sweep
     from holdfast.sweeps.specification import read_sweep
 
     if arguments.out is None and not arguments.dry_run:
         raise ValueError("out must be given, a folder for the result, unless it is a dry run")
     chosen = arguments.engine.engine()
     sweep = read_sweep(arguments.spec)
-    if arguments.out is not None and not is_address(arguments.out):
-        check_output_folder(Path(arguments.out))
+    path = "" if arguments.out is None else results_path(arguments.out)
+    if path and not is_address(path):
+        try:
+            check_output_folder(Path(str(arguments.out)))
+        except ValueError:
+            if not is_finished(sweep, path):
+                raise
     import jax
 
     from holdfast.cli.terminal.progress import work_bar
     from holdfast.cli.terminal.sweeps import show_outcome, show_plan
     from holdfast.sweeps.planning import plan
-    from holdfast.sweeps.running import default_engine, planned, results_path, run_sweep
 
     engine = chosen or default_engine()
     if arguments.dry_run:
-        cells = None if arguments.out is None else planned(sweep, results_path(arguments.out))
+        cells = planned(sweep, path) if path else None
         show_plan(sweep, plan(sweep, jax.default_backend(), cells), engine.name)
         return 0
-    path = results_path(str(arguments.out))
     with work_bar(path) as report:
         outcome = run_sweep(sweep, path, engine, report)
     show_outcome(outcome, path)

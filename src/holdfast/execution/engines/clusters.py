@@ -6,6 +6,7 @@ How the connection is secured is the user's choice in the configuration of Dask.
 import contextlib
 import json
 import logging
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 CONNECTING = 10.0
 # Seconds between two attempts to connect.
 RETRYING = 0.5
+
+_CONTRACT = "dask must be the address of a scheduler, such as tcp://10.0.0.1:8786, or its scheduler file"
+_ADDRESS = re.compile(r".*://.*|[^/]+:\d+")  # Dask knows host:port as tcp://host:port
 
 LOGGER = logging.getLogger(__name__)
 
@@ -32,12 +36,25 @@ class LostClusterError(ConnectionError):
     """
 
 
+def check_scheduler(address: str) -> None:
+    """Raise a ValueError unless this is an address, or a file that exists; nobody is asked yet.
+
+    Example:
+        >>> check_scheduler("head:8786")
+        >>> check_scheduler("cluster.json")
+        Traceback (most recent call last):
+        ValueError: dask must be the address of a scheduler, ... got 'cluster.json', which does not exist
+    """
+    if not _ADDRESS.fullmatch(address) and not Path(address).exists():
+        raise ValueError(f"{_CONTRACT}, got {address!r}, which does not exist")
+
+
 def connect(address: str, patience: float | None = None) -> "Client":
     """A client of a cluster that runs already; workers may join later, and a line of the log says if there are none.
 
     Args:
         address: of the scheduler, such as "tcp://head:8786", or the path of its scheduler file.
-        patience: seconds that the scheduler may take to answer; None: those of one that runs.
+        patience: seconds that the scheduler may take to answer, or to write its file; None: it runs already.
 
     Raises:
         ValueError: if this cannot be an address, or Dask is not installed.
@@ -48,7 +65,9 @@ def connect(address: str, patience: float | None = None) -> "Client":
         from distributed.comm import resolve_address
     except ImportError as error:
         raise ValueError("dask must be installed to use a cluster: pip install 'holdfast[cluster]'") from error
-    patience = CONNECTING if patience is None else patience
+    if patience is None:
+        check_scheduler(address)
+        patience = CONNECTING
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -58,15 +77,11 @@ def connect(address: str, patience: float | None = None) -> "Client":
             break
         except OSError as error:  # also of a scheduler file that is not written yet
             if time.monotonic() > deadline:
-                missing = "" if "://" in address or Path(address).exists() else ": there is no such file"
-                message = f"no connection to the Dask scheduler at {address} for {patience:g} s{missing}"
+                message = f"no connection to the Dask scheduler at {address} for {patience:g} s"
                 raise LostClusterError(message) from error
             time.sleep(RETRYING)
         except ValueError as error:
-            raise ValueError(
-                "dask must be the address of a scheduler, such as tcp://10.0.0.1:8786, or its scheduler file, "
-                f"got {address!r}: {error}"
-            ) from error
+            raise ValueError(f"{_CONTRACT}, got {address!r}: {error}") from error
     with contextlib.suppress(OSError):  # whoever uses the client notices that the scheduler is lost again
         if not client.nthreads():
             LOGGER.warning("the Dask scheduler at %s has no workers yet", address)
@@ -91,7 +106,7 @@ def describe_worker(worker: Any) -> str:
 
 def _scheduler(address: str) -> str:
     """The address, perhaps from its file: Dask would wait for a file without end."""
-    if "://" in address:
+    if _ADDRESS.fullmatch(address):
         return address
     content = Path(address).read_bytes()
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.worker import working
 from holdfast.execution.engines.base import DEPTH, Finished, attempt, describe, drive
-from holdfast.execution.engines.clusters import connect, describe_worker, disconnect
+from holdfast.execution.engines.clusters import check_scheduler, connect, describe_worker, disconnect
 from holdfast.execution.engines.remote import Payload, VersionMismatchError
 from holdfast.execution.engines.threads import drained
 
@@ -48,6 +48,9 @@ class DaskEngine:
 
     address: str
     patience: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_scheduler(self.address)
 
     @property
     def name(self) -> str:

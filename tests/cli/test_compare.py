@@ -19,7 +19,7 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, cap
     names = ["--tests", "structural", "--methods", "eills", "oracle", "--data-seeds", "2"]
     assert main(["compare", *names, "--out", str(tmp_path)]) == 1
     output = capsys.readouterr()
-    assert "eills failed on structural, seed 1: ValueError: no <luck>" in output.err
+    assert "eills failed on structural, seed 1: test_compare.py:15: ValueError: no <luck>" in output.err
     assert "no &lt;luck&gt;" in (tmp_path / "comparison.html").read_text()
     assert json.loads((tmp_path / "comparison.json").read_text())["failed"][0]["seed"] == 1
 

@@ -195,13 +195,20 @@ def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
         "def picky(settings, seeds):\n    return {'ratio': [1 / settings['scale'] for seed in seeds]}\n"
     )
     (tmp_path / "spec.toml").write_text('program = "picky_program:picky"\n[sweep]\nscale = [0, 1, 2]\nseeds = 2')
-    failed = "1 cell failed: ZeroDivisionError: division by zero\n    at scale=0, seeds 0 to 1\n"
+    reason = "picky_program.py:2: ZeroDivisionError: division by zero"
+    failed = f"1 cell failed: {reason}\n    at scale=0, seeds 0 to 1\n"
     for _ in range(2):
         assert main(["sweep", "spec.toml", "--out", "runs"]) == 1
         assert failed in capsys.readouterr().out
     assert sweep_status("runs").finished == 2
-    assert main(["sweep-status", "runs"]) == 0
+    assert main(["sweep-status", "runs"]) == 1
     assert failed in capsys.readouterr().out
+    assert main(["sweep-status", "runs", "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["failures"] == {reason: 1}
+    (tmp_path / "spec.toml").write_text('program = "picky_program:picky"\n[sweep]\nscale = [0]\nseeds = 2')
+    for words in ("no cell computed: all 1 that were missing failed;", failed):
+        assert main(["sweep", "spec.toml", "--out", "failing"]) == 1
+        assert words in capsys.readouterr().out
 
 
 def test_failures_are_named_by_settings_and_seeds(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The loop: what is missing is computed once, whoever else works on it, and whatever fails."""
 
+import json
 import threading
 import time
 from collections import Counter
@@ -62,6 +63,11 @@ def test_all_missing_cells_are_computed_once_and_none_a_second_time():
     assert calls.total() == 100
 
 
+def _at(function, line):
+    """The place of a line of a function, counted from 0, as reasons of failures begin with it."""
+    return f"test_work.py:{function.__code__.co_firstlineno + line}: "
+
+
 def test_a_cell_that_fails_is_noted_and_does_not_stop_the_others():
     cells = MemoryCells("abcd")
 
@@ -72,11 +78,22 @@ def test_a_cell_that_fails_is_noted_and_does_not_stop_the_others():
 
     outcome = compute(cells, function, ThreadEngine(2))
     assert cells.saved == {"a": "A", "d": "D"}
-    assert cells.failed == dict.fromkeys("bc", "FileNotFoundError: no such file")
-    assert {reason: sorted(failed) for reason, failed in outcome.failures.items()} == {
-        "FileNotFoundError: no such file": ["b", "c"]
-    }
+    reason = f"{_at(function, 2)}FileNotFoundError: no such file"
+    assert cells.failed == dict.fromkeys("bc", reason)
+    assert {reason: sorted(failed) for reason, failed in outcome.failures.items()} == {reason: ["b", "c"]}
     assert cells.leased == set()
+
+
+def test_the_place_of_a_failure_is_the_innermost_in_code_of_the_user():
+    cells = MemoryCells("a")
+
+    def inner():
+        return json.loads("[")  # raises in the standard library
+
+    compute(cells, lambda index: inner(), ThreadEngine(1))
+    assert cells.failed["a"].startswith(f"{_at(inner, 1)}JSONDecodeError: Expecting value")
+    compute(cells, int, ThreadEngine(1))  # no code of the user's at all
+    assert cells.failed["a"].startswith("ValueError: invalid literal")
 
 
 def test_a_result_of_the_wrong_form_is_a_failure_and_a_full_disk_stops_all():
@@ -90,7 +107,8 @@ def test_a_result_of_the_wrong_form_is_a_failure_and_a_full_disk_stops_all():
 
     cells = Strict([(-1,), (0,), (1,)])
     outcome = compute(cells, lambda index: index[0], ThreadEngine(1))
-    assert outcome.failures == {"ValueError: values must not be negative": [(-1,)]}
+    ((reason, failed),) = outcome.failures.items()
+    assert (reason.partition(": ")[2], failed) == ("ValueError: values must not be negative", [(-1,)])
 
     cells = Strict((number,) for number in range(1000))
     with pytest.raises(SaveError, match=r"cell \(5,\) cannot .*No space left.*; 5 cells saved, and the same command"):
@@ -117,7 +135,7 @@ def test_a_full_disk_while_a_failure_is_noted_stops_with_both_reasons(engine, re
     def function(index):
         raise ValueError(index)
 
-    both = rf"cell a cannot be saved: OSError: .*No space left on device \(it had failed: {reason}.*; 0 cells saved"
+    both = rf"cell a cannot be saved: OSError: .*No space left on device \(it had failed: .*{reason}.*; 0 cells saved"
     with pytest.raises(SaveError, match=both):
         compute(Full("a"), function, engine)
 
@@ -247,7 +265,7 @@ def test_reports_have_what_a_progress_bar_needs(monkeypatch):
     assert all(rate > 0 for rate in rates)
     assert [rate * seconds for rate, seconds in zip(rates, left, strict=True)] == pytest.approx([8 - n for n in dones])
     assert failures[2] == {}
-    assert failures[-1] == {"ValueError: no": 1}
+    assert failures[-1] == {f"{_at(function, 2)}ValueError: no": 1}
 
 
 def test_cells_that_nobody_counted_are_added_to_the_total():
@@ -287,5 +305,5 @@ def test_a_block_leaves_out_what_others_have_and_fails_cell_by_cell():
     states = [receipt.state for receipt in work([(number,) for number in range(6)])]
     assert states == ["failed", "computed", "computed", "computed", "busy", "finished"]
     assert cells.saved == {(1,): 6, (2,): 3, (3,): 2, (5,): 25}
-    assert cells.failed == {(0,): "ZeroDivisionError: integer division or modulo by zero"}
+    assert cells.failed == {(0,): f"{_at(work.function, 0)}ZeroDivisionError: integer division or modulo by zero"}
     assert cells.leased == {(4,)}

@@ -255,8 +255,9 @@ def test_experiments_are_computed_by_processes(tmp_path):
     failing = {"odd": replace(EXPERIMENTS["square"], simulate=fail)}
     errors = {}
     assert reproduce(failing, tmp_path, engine=ProcessEngine(1), reporter=Reporter(errors=errors.update)) == 1
-    assert written_claims(tmp_path)["failed"] == {"odd": "ArithmeticError: no number is odd and even"}
-    assert str(errors["odd"]) == "ArithmeticError: no number is odd and even"
+    reason = "experiments_of_a_user.py:28: ArithmeticError: no number is odd and even"
+    assert written_claims(tmp_path)["failed"] == {"odd": reason}
+    assert str(errors["odd"]) == reason
 
 
 def _with_pairs(data):

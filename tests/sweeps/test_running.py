@@ -232,15 +232,15 @@ def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
     for _ in range(2):
         outcome = run_sweep(chosen, results_path(tmp_path), ThreadEngine(2))
         assert {reason: len(cells) for reason, cells in outcome.failures.items()} == {
-            "ArithmeticError: scale 3.0 is too large": 1,
-            "ArithmeticError: scale 4.0 is too large": 1,
+            "programs_of_a_user.py:12: ArithmeticError: scale 3.0 is too large": 1,
+            "programs_of_a_user.py:12: ArithmeticError: scale 4.0 is too large": 1,
         }
     data = open_sweep(tmp_path)
     assert data["finished"].all("seed").values.tolist() == [True, True, False, False]
     assert np.isnan(data["square"].sel(scale=3.0)).all()
     status = sweep_status(tmp_path)
     assert (status.finished, status.cells, sum(status.failures.values())) == (2, 4, 2)
-    with pytest.warns(UserWarning, match="1 cell failed: ArithmeticError: scale 3.0 is too large"):
+    with pytest.warns(UserWarning, match=r"1 cell failed: .* is too large \(at scale=3\.0, seeds 0 to 1\); the same"):
         sweep({}, {"scale": [1.0, 3.0]}, seeds=2, program="programs_of_a_user:picky", out=tmp_path)
 
 

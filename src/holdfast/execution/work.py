@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.execution.cells import Cells, Index, Lease
-from holdfast.execution.engines.base import Engine, Feed, Finished, describe
+from holdfast.execution.engines.base import Engine, Feed, Finished, describe, describe_place
 from holdfast.execution.engines.clusters import LostClusterError
 from holdfast.execution.engines.remote import VersionMismatchError
 
@@ -194,7 +194,7 @@ class Receipt(NamedTuple):
 
     Attributes:
         state: what became of it.
-        reason: of a failure, "TypeName: message".
+        reason: of a failure, "TypeName: message", after the place in the user's code, if it was raised there.
         seconds: of its computation.
     """
 
@@ -254,7 +254,7 @@ class CellWork(Generic[Value]):
         return Receipt("computed", seconds=seconds)
 
     def _failed(self, index: Index, error: Exception) -> Receipt:
-        return _noted(self.cells, index, describe(error))
+        return _noted(self.cells, index, describe_place(error))
 
 
 def _noted(cells: Cells[Any], index: Index, reason: str) -> Receipt:

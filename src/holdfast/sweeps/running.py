@@ -73,7 +73,7 @@ def sweep(
         progress: called with (cells done, cells in all).
 
     Returns:
-        The data set of `open_sweep`. Cells that failed are NaN in it, and counted by a warning.
+        The data set of `open_sweep`. Cells that failed are NaN in it, and a warning says how many, why and where.
 
     Example:
         >>> import tempfile
@@ -88,9 +88,14 @@ def sweep(
     report = None if progress is None else lambda done, total, *_: progress(done, total or done)
     cells = prepare(specified, results_path(out))
     outcome = _compute(specified, cells, engine, report)
-    for reason, failed in outcome.failures.items():
-        count = f"{len(failed)} cell{'' if len(failed) == 1 else 's'}"
-        warnings.warn(f"{count} failed: {reason}; the same call tries again", stacklevel=2)
+    if outcome.failures:
+        from holdfast.sweeps.status import describe_point, failed_settings  # which reads what is defined here
+
+        points = failed_settings(out, outcome.failures)
+        for reason, failed in outcome.failures.items():
+            count = f"{len(failed)} cell{'' if len(failed) == 1 else 's'}"
+            where = "; ".join(map(describe_point, points[reason]))
+            warnings.warn(f"{count} failed: {reason} (at {where}); the same call tries again", stacklevel=2)
     return _read_sweep(cells)
 
 

@@ -127,6 +127,18 @@ def failed_settings(out: str | Path, failures: Mapping[str, Iterable[Index]]) ->
     return found
 
 
+def describe_point(point: Mapping[str, Any]) -> str:
+    """A point of `failed_settings` in words.
+
+    Example:
+        >>> describe_point({"bias": 1.0, "seeds": [0, 3]}), describe_point({"bias": 1.0, "seeds": [3, 3]})
+        ('bias=1.0, seeds 0 to 3', 'bias=1.0, seed 3')
+    """
+    first, last = point["seeds"]
+    seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
+    return ", ".join([*(f"{name}={value}" for name, value in point.items() if name != "seeds"), seeds])
+
+
 def _process(cells: GridCells, index: Any) -> str:
     """Who computes a cell, as people know it."""
     content = cells.files.read(f"{chunk_name(CHECKSUMS, index)}.lease")

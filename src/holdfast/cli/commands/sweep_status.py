@@ -11,7 +11,8 @@ import tyro
 class SweepStatusArguments:
     """Say how far a sweep is: finished cells, who computes which, failures by reason, rate and time left.
 
-    It reads the folder only, so it works while other processes compute, from any machine that sees the folder.
+    It reads the folder only, so it works while other processes compute, from any machine that sees the folder. The
+    exit code is 1 if cells have failed.
 
     Examples:
 
@@ -35,8 +36,8 @@ def execute(arguments: SweepStatusArguments) -> int:
     status = sweep_status(arguments.out, verify=arguments.verify)
     if arguments.format == "json":
         print(json.dumps(status.asdict(), allow_nan=False))
-        return 0
-    from holdfast.cli.terminal.sweeps import show_status
+    else:
+        from holdfast.cli.terminal.sweeps import show_status
 
-    show_status(status)
-    return 0
+        show_status(status)
+    return 1 if status.failures else 0

@@ -11,7 +11,7 @@ from holdfast.cli.terminal.progress import duration
 from holdfast.execution.work import WorkOutcome
 from holdfast.sweeps.planning import BLOCK, PROBES, Plan
 from holdfast.sweeps.specification import Sweep
-from holdfast.sweeps.status import SweepStatus, failed_settings
+from holdfast.sweeps.status import SweepStatus, describe_point, failed_settings
 
 MOST_REASONS = 5
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
@@ -53,8 +53,9 @@ def show_outcome(outcome: WorkOutcome, path: str) -> None:
     console = Console()
     elsewhere = f", {outcome.elsewhere:,} by other processes" if outcome.elsewhere else ""
     done = f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}"
-    if not (outcome.computed or outcome.elsewhere or outcome.failed):
-        done = "nothing to compute, all cells were finished"
+    if not (outcome.computed or outcome.elsewhere):
+        none = f"no cell computed: all {outcome.failed:,} that were missing failed"
+        done = none if outcome.failed else "nothing to compute, all cells were finished"
     if outcome.damaged:
         found = f"{cells(outcome.damaged)} had damaged files and had to be computed again"
         console.print(f"[yellow]{found}[/yellow]", highlight=False, soft_wrap=True)
@@ -85,10 +86,7 @@ def _show_failures(console: Console, failures: Mapping[str, int], failed: Mappin
     for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
         console.print(f"  [red]{cells(count)} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True)
         for point in failed.get(reason, []):
-            settings = ", ".join(f"{name}={value}" for name, value in point.items() if name != "seeds")
-            first, last = point["seeds"]
-            seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
-            console.print(f"    at {escape(f'{settings}, {seeds}')}", highlight=False, soft_wrap=True)
+            console.print(f"    at {escape(describe_point(point))}", highlight=False, soft_wrap=True)
     if failures:
         console.print("holdfast sweep tries them again.", highlight=False)
 

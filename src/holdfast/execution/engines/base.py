@@ -4,11 +4,16 @@ All engines have the same loop, `drive`. They differ in their pool: the workers,
 answer comes back.
 """
 
+import os
+import sysconfig
+import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from enum import Enum
+from functools import cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import holdfast
 from holdfast.core.validation import require
 
 # An idle engine asks at this interval, in seconds, whether new items have come up.
@@ -156,3 +161,21 @@ def describe(error: BaseException) -> str:
     """An error in one line: "TypeName: message"."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def describe_place(error: BaseException) -> str:
+    """As `describe`, after the file and line of the user's code that raised it: "estimates.py:7: ValueError: no".
+
+    That is the innermost frame outside of this package and of those that are installed; there may be none.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(("<", *_installed()))]
+    place = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno}: " if own else ""
+    return f"{place}{describe(error)}"
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Folders of code that is not the user's."""
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return tuple(f"{folder}{os.sep}" for folder in {os.path.dirname(holdfast.__file__), *installed})

@@ -115,7 +115,7 @@ class LocalFiles:
 
     def names(self, folder: str) -> Iterator[str]:
         """The names in a folder; none if it does not exist."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(f"{self.root}/{folder}") as entries:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(f"{self.root}/{folder}") as entries:
             for entry in entries:
                 yield entry.name
 

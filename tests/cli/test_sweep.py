@@ -72,7 +72,7 @@ def test_damaged_files_are_counted_and_computed_again(spec, tmp_path, capsys):
     (spurious / "c.0.1.0").unlink()
     (checksums / "c.1.0.0").write_bytes(b"")
     capsys.readouterr()
-    assert main(["sweep-status", str(runs), "--verify"]) == 0
+    assert main(["sweep-status", str(runs), "--verify"]) == 1
     words = " ".join(capsys.readouterr().out.split())
     assert "finished 1 of 4 cells (25.0%) damaged 3; holdfast sweep computes them again" in words
     assert sweep_status(runs).damaged is None
@@ -141,13 +141,17 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
         ("sweep-plot nothing --x bias", "the folder of the sweep must exist, got 'nothing'"),
         ("sweep-status .", "the folder must be that of a sweep, with results.zarr in it, got '.'"),
         ("sweep SPEC --out SPEC", "out must be a folder, got the file"),
+        ("sweep SPEC --out FILE", "path must be a folder of a grid or a new one, got the file"),
+        ("sweep SPEC --out FILE --dry-run", "path must be a folder of a grid or a new one, got the file"),
         ("sweep SPEC --out /proc/runs", "out must lie in a folder that can be written to, got '/proc/runs'"),
         ("sweep-plot nothing --x bias --at bias", "at must be name=value, got 'bias'"),
     ],
 )
 def test_wrong_arguments(command, words, spec, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(command.replace("SPEC", str(spec)).split()) == 2
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "results.zarr").write_text("no folder")
+    assert main(command.replace("SPEC", str(spec)).replace("FILE", "other").split()) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
@@ -169,11 +173,18 @@ def test_a_finished_sweep_in_a_folder_that_takes_no_files_is_finished(spec, tmp_
     assert main(command) == 0
     assert "nothing to compute, all cells were finished" in capsys.readouterr().out
     spec.write_text(SPEC.replace("[0.05, 0.1]", "[0.05, 0.1, 0.2]"))
+    refused = f"out must be a folder that can be written to, got '{tmp_path / 'runs'}'"
     assert main(command) == 2
-    assert f"out must be a folder that can be written to, got '{tmp_path / 'runs'}'" in capsys.readouterr().err
+    assert refused in capsys.readouterr().err
+    assert main([*command, "--dry-run"]) == 0
+    assert "left 2 cells" in " ".join(capsys.readouterr().out.split())
+    spec.write_text(SPEC.replace("[0.05, 0.1]", "[0.1]"))
+    assert main(command) == 0
+    assert "nothing to compute, all cells were finished" in capsys.readouterr().out
     spec.write_text(SPEC)
     (tmp_path / "runs" / "results.zarr" / "checksum" / "c.0.0.0").unlink()
     assert main(command) == 2
+    assert refused in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", '{"attributes": {}}'])
@@ -206,7 +217,7 @@ def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
     assert main(["sweep-status", "runs", "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["failures"] == {reason: 1}
     (tmp_path / "spec.toml").write_text('program = "picky_program:picky"\n[sweep]\nscale = [0]\nseeds = 2')
-    for words in ("no cell computed: all 1 that were missing failed;", failed):
+    for words in ("no cell could be computed\n", failed):
         assert main(["sweep", "spec.toml", "--out", "failing"]) == 1
         assert words in capsys.readouterr().out
 

@@ -286,3 +286,15 @@ def test_colours_are_those_of_the_style_and_none_is_used_twice():
     with style():
         first = to_hex("C0")
     assert plot_sweep(data.isel(b=[0]), "a").axes[0].lines[0].get_color() == first
+
+
+def test_a_map_over_steps_and_a_setting_of_points_is_refused():
+    values = np.ones((2, 3, len(STEPS)))
+    data = xr.Dataset(
+        {"spurious": (("point", "seed", "step"), values)},
+        {"point": [0, 1], "step": STEPS, "rate": ("point", [0.1, 0.2]), "bias": ("point", [1.0, 2.0])},
+    )
+    with pytest.raises(ValueError, match=r"x and y must be two axes .*, got 'step' and 'rate'"):
+        plot_sweep(data, "step", "rate")
+    for x, y in (("rate", "bias"), ("step", "point")):
+        assert plot_sweep(data, x, y, at={} if x == "step" else {"step": 40}).axes[0].get_xlabel() == x

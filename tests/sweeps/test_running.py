@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -16,13 +15,12 @@ import xarray as xr
 from holdfast import Settings, simulate
 from holdfast.comparison import compare
 from holdfast.core.run import _advance
-from holdfast.execution import Recorded
 from holdfast.execution.engines import ThreadEngine
 from holdfast.reproduction import reproduce
 from holdfast.sensing.outcome import outcome_codes, outcomes
 from holdfast.sensing.simulation import execute
 from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
-from holdfast.sweeps.running import planned, prepare, results_path
+from holdfast.sweeps.running import results_path
 
 SMALL = {"dimension": 6, "steps": 20, "every": 5, "oracle": "population"}
 AXES = {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0]}
@@ -242,43 +240,6 @@ def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
     assert (status.finished, status.cells, sum(status.failures.values())) == (2, 4, 2)
     with pytest.warns(UserWarning, match=r"1 cell failed: .* is too large \(at scale=3\.0, seeds 0 to 1\); the same"):
         sweep({}, {"scale": [1.0, 3.0]}, seeds=2, program="programs_of_a_user:picky", out=tmp_path)
-
-
-@pytest.mark.parametrize("change", ["program", "axes"])
-def test_a_folder_in_which_every_cell_failed_takes_another_sweep(change, tmp_path):
-    wrong = specify({}, {"scale": [1.0, 2.0]}, seeds=2, program="programs_of_a_user:wrong")
-    assert run_sweep(wrong, results_path(tmp_path)).failed == 2
-    program, axis = ("square", "scale") if change == "program" else ("wrong", "width")
-    other = specify({}, {axis: [3.0]}, seeds=2, program=f"programs_of_a_user:{program}")
-    assert planned(other, results_path(tmp_path)) is None
-    assert sweep_status(tmp_path).cells == 2
-    assert run_sweep(other, results_path(tmp_path)).computed == (change == "program")
-    assert [path.name for path in tmp_path.iterdir()] == ["results.zarr"]
-    assert {"scale", "width"} & {path.name for path in (tmp_path / "results.zarr").iterdir()} == {axis}
-    status = sweep_status(tmp_path)
-    assert (status.cells, status.finished + sum(status.failures.values())) == (1, 1)
-
-
-def test_a_folder_without_results_in_which_another_process_computes_is_not_replaced(tmp_path):
-    path = results_path(tmp_path)
-    cells = prepare(specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:wrong"), path)
-    other = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
-    with cells.lease((0, 0)), pytest.raises(ValueError, match="program must be 'programs_of_a_user:wrong'"):
-        run_sweep(other, path)
-
-
-def test_who_computes_in_a_folder_that_was_replaced_saves_nothing(tmp_path):
-    path = results_path(tmp_path)
-    cells = prepare(specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:wrong"), path)
-    copied = pickle.dumps(cells)
-    other = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
-    assert run_sweep(other, path).computed == 1
-    before = _bytes(path)
-    with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
-        cells.save((0, 0), Recorded({"square": np.ones(2), "row": np.ones((2, 2))}))
-    with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
-        pickle.loads(copied)
-    assert _bytes(path) == before
 
 
 def test_a_worker_that_knows_an_older_program_saves_nothing(tmp_path, monkeypatch):

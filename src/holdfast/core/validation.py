@@ -50,7 +50,7 @@ def require(holds: bool, contract: str, found: Any) -> None:
 
 
 def suggestion(word: str, known: Iterable[str], most: int = 1) -> str:
-    """The nearest of the known words in brackets, or else those that it begins, for the end of an error; or nothing.
+    """The nearest of the known words in brackets, otherwise those that start with it, for the end of an error.
 
     Dashes in front do not count: all options of a command have them.
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import struct
 import threading
 import time
@@ -9,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import contains
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,19 +18,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from holdfast.execution.cells import Index, Lease
-from holdfast.execution.files import UNFINISHED, Files, LocalFiles, files_at
+from holdfast.execution.files import Files, LocalFiles, files_at
 from holdfast.execution.header import CHECKSUMS, SECONDS, ConflictError, Header, Variables
 from holdfast.execution.layout import Layout, Positions
 from holdfast.execution.leases import EXPIRES, Leases
-from holdfast.execution.owner import is_gone
+from holdfast.execution.occupancy import FAILURE, LEASE, WHOLE, remove_abandoned
 from holdfast.execution.recorded import Recorded
 from holdfast.execution.zarr_format import METADATA, chunk_name, chunk_position, encode_chunk
 
 Result = TypeVar("Result")
 
-# For the metadata of the whole grid.
-_WHOLE = f"{CHECKSUMS}/grid.lease"
-_LEASE, _FAILURE = ".lease", ".failure"
 # Indices that are made at once, so that a command begins before it has listed a million.
 _LISTED = 4096
 # Requests at once to an object store, whose answers take milliseconds.
@@ -100,19 +98,22 @@ class GridCells:
         """
         cells = cls.planned(path, layout, identity=identity)  # refused before anything is written
         try:
-            with Leases(cells.files, expires).wait(_WHOLE):
+            with Leases(cells.files, expires).wait(WHOLE):
                 header = _settled(cells.files, Header.of(layout, identity, notes or {}), layout, identity)
                 cells = cls._of(cells.files, header, expires)
-                cells._remove_abandoned()
-        except OSError:  # a folder that takes no files will do, if it needs none
-            if not cells.files.exists(METADATA) or cls.open(path) != cells:
+                remove_abandoned(cells.files, Leases(cells.files, expires))
+        except OSError:  # a read-only folder is fine if nothing has to be written
+            if not cells.files.exists(METADATA) or cls.open(path).layout != cells.layout:
                 raise
+            return replace(cells, expires=expires)
         return cells
 
     @classmethod
     def planned(cls, path: str | Path, layout: Layout, *, identity: Mapping[str, Any]) -> "GridCells":
         """As `at` would make it; nothing is written."""
         files = files_at(path, temporary=CHECKSUMS)
+        if isinstance(files, LocalFiles) and os.path.isfile(files.root):
+            raise ValueError(f"path must be a folder of a grid or a new one, got the file {str(path)!r}")
         new, found = Header.of(layout, identity, {}), Header.read(files)
         names = set(files.names("")) if found is None else set()
         # whoever was killed while writing this metadata, whose last file makes it valid, left some of the others
@@ -195,7 +196,7 @@ class GridCells:
 
     @contextlib.contextmanager
     def _lease(self, index: Index) -> Iterator[Lease]:
-        name = chunk_name(CHECKSUMS, _position(index)) + _LEASE
+        name = chunk_name(CHECKSUMS, _position(index)) + LEASE
         with Leases(self.files, self.expires).take(name, lambda: self.content(index) is not None) as lease:
             if lease is Lease.TAKEN:
                 self._begun[index] = threading.get_ident(), time.perf_counter()
@@ -217,7 +218,7 @@ class GridCells:
         self.files.write(chunk_name(SECONDS, position), struct.pack("<f", self._seconds(index) / count) * count)
         last = chunk_name(CHECKSUMS, position)
         self.files.write(last, _checksum_chunk(checksum, count))
-        self.files.delete(last + _FAILURE)
+        self.files.delete(last + FAILURE)
 
     def _seconds(self, index: Index) -> float:
         """Since its lease was taken; cells that the same thread has leased, and computes together, share the time."""
@@ -229,27 +230,27 @@ class GridCells:
 
     def fail(self, index: Index, reason: str) -> None:
         """Note why a cell could not be computed; the next command tries it again."""
-        self.files.write(chunk_name(CHECKSUMS, _position(index)) + _FAILURE, reason.encode())
+        self.files.write(chunk_name(CHECKSUMS, _position(index)) + FAILURE, reason.encode())
 
     def failures(self) -> dict[Index, str]:
         """The cells that are asked for and could not be computed, with the reasons."""
         names = set(self.files.names(CHECKSUMS))
-        chunks = [name.removesuffix(_FAILURE) for name in names if name.endswith(_FAILURE)]
+        chunks = [name.removesuffix(FAILURE) for name in names if name.endswith(FAILURE)]
         asked = [set(positions.tolist()) for positions in self._positions()]
         failed = [
             index
             for name in chunks
             if name not in names and (index := chunk_position(name)) and all(map(contains, asked, index))
         ]
-        reasons = self._each(lambda index: self.files.read(chunk_name(CHECKSUMS, index) + _FAILURE), failed)
+        reasons = self._each(lambda index: self.files.read(chunk_name(CHECKSUMS, index) + FAILURE), failed)
         found = zip(failed, reasons, strict=True)
         return {index: reason.decode() for index, reason in found if reason is not None}
 
     def running(self) -> list[Index]:
         """The cells that processes compute now; unknown on object stores, which have no leases."""
         leases = Leases(self.files, self.expires)
-        names = [name for name in self.files.names(CHECKSUMS) if name.endswith(_LEASE)]
-        found = ((chunk_position(name.removesuffix(_LEASE)), name) for name in names)
+        names = [name for name in self.files.names(CHECKSUMS) if name.endswith(LEASE)]
+        found = ((chunk_position(name.removesuffix(LEASE)), name) for name in names)
         return sorted(index for index, name in found if index and not leases.is_free(f"{CHECKSUMS}/{name}"))
 
     def variables(self) -> Variables | None:
@@ -296,7 +297,7 @@ class GridCells:
             raise ValueError(f"values must be for {self.layout.seeds_per_cell} seeds, got {value.seeds}")
         now, found = Variables.of(value), self.variables()
         if found is None:
-            with Leases(self.files, self.expires).wait(_WHOLE):
+            with Leases(self.files, self.expires).wait(WHOLE):
                 header = self.header().adopting(self.files)
                 if header.variables is None:
                     header = header.with_variables(now)
@@ -323,22 +324,6 @@ class GridCells:
             return
         with ThreadPoolExecutor(_REQUESTS) as pool:
             yield from pool.map(function, items)
-
-    def _remove_abandoned(self) -> None:
-        """What killed processes left behind: half-written files, and leases of cells that they finished."""
-        if not isinstance(self.files, LocalFiles):
-            return
-        names, leases = set(self.files.names(CHECKSUMS)), Leases(self.files, self.expires)
-        for name in names:
-            path = f"{CHECKSUMS}/{name}"
-            _, mark, owner = name.partition(UNFINISHED)
-            if mark:
-                abandoned = is_gone(owner.rpartition("-")[0]) or (self.files.age(path) or 0) > self.expires
-            else:
-                is_note = name.endswith((_LEASE, _FAILURE)) and name.rpartition(".")[0] in names
-                abandoned = is_note and leases.is_free(path)
-            if abandoned:
-                self.files.delete(path)
 
 
 def _settled(files: Files, new: Header, layout: Layout, identity: Mapping[str, Any]) -> Header:

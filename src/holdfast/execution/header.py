@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.core.errors import describe
 from holdfast.execution.coordinates import FEW, Values, chunk_size, chunks, column, describe_values, read_values
-from holdfast.execution.engines.base import describe
 from holdfast.execution.files import Files
 from holdfast.execution.layout import Layout, Positions, compact
 from holdfast.execution.recorded import Recorded
@@ -143,7 +143,7 @@ class Header:
 
     def extended(self, layout: Layout, identity: Mapping[str, Any]) -> "Header":
         """With a layout that is asked for now; refused if something else decides its values."""
-        try:  # first, because a setting that is an axis is none of the settings that all cells share
+        try:  # first, because a setting that becomes an axis is missing among the others
             larger, positions = self.layout.extended(layout)
         except ValueError as error:
             raise ConflictError(str(error)) from error

@@ -7,9 +7,10 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from holdfast.core.errors import describe, describe_place
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.execution.cells import Cells, Index, Lease
-from holdfast.execution.engines.base import Engine, Feed, Finished, describe, describe_place
+from holdfast.execution.engines.base import Engine, Feed, Finished
 from holdfast.execution.engines.clusters import LostClusterError
 from holdfast.execution.engines.remote import VersionMismatchError
 

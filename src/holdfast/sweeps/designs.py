@@ -175,8 +175,8 @@ def _law(name: str, axis: Any, whole: bool) -> Any:
 def _check_keys(name: str, axis: Mapping, known: Sequence[str], needed: Sequence[str]) -> None:
     complete = set(needed) <= set(axis) <= set(known)
     contract = f"{name} must be a list or have {', '.join(needed)} and perhaps scale"
-    given = (key if key in known else f"{key}{suggestion(key, known)}" for key in axis)
-    require(complete, contract, ", ".join(given) or "nothing")
+    given = (key if key in known else f"{key}{suggestion(str(key), known)}" for key in axis)
+    require(complete, contract, ", ".join(map(str, given)) or "nothing")
 
 
 def _ends(name: str, axis: Mapping, keys: Sequence[str]) -> tuple[float, float]:

@@ -33,7 +33,7 @@ class Plan(NamedTuple):
         points: of the design.
         runs: points times seeds.
         cells: that are computed and saved one by one.
-        missing: those of them that are not in the folder yet, whose cost the rest is.
+        missing: those that are not in the folder yet; the remaining fields are about these.
         seeds_per_cell: runs of one cell.
         size: bytes of all values; None: not known before the first cell.
         files: in which they lie, a few for each cell; None: not known.

@@ -35,7 +35,7 @@ ABOVE, ROW = 1.02, 0.03
 TITLE_SIZE, CHARACTERS_AN_INCH = 9, 14
 
 FEW, NONE_LEFT, NOT_COMPUTED, NO_NUMBER = (
-    "from fewer than half of the runs", "all runs diverged", "not computed yet", "no number",
+    "from fewer than half of the runs", "all finished runs diverged", "not computed yet", "no number",
 )  # fmt: skip
 MARKS: dict[str, dict[str, Any]] = {
     FEW: {"marker": "o", "markerfacecolor": "white", "markeredgecolor": "0.2"},
@@ -196,6 +196,8 @@ def _alone(values: np.ndarray) -> np.ndarray:
 def _maps(found: SweepSummary, x: str, y: str, scales: Mapping[str, Scale], label: str) -> Figure:
     values = found.band.middle
     used = {values[x].dims[0], values[y].dims[0]}
+    contract = "x and y must be two axes of the result, or two settings of the points of a list or a random design"
+    require(len(used) == 1 or used == {x, y}, contract, f"{x!r} and {y!r}")
     others = [str(name) for name in values.dims if name not in used]
     panels = list(np.ndindex(*(values.sizes[name] for name in others)))
     contract = f"x = {x!r} and y = {y!r} must leave at most {MOST_PANELS} panels; hold other axes with at"

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from holdfast.core.errors import describe
 from holdfast.core.names import Named
 from holdfast.core.validation import require, suggestion
-from holdfast.execution.engines.base import describe
 from holdfast.execution.recorded import Recorded
 from holdfast.sensing.settings import SWEPT
 

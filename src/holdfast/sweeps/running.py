@@ -4,7 +4,6 @@ import functools
 import importlib.metadata
 import os
 import platform
-import shutil
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +24,14 @@ from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.grid import GridCells
 from holdfast.execution.header import ConflictError
 from holdfast.execution.layout import Layout
-from holdfast.execution.owner import owner
+from holdfast.execution.leases import Leases
+from holdfast.execution.occupancy import occupied
 from holdfast.execution.recorded import Recorded
+from holdfast.execution.replacing import is_vacant, make_way
 from holdfast.execution.work import Report, Together, WorkOutcome, compute
 from holdfast.execution.zarr_format import METADATA
 from holdfast.sensing.settings import Settings
+from holdfast.sweeps.failures import describe_point, failed_settings
 from holdfast.sweeps.planning import cells_together, checked_size, layout_of
 from holdfast.sweeps.programs import SweepProgram, program_of
 from holdfast.sweeps.recording import SEED_DIMENSION, checked, reduced
@@ -88,14 +90,10 @@ def sweep(
     report = None if progress is None else lambda done, total, *_: progress(done, total or done)
     cells = prepare(specified, results_path(out))
     outcome = _compute(specified, cells, engine, report)
-    if outcome.failures:
-        from holdfast.sweeps.status import describe_point, failed_settings  # which reads what is defined here
-
-        points = failed_settings(out, outcome.failures)
-        for reason, failed in outcome.failures.items():
-            count = f"{len(failed)} cell{'' if len(failed) == 1 else 's'}"
-            where = "; ".join(map(describe_point, points[reason]))
-            warnings.warn(f"{count} failed: {reason} (at {where}); the same call tries again", stacklevel=2)
+    for reason, points in failed_settings(cells, outcome.failures).items():
+        number, where = len(outcome.failures[reason]), "; ".join(map(describe_point, points))
+        count = f"{number} cell{'' if number == 1 else 's'}"
+        warnings.warn(f"{count} failed: {reason} (at {where}); the same call tries again", stacklevel=2)
     return _read_sweep(cells)
 
 
@@ -145,7 +143,8 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
     )
     most = cells_together(sweep, jax.default_backend())
     together = Together(most, function.kind, function.together) if most > 1 else None
-    outcome = compute(cells, function, engine or default_engine(), report, total=total, together=together)
+    with occupied(Leases(cells.files, cells.expires)):
+        outcome = compute(cells, function, engine or default_engine(), report, total=total, together=together)
     return outcome._replace(damaged=len(cells.damaged))
 
 
@@ -169,32 +168,21 @@ def prepare(sweep: Sweep, path: str | Path, *, overwrite: bool = False) -> GridC
     try:
         return GridCells.at(path, layout, identity=identity, notes=notes)
     except ConflictError:  # any other error says that the request is wrong, and must not cost what is there
-        replaceable = Path(path, METADATA).is_file() if overwrite else _nothing_saved(path)
-        if not replaceable:
+        if not overwrite and not is_vacant(path):
             raise
-        discarded = f"{path}.{owner()}"  # in one step, since half of a folder is one that nobody knows
-        os.rename(path, discarded)
-        shutil.rmtree(discarded)
+        make_way(path, layout, identity=identity, overwrite=overwrite)
         return GridCells.at(path, layout, identity=identity, notes=notes)
 
 
 def planned(sweep: Sweep, path: str | Path) -> GridCells | None:
-    """The cells that `prepare` would find in a folder; None if it would begin anew. Nothing is written."""
+    """The cells that `prepare` would make or find; None if it would replace what is there. Nothing is written."""
     layout, identity = _requested(sweep)
     try:
         return GridCells.planned(path, layout, identity=identity)
     except ConflictError:
-        if not _nothing_saved(path):
+        if not is_vacant(path):
             raise
         return None
-
-
-def _nothing_saved(path: str | Path) -> bool:
-    """Whether a folder has no result yet, perhaps because all cells failed, and no process works on one."""
-    if is_address(os.fspath(path)):  # object stores do not say who works there
-        return False
-    cells = GridCells.open(path)
-    return not cells.begun and cells.variables() is None and not cells.running()
 
 
 def _requested(sweep: Sweep) -> tuple[Layout, dict[str, Any]]:
@@ -231,7 +219,7 @@ def is_finished(sweep: Sweep, path: str | Path) -> bool:
         (False, 2, True)
     """
     cells = planned(sweep, path)
-    return cells is not None and next(cells.missing(), None) is None
+    return cells is not None and next(cells.missing(verify=False), None) is None
 
 
 def code_of(program: SweepProgram) -> str:

@@ -11,7 +11,7 @@ from holdfast.sweeps.summary import value_text
 
 MOST_TICKS, MOST_LOG_TICKS = 10, 30
 # Settings that span more than this factor, and are not evenly spaced, are drawn on a logarithmic scale.
-WIDE = 100.0
+WIDE_SETTINGS = 100.0
 # Values are evenly spaced if their distances differ by less than this factor, which forgives rounded values.
 EVEN = 1.05
 # Width of a character of a tick label, and height of a line, as shares of an axis.
@@ -95,9 +95,8 @@ def _looks_log(values: np.ndarray) -> bool:
     gaps, factors = np.diff(ordered), np.diff(np.log(ordered))
     if gaps.max() < EVEN * gaps.min():
         return False
-    return bool(
-        factors.max() < EVEN * factors.min() or (gaps.max() > 2 * gaps.min() and ordered[-1] > WIDE * ordered[0])
-    )
+    is_wide = gaps.max() > 2 * gaps.min() and ordered[-1] > WIDE_SETTINGS * ordered[0]
+    return bool(factors.max() < EVEN * factors.min() or is_wide)
 
 
 def _thinned(ticks: np.ndarray, positions: np.ndarray, *, upwards: bool) -> np.ndarray:

@@ -93,6 +93,9 @@ def read_sweep(path: str | Path) -> Sweep:
     _check_known(table, KEYS, "the keys of the specification must be among")
     for name in TABLES:
         require(isinstance(table.get(name, {}), Mapping), f"{name} must be a table, [{name}]", repr(table.get(name)))
+        for key in TOP_KEYS:  # written below a table, it would be taken for a setting of the user's program
+            contract = f"{key} must stand at the top of the specification, before its tables"
+            require(key in table or key not in table.get(name, {}), contract, f"it in [{name}]")
     require("sweep" in table, "the specification must have a table [sweep] with axes", "none")
     return specify(
         table.get("settings", {}), table["sweep"],
@@ -179,10 +182,6 @@ def _names_of_points(table: Mapping[str, Any]) -> Iterator[str]:
 
 def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
     axes, points = _axes_of(table), dict.fromkeys(_names_of_points(table))
-    for words, where in ((shared, "settings"), ({**axes, **points}, "sweep")):
-        for word in TOP_KEYS:
-            contract = f"{word} must stand at the top of the specification, before its tables (in Python: an argument)"
-            require(word not in words, contract, f"it in [{where}]")
     for word in (*axes, *points):
         require(word not in SEEDING, f"{word} must not be an axis: every point has the same seeds", repr(word))
         both = f"{shared.get(word)!r} among the settings and values in the sweep; leave it out of one"

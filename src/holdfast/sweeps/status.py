@@ -3,22 +3,24 @@
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from holdfast.execution.cells import Index
 from holdfast.execution.files import LocalFiles
 from holdfast.execution.grid import GridCells
-from holdfast.execution.header import CHECKSUMS
+from holdfast.execution.header import CHECKSUMS, SECONDS
 from holdfast.execution.owner import owner
 from holdfast.execution.zarr_format import chunk_name, chunk_position
-from holdfast.sweeps.running import existing_results, results_path
+from holdfast.sweeps.failures import failed_settings
+from holdfast.sweeps.running import existing_results
 
 # Seconds over which the rate is measured: the first ones in which two cells were finished.
 RECENT = (60.0, 3600.0)
-# Failures that are named for each reason.
-MOST_NAMED = 3
+# Seconds without a finished cell after which nobody was working, as far as one can tell.
+PAUSE = 120.0
 
 
 class SweepStatus(NamedTuple):
@@ -89,54 +91,7 @@ def sweep_status(out: str | Path, *, verify: bool = False) -> SweepStatus:
     rate = _rate(cells)
     working = rate and (running or not isinstance(cells.files, LocalFiles))
     left = 0.0 if finished == total else (total - finished) / rate if working else None
-    return SweepStatus(total, finished, damaged, dict(running), failures, failed_settings(out, reasons), rate, left)
-
-
-def failed_settings(out: str | Path, failures: Mapping[str, Iterable[Index]]) -> dict[str, list[dict[str, Any]]]:
-    """Settings and seeds of the first cells that failed, so that they can be tried by hand.
-
-    Args:
-        out: folder of the sweep, or its URL.
-        failures: reason -> cells.
-
-    Example:
-        >>> import tempfile
-        >>> from holdfast.sweeps.running import sweep
-        >>> folder = tempfile.mkdtemp()
-        >>> _ = sweep({"dimension": 10, "steps": 10}, {"bias": [0.0, 1.0]}, seeds=4, out=folder)
-        >>> failed_settings(folder, {"ValueError: no": [(1, 0)]})
-        {'ValueError: no': [{'bias': 1.0, 'seeds': [0, 3]}]}
-    """
-    if not failures:
-        return {}
-    cells = GridCells.open(results_path(out))
-    first, in_one = cells.identity.get("seed", 0), cells.identity.get("seeds")  # quantiles have all seeds in one cell
-    found: dict[str, list[dict[str, Any]]] = {}
-    for reason, indices in failures.items():
-        named: list[dict[str, Any]] = []
-        found[reason] = named
-        for index in sorted(indices):
-            block = range(in_one) if in_one else [seed for seed in cells.block(index).tolist() if seed < cells.seeds]
-            settings, seeds = cells.settings(index), [first + block[0], first + block[-1]]
-            if named and named[-1] == {**settings, "seeds": [named[-1]["seeds"][0], seeds[0] - 1]}:
-                named[-1]["seeds"][1] = seeds[1]  # the next block of the same point
-            elif len(named) < MOST_NAMED:
-                named.append({**settings, "seeds": seeds})
-            else:
-                break
-    return found
-
-
-def describe_point(point: Mapping[str, Any]) -> str:
-    """A point of `failed_settings` in words.
-
-    Example:
-        >>> describe_point({"bias": 1.0, "seeds": [0, 3]}), describe_point({"bias": 1.0, "seeds": [3, 3]})
-        ('bias=1.0, seeds 0 to 3', 'bias=1.0, seed 3')
-    """
-    first, last = point["seeds"]
-    seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
-    return ", ".join([*(f"{name}={value}" for name, value in point.items() if name != "seeds"), seeds])
+    return SweepStatus(total, finished, damaged, dict(running), failures, failed_settings(cells, reasons), rate, left)
 
 
 def _process(cells: GridCells, index: Any) -> str:
@@ -150,13 +105,21 @@ def _process(cells: GridCells, index: Any) -> str:
 def _rate(cells: GridCells) -> float:
     if not isinstance(cells.files, LocalFiles):
         return 0.0
-    now, times = time.time(), []
     with os.scandir(f"{cells.files.root}/{CHECKSUMS}") as entries:
-        for entry in entries:
-            if chunk_position(entry.name):
-                times.append(entry.stat().st_mtime)
+        times = sorted((entry.stat().st_mtime, entry.name) for entry in entries if chunk_position(entry.name))
+    now = time.time()
     for seconds in RECENT:
-        recent = [at for at in times if at > now - seconds]
-        if len(recent) > 1:  # since the first of them: before that, perhaps nobody was working
-            return (len(recent) - 1) / max(now - min(recent), 1e-3)
+        number = sum(at > now - seconds for at, _ in times)
+        if number > 1:
+            (first, name), before = times[-number], times[:-number]
+            was_working = bool(before) and first - before[-1][0] < PAUSE
+            begin = before[-1][0] if was_working else first - _seconds(cells, name)
+            return number / max(now - begin, 1e-3)
     return 0.0
+
+
+def _seconds(cells: GridCells, name: str) -> float:
+    """The computing time of a cell, by the name of its chunks."""
+    content = cells.files.read(f"{SECONDS}/{name}")
+    shares = np.frombuffer(content or b"", "<f4")  # one for each seed
+    return float(np.nan_to_num(shares).sum())

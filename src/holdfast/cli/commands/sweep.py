@@ -54,7 +54,7 @@ def execute(arguments: SweepArguments) -> int:
     chosen = arguments.engine.engine()
     sweep = read_sweep(arguments.spec)
     path = "" if arguments.out is None else results_path(arguments.out)
-    if path and not is_address(path):
+    if path and not is_address(path) and not arguments.dry_run:
         try:
             check_output_folder(Path(str(arguments.out)))
         except ValueError:

@@ -12,7 +12,7 @@ class SweepStatusArguments:
     """Say how far a sweep is: finished cells, who computes which, failures by reason, rate and time left.
 
     It reads the folder only, so it works while other processes compute, from any machine that sees the folder. The
-    exit code is 1 if cells have failed.
+    exit code is 1 if cells have failed, or are found to be damaged.
 
     Examples:
 
@@ -40,4 +40,4 @@ def execute(arguments: SweepStatusArguments) -> int:
         from holdfast.cli.terminal.sweeps import show_status
 
         show_status(status)
-    return 1 if status.failures else 0
+    return 1 if status.failures or status.damaged else 0

@@ -8,10 +8,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli.terminal.progress import duration
+from holdfast.execution.grid import GridCells
 from holdfast.execution.work import WorkOutcome
+from holdfast.sweeps.failures import describe_point, failed_settings
 from holdfast.sweeps.planning import BLOCK, PROBES, Plan
 from holdfast.sweeps.specification import Sweep
-from holdfast.sweeps.status import SweepStatus, describe_point, failed_settings
+from holdfast.sweeps.status import SweepStatus
 
 MOST_REASONS = 5
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
@@ -52,16 +54,17 @@ def show_outcome(outcome: WorkOutcome, path: str) -> None:
     """Print what a command did, and why cells failed."""
     console = Console()
     elsewhere = f", {outcome.elsewhere:,} by other processes" if outcome.elsewhere else ""
-    done = f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}"
+    done = f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}; result in {path}"
     if not (outcome.computed or outcome.elsewhere):
-        none = f"no cell computed: all {outcome.failed:,} that were missing failed"
-        done = none if outcome.failed else "nothing to compute, all cells were finished"
+        finished = f"nothing to compute, all cells were finished; result in {path}"
+        done = "no cell could be computed" if outcome.failed else finished
     if outcome.damaged:
         found = f"{cells(outcome.damaged)} had damaged files and had to be computed again"
         console.print(f"[yellow]{found}[/yellow]", highlight=False, soft_wrap=True)
-    console.print(f"{done}; result in {escape(path)}", highlight=False, soft_wrap=True)
+    console.print(escape(done), highlight=False, soft_wrap=True)
     failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
-    _show_failures(console, failures, failed_settings(path, outcome.failures))
+    points = failed_settings(GridCells.open(path), outcome.failures) if failures else {}
+    _show_failures(console, failures, points)
 
 
 def show_status(status: SweepStatus) -> None:

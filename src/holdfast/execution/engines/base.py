@@ -4,16 +4,12 @@ All engines have the same loop, `drive`. They differ in their pool: the workers,
 answer comes back.
 """
 
-import os
-import sysconfig
-import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from enum import Enum
-from functools import cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import holdfast
+from holdfast.core.errors import describe
 from holdfast.core.validation import require
 
 # An idle engine asks at this interval, in seconds, whether new items have come up.
@@ -91,7 +87,7 @@ class Engine(Protocol):
 
 
 def check_engine(engine: Any) -> None:
-    """Raise a ValueError for something that is no engine, before anything is written.
+    """Raise a ValueError unless this is an engine or None, before anything is written.
 
     Example:
         >>> check_engine("threads")
@@ -100,7 +96,7 @@ def check_engine(engine: Any) -> None:
     """
     engines = "ThreadEngine(4), ProcessEngine(4), DeviceEngine() or DaskEngine(address) of holdfast.execution.engines"
     require(
-        engine is None or isinstance(engine, Engine),
+        engine is None or (isinstance(engine, Engine) and not isinstance(engine, type)),
         f"engine must be None or an engine such as {engines}",
         repr(engine),
     )
@@ -155,27 +151,3 @@ def attempt(work: Callable[[Any], Any], item: Any) -> Finished:
         return Finished(item, work(item), None)
     except BaseException as error:
         return Finished(item, None, describe(error))
-
-
-def describe(error: BaseException) -> str:
-    """An error in one line: "TypeName: message"."""
-    message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def describe_place(error: BaseException) -> str:
-    """As `describe`, after the file and line of the user's code that raised it: "estimates.py:7: ValueError: no".
-
-    That is the innermost frame outside of this package and of those that are installed; there may be none.
-    """
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(("<", *_installed()))]
-    place = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno}: " if own else ""
-    return f"{place}{describe(error)}"
-
-
-@cache
-def _installed() -> tuple[str, ...]:
-    """Folders of code that is not the user's."""
-    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return tuple(f"{folder}{os.sep}" for folder in {os.path.dirname(holdfast.__file__), *installed})

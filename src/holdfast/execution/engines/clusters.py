@@ -37,7 +37,7 @@ class LostClusterError(ConnectionError):
 
 
 def check_scheduler(address: str) -> None:
-    """Raise a ValueError unless this is an address, or a file that exists; nobody is asked yet.
+    """Raise a ValueError unless this is an address, or a file that exists, without connecting.
 
     Example:
         >>> check_scheduler("head:8786")

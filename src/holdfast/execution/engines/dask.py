@@ -11,8 +11,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.errors import describe
 from holdfast.core.worker import working
-from holdfast.execution.engines.base import DEPTH, Finished, attempt, describe, drive
+from holdfast.execution.engines.base import DEPTH, Finished, attempt, drive
 from holdfast.execution.engines.clusters import check_scheduler, connect, describe_worker, disconnect
 from holdfast.execution.engines.remote import Payload, VersionMismatchError
 from holdfast.execution.engines.threads import drained

@@ -15,9 +15,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.errors import describe
 from holdfast.core.validation import COUNT
 from holdfast.core.worker import available_cores, working
-from holdfast.execution.engines.base import ATTEMPTS, DEPTH, POLL, Finished, attempt, describe, drive
+from holdfast.execution.engines.base import ATTEMPTS, DEPTH, POLL, Finished, attempt, drive
 from holdfast.execution.engines.remote import Payload, VersionMismatchError
 from holdfast.execution.engines.threads import drained
 

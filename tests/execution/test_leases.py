@@ -1,5 +1,6 @@
 """Leases, and the files in which they lie."""
 
+import errno
 import os
 import pickle
 import resource
@@ -179,6 +180,32 @@ def test_a_lease_that_a_full_disk_does_not_take_is_free(folder):
     assert list(folder.iterdir()) == []
     with leases.take("a.lease") as lease:
         assert lease is Lease.TAKEN
+
+
+def test_a_lease_appears_with_its_content(folder, monkeypatch):
+    """Who is killed in between leaves no lease that says nothing about its process."""
+    link, seen = os.link, []
+
+    def watched(source, target):
+        seen.append((Path(source).read_text(), Path(target).exists()))
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", watched)
+    with Leases(files_at(folder)).take("a.lease") as lease:
+        assert (lease, seen) == (Lease.TAKEN, [(owner(), False)])
+        assert [path.name for path in folder.iterdir()] == ["a.lease"]
+
+
+def test_leases_work_on_file_systems_without_hard_links(folder, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    leases = Leases(files_at(folder))
+    with leases.take("a.lease") as ours, leases.take("a.lease") as theirs:
+        assert (ours, theirs) == (Lease.TAKEN, Lease.BUSY)
+        assert (folder / "a.lease").read_text() == owner()
+    assert list(folder.iterdir()) == []
 
 
 def test_what_a_server_refuses_is_an_error_of_the_disk_that_names_the_address(monkeypatch):

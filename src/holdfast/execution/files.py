@@ -1,6 +1,7 @@
 """A folder of small files, on this machine or behind any URL that fsspec knows; each is written whole or not at all."""
 
 import contextlib
+import errno
 import itertools
 import os
 import threading
@@ -16,6 +17,8 @@ from holdfast.execution.owner import owner
 
 # Of files that are being written. The owner and a number follow.
 UNFINISHED = "unfinished-"
+# What file systems without hard links answer.
+NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _COUNTER = itertools.count()
 _OF_THREAD = threading.local()
 
@@ -125,21 +128,38 @@ class LocalFiles:
             os.unlink(f"{self.root}/{name}")
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists, and say whether it was written; of several processes, one succeeds."""
-        path = f"{self.root}/{name}"
+        """Write a file unless it exists, and say whether it was written; of several processes, one succeeds.
+
+        It is linked to its name when it has its content: a file without content would not say whose it is, and a
+        process can be killed at any moment.
+        """
+        path, unfinished = f"{self.root}/{name}", f"{self.root}/{self.temporary}/{self._temporary_name()}"
+        try:
+            self._write_new(unfinished, content, durable=False)
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:  # the first file of its folder
+            os.makedirs(os.path.dirname(unfinished), exist_ok=True)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            return self.create(name, content)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            return self._create_without_links(path, content)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished)
+        return True
+
+    @staticmethod
+    def _create_without_links(path: str, content: bytes) -> bool:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return False
-        except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            return self.create(name, content)
-        try:
-            with open(descriptor, "wb", buffering=0) as file:
-                file.write(content)
-        except OSError:  # the disk is full: a file without content must not stand for us
-            os.unlink(path)
-            raise
+        with open(descriptor, "wb", buffering=0) as file:
+            file.write(content)
         return True
 
     def touch(self, name: str) -> None:

@@ -134,6 +134,9 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
     ("command", "words"),
     [
         ("sweep SPEC", "out must be given"),
+        ("sweep SPEC --out ", "out must be a folder for the result, got ''"),
+        ("sweep-plot nothing --x bias --at bias=1 bias=2", "at must hold each axis at one value, got bias=1 bias=2"),
+        ("sweep-plot nothing --x bias --at bias=1 --at bias=2", "at must hold each axis at one value, got bias=1 bias"),
         ("sweep nothing.toml --out runs", "which does not exist"),
         ("sweep SPEC --out runs --workers 2 --processes 2", "only one engine may be chosen, got workers and processes"),
         ("sweep SPEC --out runs --dask head.json", "got 'head.json', which does not exist"),
@@ -151,7 +154,7 @@ def test_wrong_arguments(command, words, spec, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "results.zarr").write_text("no folder")
-    assert main(command.replace("SPEC", str(spec)).replace("FILE", "other").split()) == 2
+    assert main(command.replace("SPEC", str(spec)).replace("FILE", "other").split(" ")) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 

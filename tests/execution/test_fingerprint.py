@@ -139,6 +139,17 @@ def test_a_script_leads_to_the_modules_next_to_it(package, tmp_path):
     assert reached(("script_of_a_user",)) == {"script_of_a_user", "law_of_a_user:STEP"}
 
 
+@pytest.mark.parametrize("place", ["above", "inside"])
+def test_a_script_leads_to_the_packages_next_to_it(package, tmp_path, place):
+    line = "from package_of_a_user.deep import STEP"
+    script = f"{line}\n" if place == "above" else f"import numpy as np\ndef step():\n    {line}\n    return STEP\n"
+    (tmp_path / "script_of_a_user.py").write_text(script)
+    (tmp_path / "package_of_a_user").mkdir()
+    (tmp_path / "package_of_a_user" / "__init__.py").write_text("")
+    (tmp_path / "package_of_a_user" / "deep.py").write_text("STEP = 1\n")
+    assert reached(("script_of_a_user",)) == {"script_of_a_user", "package_of_a_user.deep:STEP"}
+
+
 def test_the_whole_package_is_reached_through_its_lazy_names(package):
     everything = reached(("ours.uses_holdfast",))
     assert {"holdfast.cli.main", "holdfast.theory.window", "holdfast.estimators"} <= everything

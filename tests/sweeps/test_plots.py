@@ -288,6 +288,36 @@ def test_colours_are_those_of_the_style_and_none_is_used_twice():
     assert plot_sweep(data.isel(b=[0]), "a").axes[0].lines[0].get_color() == first
 
 
+def test_further_dimensions_become_lines():
+    values = np.arange(12.0).reshape(2, 3, 2)
+    data = xr.Dataset({"spurious": (("bias", "seed", "direction"), values)}, {"bias": [0.0, 1.0]})
+    (axes,) = plot_sweep(data, "bias").axes
+    assert [line.get_label() for line in axes.lines] == ["direction 0", "direction 1"]
+    assert plot_sweep(data, "direction", at={"bias": 0.0}).axes[0].lines[0].get_ydata().tolist() == [2.0, 3.0]
+
+
+def test_a_result_may_be_masked_or_averaged_before_it_is_drawn():
+    trajectories, _ = results()
+    data = trajectories.assign(finished=(("bias", "seed"), np.ones((1, 6), bool))).isel(step=-1, drop=True)
+    survivors = data.where(data["diverged_at"] < 0)
+    assert plot_sweep(survivors, "bias").axes[0].lines[0].get_ydata().tolist() == [2e4]
+    averaged = data.drop_vars("diverged_at").mean("seed")
+    assert plot_sweep(averaged, "bias").axes[0].lines[0].get_ydata().tolist() == [3.5e4]
+
+
+def test_quantities_about_the_end_of_runs_leave_none_out():
+    trajectories, _ = results()
+    figure = plot_sweep(trajectories, "bias", quantity="diverged_at", over="mean")
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [DIVERGED_AT.mean()])
+    assert "left out" not in figure.get_suptitle()
+
+
+def test_a_result_without_numbers_is_refused():
+    data = xr.Dataset({"label": (("bias", "seed"), [["a", "b"]])}, {"bias": [0.0]})
+    with pytest.raises(ValueError, match="the sweep must have a finished cell with numbers, got none"):
+        plot_sweep(data, "bias")
+
+
 def test_a_map_over_steps_and_a_setting_of_points_is_refused():
     values = np.ones((2, 3, len(STEPS)))
     data = xr.Dataset(

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.core.errors import PACKAGES
+
 # An object named by a string, "module:attribute", is imported by whoever looks it up.
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 # Python 3.11 cannot parse source in two threads at once.
@@ -26,8 +28,9 @@ def fingerprint(modules: tuple[str, ...]) -> str:
     Of a module from which names are imported, the statements that these names depend on count, not the others.
     Comments, docstrings, layout and imports that only serve type checkers do not count, nor does `holdfast.execution`,
     which saves results and decides none. Imports are followed within this package, within the packages of `modules`,
-    and from a script to the modules in its folder. A package that resolves its names lazily counts as a whole where
-    such a name is used. Safe to call from several threads; the source is read once in the life of a process.
+    and from a script to the modules and packages in its folder. A package that resolves its names lazily counts as a
+    whole where such a name is used. Safe to call from several threads; the source is read once in the life of a
+    process.
 
     Args:
         modules: dotted names; "module:name" counts only what one function or constant of the module uses in it.
@@ -141,13 +144,22 @@ def _lazy(name: str, roots: frozenset[str]) -> list[str]:
 
 def _within(name: str, roots: frozenset[str]) -> bool:
     root = name.partition(".")[0]
-    return root in roots or _folder(root) in roots
+    return root in roots or _home(root) in roots
 
 
 def _folder(root: str) -> str:
-    """Of a module that belongs to no package, so that a script and the modules next to it go together."""
+    """Of a module that belongs to no package, so that a script goes together with what lies next to it."""
     path = _path(root) if root else None
-    return "" if path is None or path.name == "__init__.py" else str(path.parent)
+    is_script = path is not None and path.name != "__init__.py" and path.parent.name not in PACKAGES
+    return _home(root) if is_script else ""
+
+
+def _home(root: str) -> str:
+    """The folder in which a module or a package lies."""
+    path = _path(root) if root else None
+    if path is None:
+        return ""
+    return str(path.parent.parent if path.name == "__init__.py" else path.parent)
 
 
 class _Statement(NamedTuple):

@@ -116,6 +116,7 @@ def plan(sweep: Sweep, platform: str, cells: GridCells | None = None, *, probe: 
         >>> found.runs, found.cells, found.seeds_per_cell
         (200, 4, 50)
     """
+    program_of(sweep.program).load()  # which must be there
     layout = layout_of(sweep, platform) if cells is None else cells.asked
     missing = layout.cells if cells is None else sum(1 for _ in cells.missing(verify=False))
     together = sweep.seeds if sweep.record == "quantiles" else layout.seeds_per_cell

@@ -67,14 +67,16 @@ class SweepProgram(NamedTuple):
             raise ValueError(f"{contract}, got {self.target!r}: {describe(error)}") from error
         if not hasattr(found, attribute):
             raise ValueError(f"program must name a function of the module {module}, got {attribute!r}")
-        return getattr(found, attribute)
+        function = getattr(found, attribute)
+        require(callable(function), "program must name a function", f"{self.target!r}, {function!r}")
+        return function
 
 
 PROGRAMS = {
     "matrix-sensing": SweepProgram(
         "holdfast.sweeps.programs:matrix_sensing",
         "holdfast.sensing.settings:Settings",
-        ("invariant_rank",),
+        ("invariant_rank", "dtype"),
         "what `holdfast simulate` computes",
         "holdfast.sweeps.programs:matrix_sensing_together",
         SWEPT,

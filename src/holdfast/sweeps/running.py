@@ -192,8 +192,7 @@ def _requested(sweep: Sweep) -> tuple[Layout, dict[str, Any]]:
     backend = jax.default_backend()
     checked_size(sweep)
     program = program_of(sweep.program)
-    function = program.load()
-    require(callable(function), "program must name a function", f"{program.target!r}, {function!r}")
+    program.load()
     identity: dict[str, Any] = {
         "program": program.target,
         "settings": dict(sweep.settings),
@@ -306,6 +305,7 @@ def results_path(out: str | Path) -> str:
         ('phase/results.zarr', 's3://bucket/phase/results.zarr', 'runs.zarr')
     """
     text = os.fspath(out).rstrip("/")
+    require(bool(text), "out must be a folder for the result", repr(os.fspath(out)))
     return text if text.endswith(".zarr") else f"{text}/{RESULTS}"
 
 

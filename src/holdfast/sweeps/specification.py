@@ -26,6 +26,7 @@ SEEDS = 16
 """Seeds of each point, unless a number is given: as many as `holdfast simulate` runs."""
 LAST_SEED = 2**32 - 2**16
 MOST_RUNS = 10**9  # no machine of today finishes more
+MOST_POINTS = 10**7  # of a random design, which are kept in memory
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis
     if design == "random":
         require("count" in table, "a random design must have count, its number of points", "none")
         COUNT.check("count", table["count"])
+        require(table["count"] <= MOST_POINTS, f"count must be at most {MOST_POINTS:,}", f"{table['count']:,}")
         _check_runs(table["count"] * seeds)
         return (drawn(axes, table["count"], table.get("seed", 0), whole),)
     for key in RANDOM_KEYS:
@@ -231,5 +233,5 @@ def _check_runs(runs: int) -> None:
 def _check_shapes(program: SweepProgram, axes: Sequence[Axis], record: str) -> None:
     shaping = [*program.shaping, *(("steps", "every") if record != "final" and program.settings else ())]
     for name in (name for axis in axes for name in axis.coordinates):
-        contract = f'{name} must be one number with record = "{record}", since it changes the shape of what is recorded'
+        contract = f'{name} must be one value with record = "{record}", since it changes the form of what is recorded'
         require(name not in shaping, contract, "an axis")

@@ -11,7 +11,6 @@ from holdfast.core.statistics import proportion
 from holdfast.core.validation import require, suggestion
 from holdfast.plots.bands import BAND
 from holdfast.sensing.outcome import Code
-from holdfast.sweeps.designs import POINT
 from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
 
 OverName = Literal["median", "mean", "share"]
@@ -23,6 +22,8 @@ OVER: dict[OverName, str] = {
 """How the seeds of a point become one number, and the band around it."""
 ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}
 """Quantities that follow from the outcome of a run: 1 if it ended so, else 0."""
+OF_ALL_RUNS = ("outcome", "diverged_at")
+"""Quantities that are about runs that diverged, too."""
 # What is drawn if nothing is named, the first that the result has.
 USUAL = ("spurious", "test_error")
 
@@ -99,7 +100,8 @@ def summarise_sweep(
     require(x != y, "x and y must be different axes", repr(x))
     require(over in OVER, f"over must be one of {', '.join(OVER)}", repr(over))
     is_end = _is_end(data, name)
-    left = _left(data, everything, held, is_end=is_end)
+    of_all = is_end or name in OF_ALL_RUNS
+    left = _left(data, everything, held, of_all=of_all)
     ordered = [axis for axis in values.dims if axis in (x, y) and values[axis].dtype.kind in "iuf"]
     values, left = values.sortby(ordered), left.sortby(ordered)
     if is_end:
@@ -111,7 +113,7 @@ def summarise_sweep(
     about = (
         _heading(data, values, name, over, threshold, has_band=has_band),
         ", ".join(f"{in_words(axis)} {value_text(values[axis].values)}" for axis in held),
-        "" if is_end else _left_out(data, values, held),
+        "" if of_all else _left_out(data, values, held),
         _unfinished(data),
     )
     title = "\n".join(filter(None, about))
@@ -125,7 +127,9 @@ def usual_quantity(data: xr.Dataset) -> str:
         >>> usual_quantity(xr.Dataset({"residual": ("seed", [1.0]), "spurious": ("seed", [0.5])}))
         'spurious'
     """
-    return next((each for each in (*USUAL, *_variables(data)) if each in data), "none")
+    known = _variables(data)
+    require(bool(known), "the sweep must have a finished cell with numbers", "none")
+    return next(each for each in (*USUAL, *known) if each in data)
 
 
 def quantities(data: xr.Dataset) -> list[str]:
@@ -155,11 +159,16 @@ def _quantity(data: xr.Dataset, name: str, *, by_step: bool) -> xr.DataArray:
         known = quantities(data)
         require(name in known, f"quantity must be one of {', '.join(known)}", f"{name!r}{suggestion(name, known)}")
         values = data[name].astype(float)
-        if "diverged_at" in data and SEED_DIMENSION in values.dims:
+        if "diverged_at" in data and SEED_DIMENSION in values.dims and name not in OF_ALL_RUNS:
             values = values.where(~_diverged(data, by_step=STEP in values.dims))
-    if POINT in values.dims and POINT not in values.coords:
-        values = values.assign_coords({POINT: np.arange(values.sizes[POINT])})
-    return values.where(data["finished"]) if "finished" in data else values
+    unnamed = [each for each in values.dims if each not in values.coords and each != SEED_DIMENSION]
+    values = values.assign_coords({each: np.arange(values.sizes[each]) for each in unnamed})
+    return values.where(_finished(data)) if "finished" in data else values
+
+
+def _finished(data: xr.Dataset) -> xr.DataArray:
+    """As it was saved: whoever masks a result makes numbers of it."""
+    return data["finished"] == 1
 
 
 def _diverged(data: xr.Dataset, *, by_step: bool) -> xr.DataArray:
@@ -168,14 +177,14 @@ def _diverged(data: xr.Dataset, *, by_step: bool) -> xr.DataArray:
     return (at >= 0) & (data[STEP] >= at) if by_step else at >= 0
 
 
-def _left(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any], *, is_end: bool) -> xr.DataArray:
+def _left(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any], *, of_all: bool) -> xr.DataArray:
     """The share of its runs from which each number comes; NaN where none is computed yet."""
     left = xr.ones_like(values).drop_attrs()
-    if "diverged_at" in data and SEED_DIMENSION in values.dims and not is_end:
+    if "diverged_at" in data and SEED_DIMENSION in values.dims and not of_all:
         left = left.where(~_diverged(data, by_step=STEP in values.dims), 0.0)
     elif QUANTILE in values.dims and STEP in values.dims and "diverged" in data:
         left = left * (1.0 - data["diverged"].drop_attrs())
-    finished = xr.ones_like(left, bool) & data.get("finished", True)
+    finished = xr.ones_like(left, bool) & (_finished(data) if "finished" in data else True)
     left, finished = _chosen(left.where(finished, 0.0), at), _chosen(finished, at)
     over = [each for each in (SEED_DIMENSION, QUANTILE) if each in left.dims]  # all quantiles have the same runs
     return left.mean(over).where(finished.any(over))
@@ -204,7 +213,7 @@ def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str
         gone, runs = data["diverged"], int(data.attrs.get("seeds", 1))
     else:
         return ""
-    gone = gone.where(data["finished"]) if "finished" in data else gone
+    gone = gone.where(_finished(data)) if "finished" in data else gone
     gone = _chosen(gone, {name: value for name, value in at.items() if name in gone.dims})
     gone = gone.isel({STEP: -1}) if STEP in gone.dims else gone
     count, total = round(float(gone.sum()) * runs), int(gone.count()) * runs
@@ -214,15 +223,17 @@ def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str
 
 def _unfinished(data: xr.Dataset) -> str:
     """How many runs of the whole sweep are not computed yet, or failed."""
-    if "finished" not in data or bool(data["finished"].all()):
+    if "finished" not in data or bool(_finished(data).all()):
         return ""
     runs = int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1
-    missing, total = int((~data["finished"]).sum()) * runs, data["finished"].size * runs
+    missing, total = int((~_finished(data)).sum()) * runs, data["finished"].size * runs
     return f"not finished: {missing:,} of {total:,} runs"
 
 
 def _variables(data: xr.Dataset) -> list[str]:
-    return [str(name) for name in data.data_vars if name not in ("finished", "seconds")]
+    """Those that are numbers."""
+    numbers = (str(name) for name, values in data.data_vars.items() if values.dtype.kind in "biuf" and values.size)
+    return [name for name in numbers if name not in ("finished", "seconds")]
 
 
 def _chosen(values: xr.DataArray, at: dict[str, Any]) -> xr.DataArray:

@@ -1,5 +1,6 @@
 """`holdfast sweep-plot`."""
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +34,8 @@ class SweepPlotArguments:
     """How the seeds of a point become one number; share: of the seeds above the threshold."""
     threshold: float = 0.5
     """Of --over share: seeds above it are counted."""
-    at: tuple[str, ...] = ()
-    """Hold an axis at a value, the nearest one: --at step_size=0.05."""
+    at: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
+    """Hold axes at values, the nearest ones: --at step_size=0.05 bias=1."""
     out: Path | None = None
     """Folder for the figure (PNG and SVG); by default that of the sweep, or the one in which NAME.zarr lies."""
 
@@ -53,7 +54,10 @@ def execute(arguments: SweepPlotArguments) -> int:
     if "://" in str(folder):
         raise ValueError(f"out must be a folder of this machine, got {str(folder)!r}")
     check_output_folder(folder)
-    at = dict(_held(word) for word in arguments.at)
+    words = [*itertools.chain.from_iterable(arguments.at)]
+    at = dict(map(_held, words))
+    if len(at) < len(words):
+        raise ValueError(f"at must hold each axis at one value, got {' '.join(words)}")
     data = open_sweep(arguments.folder)
     quantity = arguments.quantity or usual_quantity(data)
     figure = plot_sweep(
@@ -69,7 +73,7 @@ def execute(arguments: SweepPlotArguments) -> int:
 def _name(arguments: SweepPlotArguments, quantity: str) -> str:
     """Of the files: all that decides the figure, so that one does not replace another."""
     words = [quantity, "over", arguments.x, *([arguments.y] if arguments.y else [])]
-    words += [f"at_{word}" for word in arguments.at]
+    words += [f"at_{word}" for word in itertools.chain.from_iterable(arguments.at)]
     if arguments.over != "median":
         words.append(arguments.over)
     if arguments.over == "share":

@@ -91,7 +91,7 @@ def _show_failures(console: Console, failures: Mapping[str, int], failed: Mappin
         for point in failed.get(reason, []):
             console.print(f"    at {escape(describe_point(point))}", highlight=False, soft_wrap=True)
     if failures:
-        console.print("holdfast sweep tries them again.", highlight=False)
+        console.print("The same command tries them again.", highlight=False)
 
 
 def cells(count: int) -> str:

@@ -280,11 +280,12 @@ def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path
     monkeypatch.setattr("holdfast.execution.engines.clusters.CONNECTING", 0.2)
     plants.to_csv(tmp_path / "plants.csv", index=False)
     arguments = ["fit", str(tmp_path / "plants.csv"), "--target", "grown", "--dask"]
-    for address in (str(tmp_path / "scheduler.json"), "tcp://127.0.0.1:9"):
-        assert main([*arguments, address]) == 1
-        assert f"no connection to the Dask scheduler at {address} for 0.2 s" in capsys.readouterr().err
-    assert main([*arguments, "carrier-pigeon://head"]) == 2
-    assert "got 'carrier-pigeon://head': unknown address scheme" in capsys.readouterr().err
+    assert main([*arguments, "tcp://127.0.0.1:9"]) == 1
+    assert "no connection to the Dask scheduler at tcp://127.0.0.1:9 for 0.2 s" in capsys.readouterr().err
+    file = str(tmp_path / "scheduler.json")
+    for address, reason in ((file, ", which does not exist"), ("carrier-pigeon://head", ": unknown address scheme")):
+        assert main([*arguments, address]) == 2
+        assert f"got {address!r}{reason}" in capsys.readouterr().err
 
 
 class Gate:

@@ -19,7 +19,7 @@ LEASE, FAILURE = ".lease", ".failure"
 
 @contextlib.contextmanager
 def occupied(leases: Leases) -> Iterator[None]:
-    """Say in the folder that a command works there, for the time in which it holds the lease of no cell.
+    """Say in the folder that a command works there, also while it computes no cell.
 
     Example:
         >>> import tempfile

@@ -148,6 +148,14 @@ def test_settings_may_not_be_long(client):
     assert client.post("/api/views/slow", content=b" " * 70_000).status_code == 413
 
 
+@pytest.mark.parametrize("requested", ["", "lines=1", "bytes=5-2", "bytes=99999999-", "bytes=0-9"])
+@pytest.mark.parametrize("path", ["/", "/static/style.css"])
+def test_files_are_answered_whole_whatever_range_is_asked_for(client, path, requested):
+    answer = client.get(path, headers={"range": requested})
+    assert answer.status_code == 200
+    assert answer.content == client.get(path).content
+
+
 text = st.text(max_size=30)
 junk = (
     st.binary(max_size=60)

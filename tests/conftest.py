@@ -23,11 +23,16 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import jax
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from holdfast import ensembles
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.environments import table
 from holdfast.problems import matrix_sensing
+
+# Every run of the tests has the same examples; campaigns such as `make fuzz` look for new ones.
+settings.register_profile("same examples", derandomize=True)
+settings.load_profile("same examples")
 
 # What a shell runs in its background has interrupts ignored, and so would the processes that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

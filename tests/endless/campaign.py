@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, memory_limit=MEMORY_LIMIT, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, memory_limit=MEMORY_LIMIT, processes=True, dashboard_address=":0"
     )
     with cluster, Client(cluster) as client:
         frame = endless_frame(arguments.rows)

@@ -305,7 +305,7 @@ def test_two_passes_at_the_same_time_count_their_own_parts(plants):
     columns = Columns(["light"], (), ROWS)
     slow, quick = [], []
     with (
-        LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0") as cluster,
         Client(cluster, set_as_default=False) as client,
         ThreadPoolExecutor() as threads,
     ):

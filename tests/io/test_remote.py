@@ -145,7 +145,7 @@ def test_tables_in_an_object_store_and_workers_that_read_them(bucket, tmp_path, 
     for number, part in enumerate(np.split(np.arange(len(frame)), [1700])):
         system.pipe_file(f"fields/{number}.parquet", content(frame.iloc[part], ".parquet"))
     data = [f"{bucket}/*.parquet", "--target", "grown", "--environment", "site"]
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         assert (
             main(["fit", *data, "--effects", "smooth", "--dask", cluster.scheduler_address, "--out", str(model)]) == 0
         )

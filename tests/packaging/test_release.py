@@ -40,7 +40,7 @@ PROGRAMS = {
             from distributed import LocalCluster
         except ImportError:
             raise SystemExit(main({[*FIT, "--dask", "tcp://127.0.0.1:8786"]}))
-        options = dict(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None)
+        options = dict(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=":0")
         with LocalCluster(**options) as cluster:
             raise SystemExit(main([*{FIT}, "--dask", cluster.scheduler_address]))
         """,

@@ -96,7 +96,7 @@ def test_a_longer_random_design_begins_with_the_shorter_one():
         ("[sweep]\nbiass = [1]", "axes must be known to matrix-sensing, got 'biass' \\(perhaps bias\\)"),
         ("[settings]\ndimension = 'x'\n[sweep]\nbias = [1]", "dimension must be one number, got 'x'"),
         ("[settings]\ndimension = 20.0\n[sweep]\nbias = [1]", "dimension must be a whole number .*, got 20.0"),
-        ("[settings]\nbias = [1.0, 2.0]\n[sweep]\noverlap = [0.1]", "settings must have one value each .*, got bias"),
+        ("[settings]\nbias = [1.0, 2.0]\n[sweep]\noverlap = [0.1]", "each setting takes one value; .* a list for bias"),
         ("[settings]\nsead = 1\n[sweep]\nbias = [1]", "settings must be known to .*, got 'sead' \\(perhaps seed\\)"),
         ("[sweep]\nseedz = 3\nbias = [1]", "axes must be known to .*, got 'seedz' \\(perhaps seeds\\)"),
         ("[settings]\nrecord = 'final'\n[sweep]\nbias = [1]", "record must stand at the top .*got it in \\[set"),

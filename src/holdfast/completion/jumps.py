@@ -93,6 +93,53 @@ def before_divergence(steps: np.ndarray, diverged_at: np.ndarray) -> np.ndarray:
     return (ends < 0) | (np.asarray(steps) < ends)
 
 
+class RankPaths(NamedTuple):
+    """The ranks of runs over time.
+
+    Attributes:
+        rank: (runs, records), with the hysteresis of `ranks`.
+        ratio: (runs, records), s2 / s1; 0 where one of them is missing or s1 is 0.
+        jumps: of each run, before it diverged if it did.
+
+    Example, one run whose second singular value vanishes:
+        >>> fitted = np.array([[np.diag([1.0, 0.5]), np.diag([1.0, 0.001])]])
+        >>> found = rank_paths(fitted, np.array([0, 10]), np.array([-1]), scale=1.0)
+        >>> found.rank.tolist(), found.ratio.tolist()
+        ([[2, 1]], [[0.5, 0.001]])
+    """
+
+    rank: np.ndarray
+    ratio: np.ndarray
+    jumps: list[list[Jump]]
+
+
+def rank_paths(fitted: np.ndarray, steps: np.ndarray, diverged_at: np.ndarray, scale: float) -> RankPaths:
+    """The ranks of fitted matrices over time, and their jumps.
+
+    Args:
+        fitted: (runs, records, rows, columns).
+        steps: (records,), the number of steps done at each record.
+        diverged_at: (runs,), the step at which a run diverged, -1 where it did not.
+        scale: to which singular values are compared, see `ranks`.
+
+    Example:
+        >>> fitted = np.array([[np.diag([1.0, 0.5]), np.diag([1.0, 0.001])]])
+        >>> rank_paths(fitted, np.array([0, 10]), np.array([-1]), scale=1.0).jumps
+        [[Jump(step=10, before=2, after=1, stay=10)]]
+    """
+    values = np.linalg.svd(fitted, compute_uv=False)
+    path, moving = ranks(values, scale), before_divergence(steps, diverged_at)
+    found = [jumps(steps[row], each[row]) for each, row in zip(path, moving, strict=True)]
+    return RankPaths(path, _ratio(values), found)
+
+
+def _ratio(values: np.ndarray) -> np.ndarray:
+    """s2 / s1 of singular values; 0 where one of them is missing or s1 is 0."""
+    if values.shape[-1] < 2:
+        return np.zeros(values.shape[:-1])
+    return values[..., 1] / np.where(values[..., 0] > 0, values[..., 0], 1)
+
+
 class Waiting(NamedTuple):
     """How long each run waited for a jump down from a rank at which it sat.
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.completion.jumps import SITTING, Jump, before_divergence, jumps, memory, ranks, waiting
+from holdfast.completion.jumps import SITTING, Jump, memory, rank_paths, waiting
 from holdfast.completion.training import Simulation
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.survival import event_rate
@@ -132,10 +132,8 @@ def summarise(simulation: Simulation) -> CompletionSummary:
     """
     settings, problem, paths = simulation.settings, simulation.problem, simulation.paths
     fitted = paths.fitted
-    values = np.linalg.svd(fitted, compute_uv=False)
-    path, ratio = ranks(values, problem.scale), _ratio(values)
+    path, ratio, moves = rank_paths(fitted, paths.steps, paths.diverged_at, problem.scale)
     train, test = problem.train_error(fitted[:, -1]), problem.test_error(fitted[:, -1])
-    moving = before_divergence(paths.steps, paths.diverged_at)
     runs = [
         RunSummary(
             settings.seed + row,
@@ -143,7 +141,7 @@ def summarise(simulation: Simulation) -> CompletionSummary:
             int(path[row, -1]),
             train[row].item(),
             test[row].item(),
-            jumps(paths.steps[moving[row]], path[row, moving[row]]),
+            moves[row],
             simulation.offshoot_errors[row],
             _outcome(simulation, row, path[row]),
         )
@@ -190,10 +188,3 @@ def _outcome(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:
         reason = "the ridge made every singular value vanish" if shrunk else "no singular value has grown yet"
         return Outcome(Code.FINISHED, f"finished {steps} steps at rank 0: {reason}")
     return Outcome(Code.FINISHED, f"finished {steps} steps at rank {path[-1]}")
-
-
-def _ratio(values: np.ndarray) -> np.ndarray:
-    """s2 / s1 of singular values; 0 where one of them is missing or s1 is 0."""
-    if values.shape[-1] < 2:
-        return np.zeros(values.shape[:-1])
-    return values[..., 1] / np.where(values[..., 0] > 0, values[..., 0], 1)

@@ -28,6 +28,8 @@ class Code(IntEnum):
 
 CODES_IN_WORDS = ", ".join(f"{code.value}: {code.name.lower()}" for code in Code)
 """The numbers of the codes, for the attributes of a result."""
+DIVERGED_AT = "step at which the run diverged, or -1"
+"""What `diverged_at` means, for the same."""
 
 
 class Outcome(NamedTuple):

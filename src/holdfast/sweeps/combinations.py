@@ -8,7 +8,6 @@ from typing import Any
 
 from holdfast.core.validation import require
 from holdfast.execution.layout import Axis
-from holdfast.sensing.settings import MEASURED, SWEPT, Settings
 from holdfast.sweeps.programs import SEEDING, SweepProgram
 
 # Combinations of settings that are checked one by one, in about a second; of more, every value of each axis is.
@@ -31,9 +30,8 @@ def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Se
     kind = program.settings_class()
     if kind is None:
         return dict(shared)
-    together = SWEPT if kind is Settings else ()
-    for others, columns in _groups(axes, together):
-        _check_group(kind, {**shared, **others}, columns)
+    for others, columns in _groups(axes, program.free):
+        program.check_settings({**shared, **others}, columns)
     swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
     first, left_out = kind(**shared, **swept), {*swept, *SEEDING}
     check_single(first)
@@ -44,12 +42,13 @@ def check_single(settings: Any) -> None:
     """Raise a ValueError if settings that a sweep shares hold several values, as those of `simulate` may.
 
     Example:
+        >>> from holdfast.sensing.settings import Settings
         >>> check_single(Settings(bias=(0.0, 1.0)))
         Traceback (most recent call last):
-        ValueError: settings must have one value each (lists of values are axes), got bias
+        ValueError: each setting takes one value; put lists under [sweep], got a list for bias
     """
     several = ", ".join(getattr(settings, "axes", {}))
-    require(not several, "settings must have one value each (lists of values are axes)", several)
+    require(not several, "each setting takes one value; put lists under [sweep]", f"a list for {several}")
 
 
 def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:
@@ -63,7 +62,7 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
             found[key].append(number)
         for key, rows in itertools.islice(found.items(), MOST_CHECKED):
             met = {name: [values[row] for row in rows] for name, values in columns.items() if name in together}
-            if axes[0].size > MOST_CHECKED:  # settings of `SWEPT` are allowed in an interval: its ends stand for all
+            if axes[0].size > MOST_CHECKED:  # free settings are allowed in an interval: its ends stand for all
                 met = {name: [min(values), max(values)] for name, values in met.items()}
             yield dict(zip(alone, key, strict=True)), {name: tuple(dict.fromkeys(each)) for name, each in met.items()}
         return
@@ -77,24 +76,3 @@ def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dic
         for name, values in others.items():
             for value in values[:MOST_CHECKED]:
                 yield {**first, name: value}, columns
-
-
-def _check_group(kind: Any, constant: Mapping[str, Any], columns: Mapping[str, tuple]) -> None:
-    """Raise an error for settings that do not fit together. Those of `SWEPT` do not depend on each other."""
-    if kind is not Settings:
-        kind(**constant)
-        return
-    from holdfast.sensing.builder import SensingBuilder
-
-    # One simulation could not have several values of these, but each point of a sweep is a simulation of its own.
-    fixed = constant.get("samples_per_environment") is not None
-    one_by_one = [*(MEASURED if fixed else ()), *(("batch_size",) if constant.get("oracle", "law") != "law" else ())]
-    first: dict[str, Any] = {name: values[0] for name, values in columns.items()}
-    together: dict[str, Any] = {name: first[name] if name in one_by_one else columns[name] for name in columns}
-    Settings(**constant, **together)
-    for name in set(one_by_one) & set(columns):
-        for value in columns[name]:
-            Settings(**{**constant, **first, name: value})
-    if "batch_size" in columns:  # pooled batches have a largest size
-        first["batch_size"] = max(columns["batch_size"])
-    SensingBuilder.of(Settings(**{**constant, **first}))

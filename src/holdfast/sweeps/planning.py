@@ -2,9 +2,9 @@
 
 import math
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from holdfast.core.names import Named
 from holdfast.core.validation import require
 from holdfast.core.worker import working
 from holdfast.execution.grid import GridCells
@@ -147,21 +147,15 @@ def checked_size(sweep: Sweep) -> int | None:
 
 
 def _size(sweep: Sweep) -> int | None:
-    if not program_of(sweep.program).settings:
+    program, settings = program_of(sweep.program), sweep.point((0,) * len(sweep.axes))
+    if not (program.record_bytes and program.timing):
         return None
-    settings = sweep.point((0,) * len(sweep.axes))
-    records = 1 if sweep.record == "final" else math.ceil(settings["steps"] / settings["every"]) + 1
+    steps, every = (settings[name] for name in program.timing)
+    records = 1 if sweep.record == "final" else math.ceil(steps / every) + 1
+    size = records * Named(program.record_bytes, "").load()(settings)
     if sweep.record == "quantiles":
-        return sweep.points * (len(QUANTILES) * records * _bytes_of_a_record(settings) + BYTES_OF_A_RUN)
-    return sweep.runs * (records * _bytes_of_a_record(settings) + BYTES_OF_A_RUN)
-
-
-def _bytes_of_a_record(settings: Mapping[str, Any]) -> int:
-    if "invariant_rank" in settings:
-        from holdfast.sensing.simulation import RECORDED
-
-        return (RECORDED + settings["invariant_rank"]) * (8 if settings.get("dtype") == "float64" else 4)
-    return 4 + 3 * 8  # of matrix completion: the rank, and three numbers of double precision
+        return sweep.points * (len(QUANTILES) * size + BYTES_OF_A_RUN)
+    return sweep.runs * (size + BYTES_OF_A_RUN)
 
 
 def _probe(sweep: Sweep, seeds: int) -> tuple[int, float, float]:

@@ -1,4 +1,4 @@
-"""Programs: what a cell of a sweep computes. Three of the library, by name, or any function of the user's."""
+"""Programs: what a cell of a sweep computes. Three of the library, by name, or any user function."""
 
 import importlib
 import sys
@@ -27,11 +27,15 @@ class SweepProgram(NamedTuple):
     Attributes:
         target: "module:function" of a `ProgramFunction`.
         settings: "module:class" of its settings, which check themselves; empty for a function that checks its own.
-        shaping: settings that change the shape of what is recorded, and so cannot be axes.
-        words: what it is.
+        shaping: settings that change the shape of what is recorded of a step, and so cannot be axes.
+        timing: settings with the number of steps of a run and of those between records; empty for a program without
+            steps.
+        record_bytes: "module:function" of settings -> the size of what is recorded of a step; empty: not known.
+        free: settings whose values do not depend on each other, and in which points computed together may differ.
+        check: "module:function" of (settings of all points, values of free settings), which raises an error if they do
+            not fit together; empty for a program without free settings.
         together: "module:function" of (settings of several points, seeds) -> what is recorded of each, for a program
             that fills an accelerator better with several points at once; empty for others.
-        free: settings in which these points may differ.
 
     Example:
         >>> PROGRAMS["matrix-sensing"].settings_class().__name__
@@ -41,9 +45,11 @@ class SweepProgram(NamedTuple):
     target: str
     settings: str = ""
     shaping: tuple[str, ...] = ()
-    words: str = ""
-    together: str = ""
+    timing: tuple[str, ...] = ()
+    record_bytes: str = ""
     free: tuple[str, ...] = ()
+    check: str = ""
+    together: str = ""
 
     def settings_class(self) -> Any:
         """The class of its settings, or None."""
@@ -54,8 +60,15 @@ class SweepProgram(NamedTuple):
         known = fields(self.settings_class()) if self.settings else ()
         return {field.name for field in known if field.type is int or int in get_args(field.type)}
 
+    def check_settings(self, shared: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> None:
+        """Raise an error if settings of points, and values of free ones, do not fit together."""
+        if self.check:
+            Named(self.check, "").load()(shared, swept)
+        elif self.settings:
+            self.settings_class()(**shared)
+
     def load(self, folder: str = ".") -> ProgramFunction:
-        """Import the function; modules of the user's may lie in a folder."""
+        """Import the function; user modules may lie in a folder."""
         module, _, attribute = self.target.partition(":")
         path = str(Path(folder).resolve())
         if path not in sys.path:
@@ -72,26 +85,31 @@ class SweepProgram(NamedTuple):
         return function
 
 
+_STEPS = ("steps", "every")
 PROGRAMS = {
     "matrix-sensing": SweepProgram(
         "holdfast.sweeps.programs:matrix_sensing",
-        "holdfast.sensing.settings:Settings",
-        ("invariant_rank", "dtype"),
-        "what `holdfast simulate` computes",
-        "holdfast.sweeps.programs:matrix_sensing_together",
-        SWEPT,
+        settings="holdfast.sensing.settings:Settings",
+        shaping=("invariant_rank", "dtype"),
+        timing=_STEPS,
+        record_bytes="holdfast.sensing.points:bytes_of_signals",
+        free=SWEPT,
+        check="holdfast.sensing.points:check_points",
+        together="holdfast.sweeps.programs:matrix_sensing_together",
     ),
     "matrix-completion": SweepProgram(
         "holdfast.sweeps.programs:matrix_completion",
-        "holdfast.completion.settings:CompletionSettings",
-        ("offshoots",),
-        "what `holdfast jumps` computes",
+        settings="holdfast.completion.settings:CompletionSettings",
+        shaping=("offshoots",),
+        timing=_STEPS,
+        record_bytes="holdfast.completion.recorded:bytes_of_ranks",
     ),
     "quadratic-network": SweepProgram(
         "holdfast.sweeps.programs:quadratic_network",
-        "holdfast.sensing.network:QuadraticNetworkSettings",
-        ("invariant_rank",),
-        "Algorithm 4 on a two-layer network with quadratic activation",
+        settings="holdfast.sensing.network:QuadraticNetworkSettings",
+        shaping=("invariant_rank",),
+        timing=_STEPS,
+        record_bytes="holdfast.sensing.points:bytes_of_signals",
     ),
 }
 """Programs of the library."""
@@ -111,7 +129,7 @@ def program_of(program: str | Callable) -> SweepProgram:
         importable = "<" not in name and program.__module__ != "__main__"
         require(importable, "program must be a function of a module, which workers can import", name)
         return SweepProgram(name)
-    require(isinstance(program, str), "program must be a text", repr(program))
+    require(isinstance(program, str), "program must be a string", repr(program))
     if program in PROGRAMS:
         return PROGRAMS[program]
     module, _, attribute = program.partition(":")
@@ -129,10 +147,11 @@ def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
         >>> recorded.values["spurious"].shape, recorded.dimensions["spurious"]
         ((4, 21), ('step',))
     """
+    from holdfast.sensing.points import recorded_signals
     from holdfast.sensing.settings import Settings
     from holdfast.sensing.simulation import execute
 
-    return _of_signals(execute(Settings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
+    return recorded_signals(execute(Settings(**settings, **_seeding(seeds))))
 
 
 def matrix_sensing_together(points: Sequence[Mapping[str, Any]], seeds: np.ndarray) -> list[Recorded]:
@@ -144,21 +163,9 @@ def matrix_sensing_together(points: Sequence[Mapping[str, Any]], seeds: np.ndarr
         >>> [one.values["spurious"][:, -1].round(1).tolist() for one in matrix_sensing_together(points, np.arange(2))]
         [[1.0, 1.0], [0.0, 0.0]]
     """
-    from holdfast.core.run import Records
-    from holdfast.sensing.settings import Settings
-    from holdfast.sensing.simulation import execute
+    from holdfast.sensing.points import execute_points, recorded_signals
 
-    columns = {name: tuple(point[name] for point in points) for name in points[0]}
-    swept = {name: tuple(dict.fromkeys(values)) for name, values in columns.items() if len(set(values)) > 1}
-    settings = Settings(**{**points[0], **swept}, seeds=len(seeds), seed=int(seeds[0]))
-    records = execute(settings, points=list(zip(*(columns[name] for name in settings.axes), strict=True)))
-    rows = [slice(begin, begin + len(seeds)) for begin in range(0, len(points) * len(seeds), len(seeds))]
-    return [
-        _of_signals(
-            Records(records.steps, {name: each[row] for name, each in records.values.items()}, records.diverged_at[row])
-        )
-        for row in rows
-    ]
+    return list(map(recorded_signals, execute_points(points, seeds)))
 
 
 def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
@@ -170,21 +177,9 @@ def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorde
         (2, 2)
     """
     from holdfast.sensing.network import QuadraticNetworkSettings, execute_network
+    from holdfast.sensing.points import recorded_signals
 
-    return _of_signals(execute_network(QuadraticNetworkSettings(**settings, seeds=len(seeds), seed=int(seeds[0]))))
-
-
-def _of_signals(records: Any) -> Recorded:
-    from holdfast.sensing.outcome import CODES_IN_WORDS, outcome_codes
-    from holdfast.sensing.signals import MEANINGS
-
-    dimensions = {name: ("step", "direction")[: values.ndim - 1] for name, values in records.values.items()}
-    values = {**records.values, "outcome": outcome_codes(records), "diverged_at": records.diverged_at}
-    meanings = {**MEANINGS, "outcome": CODES_IN_WORDS, "diverged_at": DIVERGED_AT}
-    return Recorded(values, {**dimensions, "outcome": (), "diverged_at": ()}, {"step": records.steps}, meanings)
-
-
-DIVERGED_AT = "step at which the run diverged, or -1"
+    return recorded_signals(execute_network(QuadraticNetworkSettings(**settings, **_seeding(seeds))))
 
 
 def matrix_completion(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
@@ -195,39 +190,11 @@ def matrix_completion(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorde
         >>> recorded.values["rank"].shape, recorded.values["jumps"].tolist()
         ((2, 5), [0, 0])
     """
-    from holdfast.completion.jumps import before_divergence, jumps, ranks
+    from holdfast.completion.recorded import recorded_ranks
+    from holdfast.completion.settings import CompletionSettings
+    from holdfast.completion.training import simulate_completion
 
-    done = _completed(settings, seeds)
-    fitted, steps, diverged_at = done.paths.fitted, done.paths.steps, done.paths.diverged_at
-    singular_values = np.linalg.svd(fitted, compute_uv=False)
-    largest, second = singular_values[..., 0], singular_values[..., 1] if singular_values.shape[-1] > 1 else 0.0
-    path = ranks(singular_values, done.problem.scale).astype(np.int32)
-    moving = before_divergence(steps, diverged_at)
-    values = {
-        "rank": path,
-        "ratio": second / np.where(largest > 0, largest, 1),
-        "train_error": done.problem.train_error(fitted),
-        "test_error": done.problem.test_error(fitted),
-    }
-    ends = {
-        "jumps": np.array(
-            [len(jumps(steps[row], each[row])) for each, row in zip(path, moving, strict=True)], np.int32
-        ),
-        "diverged_at": diverged_at,
-    }
-    branches = {"offshoot_error": done.offshoot_errors} if len(done.offshoot_steps) else {}
-    meanings = {
-        "rank": "rank of the fitted matrix",
-        "ratio": "second singular value over the first",
-        "train_error": "mean square error on the observed entries",
-        "test_error": "mean square error on the hidden entries",
-        "jumps": "changes of the rank before the run diverged",
-        "offshoot_error": "test error at the end of an offshoot",
-        "diverged_at": DIVERGED_AT,
-    }
-    over = {**dict.fromkeys(values, ("step",)), **dict.fromkeys(ends, ()), **dict.fromkeys(branches, ("offshoot",))}
-    coordinates = {"step": steps, **({"offshoot": done.offshoot_steps} if branches else {})}
-    return Recorded({**values, **ends, **branches}, over, coordinates, {name: meanings[name] for name in over})
+    return recorded_ranks(simulate_completion(CompletionSettings(**settings, **_seeding(seeds))))
 
 
 def completed_matrices(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
@@ -237,22 +204,13 @@ def completed_matrices(settings: Mapping[str, Any], seeds: np.ndarray) -> Record
         >>> completed_matrices({"steps": 200, "every": 50}, np.arange(2)).values["fitted"].shape
         (2, 5, 2, 2)
     """
-    done = _completed(settings, seeds)
-    values = {
-        "fitted": done.paths.fitted,
-        "diverged_at": done.paths.diverged_at,
-        "offshoot_error": done.offshoot_errors,
-    }
-    over = {"fitted": ("step", "row", "column"), "diverged_at": (), "offshoot_error": ("offshoot",)}
-    coordinates = {"step": done.paths.steps, "offshoot": done.offshoot_steps}
-    meanings = {"fitted": "A = W_L ... W_1", "diverged_at": DIVERGED_AT}
-    if not len(done.offshoot_steps):
-        del values["offshoot_error"], over["offshoot_error"], coordinates["offshoot"]
-    return Recorded(values, over, coordinates, meanings)
-
-
-def _completed(settings: Mapping[str, Any], seeds: np.ndarray) -> Any:
+    from holdfast.completion.recorded import recorded_matrices
     from holdfast.completion.settings import CompletionSettings
     from holdfast.completion.training import simulate_completion
 
-    return simulate_completion(CompletionSettings(**settings, seeds=len(seeds), seed=int(seeds[0])))
+    return recorded_matrices(simulate_completion(CompletionSettings(**settings, **_seeding(seeds))))
+
+
+def _seeding(seeds: np.ndarray) -> dict[str, Any]:
+    """The settings that a block of consecutive seeds decides."""
+    return {"seeds": len(seeds), "seed": int(seeds[0])}

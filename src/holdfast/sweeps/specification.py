@@ -231,7 +231,7 @@ def _check_runs(runs: int) -> None:
 
 
 def _check_shapes(program: SweepProgram, axes: Sequence[Axis], record: str) -> None:
-    shaping = [*program.shaping, *(("steps", "every") if record != "final" and program.settings else ())]
+    shaping = [*program.shaping, *(program.timing if record != "final" else ())]
     for name in (name for axis in axes for name in axis.coordinates):
         contract = f'{name} must be one value with record = "{record}", since it changes the form of what is recorded'
         require(name not in shaping, contract, "an axis")

@@ -69,7 +69,16 @@ def _wait_until(condition):
         time.sleep(0.05)
 
 
-def test_every_item_comes_back_once_and_errors_are_results():
+@pytest.fixture
+def local():
+    """A scheduler with a worker of two threads, in this process."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", protocol="tcp://", host="127.0.0.1"
+    ) as cluster:
+        yield cluster
+
+
+def test_every_item_comes_back_once_and_errors_are_results(local):
     def work(item):
         if item == 7:
             raise ValueError("not seven")
@@ -77,12 +86,9 @@ def test_every_item_comes_back_once_and_errors_are_results():
 
     pulled = []
     items = (pulled.append(number) or number for number in range(10**6))
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", protocol="tcp://", host="127.0.0.1"
-    ) as local:
-        results = DaskEngine(local.scheduler_address).run(work, items)
-        finished = list(itertools.islice(results, 20))
-        results.close()
+    results = DaskEngine(local.scheduler_address).run(work, items)
+    finished = list(itertools.islice(results, 20))
+    results.close()
     assert len(pulled) <= 20 + 8  # at most as many in flight as for the least number of threads
     assert max(Counter(each.item for each in finished).values()) == 1
     for item, value, error in finished:
@@ -103,7 +109,21 @@ def test_an_address_may_lack_its_protocol_and_a_file_must_exist(monkeypatch):
         DaskEngine("localhost")
 
 
-def test_an_item_that_meets_a_closed_client_is_submitted_again(monkeypatch):
+class _Unmounted:
+    """A folder that workers do not see."""
+
+    def __reduce__(self):
+        return open, ("/not/mounted/there",)
+
+
+def test_a_worker_that_cannot_open_the_work_is_refused_by_name(local):
+    """It is an OSError, but not one of a lost scheduler, to which the engine would connect again without end."""
+    folder = _Unmounted()
+    with pytest.raises(VersionMismatchError, match=r"Dask worker 0 cannot open the work: FileNotFoundError: .*/not"):
+        list(DaskEngine(local.scheduler_address).run(lambda item: folder, [1, 2]))
+
+
+def test_an_item_that_meets_a_closed_client_is_submitted_again(local, monkeypatch):
     submit, calls = distributed.Client.submit, itertools.count()
 
     def closing(client, *arguments, **options):
@@ -112,10 +132,7 @@ def test_an_item_that_meets_a_closed_client_is_submitted_again(monkeypatch):
         return submit(client, *arguments, **options)
 
     monkeypatch.setattr(distributed.Client, "submit", closing)
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp://", host="127.0.0.1"
-    ) as local:
-        finished = list(DaskEngine(local.scheduler_address).run(abs, [-1, -2, -3, -4, -5]))
+    finished = list(DaskEngine(local.scheduler_address).run(abs, [-1, -2, -3, -4, -5]))
     assert next(calls) > 5
     assert sorted(each.value for each in finished) == [1, 2, 3, 4, 5]
 
@@ -187,7 +204,6 @@ def test_a_worker_that_lacks_a_module_of_the_user_is_refused_by_name(cluster, tm
     import only_here  # type: ignore[import-not-found]
 
     cluster.add_worker("first")
-    with pytest.raises(
-        VersionMismatchError, match="Dask worker first cannot load the work: No module named 'only_here'"
-    ):
+    refusal = "Dask worker first cannot open the work: ModuleNotFoundError: No module named 'only_here'"
+    with pytest.raises(VersionMismatchError, match=refusal):
         list(DaskEngine(cluster.address).run(only_here.work, [1]))

@@ -215,6 +215,28 @@ def test_wrong_options_are_refused_with_their_names():
         ThreadEngine(-1)
 
 
+class _Reading:
+    """Reads a file where it is loaded, as cells read their folder."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.open, (str(self.path), os.O_RDONLY)
+
+
+def test_work_is_loaded_once_for_a_run_and_again_for_the_next(tmp_path):
+    """Also if the same bytes are sent: the folder may have been deleted and made anew."""
+    (tmp_path / "file").touch()
+    reading = _Reading(tmp_path / "file")
+    first, second = (Payload.of(lambda item: reading) for _ in "ab")
+    assert first.content == second.content
+    opened = [payload.open("worker 3")(0) for payload in (first, first, second)]
+    for number in set(opened):
+        os.close(number)
+    assert opened[0] == opened[1] != opened[2]
+
+
 def test_work_of_another_platform_or_version_is_refused_by_name():
     payload = Payload.of(abs)
     with pytest.raises(VersionMismatchError, match="worker 3 computes on a cpu, we on a gpu; start the command where"):

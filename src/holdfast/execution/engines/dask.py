@@ -114,7 +114,7 @@ class _Cluster:
 
     def _answer(self, future: "Future") -> list[Finished]:
         from distributed import CancelledError, KilledWorker
-        from distributed.client import FutureCancelledError
+        from distributed.comm import CommClosedError
 
         if future not in self._items:  # submitted again a moment ago
             return []
@@ -123,7 +123,7 @@ class _Cluster:
         except TimeoutError:  # the worker that has it is being lost, and another one will compute it
             future.add_done_callback(self._results.put)
             return []
-        except (CancelledError, FutureCancelledError, OSError):
+        except (CancelledError, CommClosedError):
             self._reconnect()
             return []
         except VersionMismatchError:
@@ -131,6 +131,9 @@ class _Cluster:
         except ImportError as error:
             raise VersionMismatchError(f"a worker of {self._engine.address} cannot load the work: {error}") from error
         except Exception as error:
+            if self._client.status != "running":
+                self._reconnect()
+                return []
             name = "LostWorkerError: its worker ended several times" if isinstance(error, KilledWorker) else ""
             answer = Finished(self._items[future], None, name or describe(error))
         del self._items[future]

@@ -2,6 +2,7 @@
 
 import hashlib
 import pickle
+import uuid
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdfast
+from holdfast.core.errors import describe
 
 
 class VersionMismatchError(Exception):
@@ -67,6 +69,8 @@ class Payload(NamedTuple):
         versions: those of the sender.
         platform: of the sender: "cpu", "gpu" or "tpu". Their results are not equal to the bit, and the sender notes in
             its folder which one computed them.
+        run: an identity of its own. The same work sent again is loaded again, since a folder that it reads may have
+            been deleted and made anew.
         content: the pickled work, which a receiver with other versions does not even load.
 
     Example:
@@ -76,6 +80,7 @@ class Payload(NamedTuple):
 
     versions: Versions
     platform: str
+    run: str
     content: bytes
 
     @classmethod
@@ -83,7 +88,7 @@ class Payload(NamedTuple):
         """Pack a function, also one that only exists in a session or a script."""
         import cloudpickle
 
-        return cls(Versions.installed(), _platform(), cloudpickle.dumps(work))
+        return cls(Versions.installed(), _platform(), uuid.uuid4().hex, cloudpickle.dumps(work))
 
     def open(self, worker: str) -> Callable[[Any], Any]:
         """The function, once for all items of a process.
@@ -92,7 +97,7 @@ class Payload(NamedTuple):
             worker: the name of this process, for errors.
 
         Raises:
-            VersionMismatchError: if this process has other versions or another platform, or lacks a module of the user.
+            VersionMismatchError: if this process has other versions or another platform, or cannot open the work.
         """
         self.versions.demand(Versions.installed(), worker)
         if self.platform != _platform():
@@ -101,9 +106,9 @@ class Payload(NamedTuple):
                 "same, or set JAX_PLATFORMS"
             )
         try:
-            return _loaded(self.content)
-        except (ImportError, AttributeError) as error:
-            raise VersionMismatchError(f"{worker} cannot load the work: {error}") from error
+            return _loaded(self.run, self.content)
+        except Exception as error:  # it lacks a module, does not see the folder, may not read it, ...
+            raise VersionMismatchError(f"{worker} cannot open the work: {describe(error)}") from error
 
 
 def _platform() -> str:
@@ -113,7 +118,7 @@ def _platform() -> str:
 
 
 @lru_cache(maxsize=4)
-def _loaded(content: bytes) -> Callable[[Any], Any]:
+def _loaded(run: str, content: bytes) -> Callable[[Any], Any]:
     return pickle.loads(content)
 
 

@@ -126,6 +126,43 @@ def test_processes_are_pinned_and_the_items_of_a_killed_one_are_computed_by_the_
     assert set.union(*cores.values()) == set(sorted(os.sched_getaffinity(0))[:2])
 
 
+def test_a_process_that_is_killed_while_it_is_idle_is_replaced(monkeypatch):
+    monkeypatch.setattr("holdfast.execution.engines.processes.ATTEMPTS", 1)  # it costs no item an attempt
+    found = []
+
+    def items():
+        for number in range(3):
+            while len(found) < number:
+                yield Feed.WAIT
+            if found:
+                os.kill(found[-1], signal.SIGKILL)
+                until = time.monotonic() + 1
+                while time.monotonic() < until:  # as for a cell that another command computes
+                    yield Feed.WAIT
+            yield number
+
+    for finished in ProcessEngine(1).run(lambda item: os.getpid(), items()):
+        assert finished.error is None
+        found.append(finished.value)
+    assert len(set(found)) == 3
+
+
+def test_nothing_starts_in_processes_after_an_interrupt(tmp_path, monkeypatch):
+    def work(item):
+        (tmp_path / str(item)).touch()
+        while not current_worker().stopped():
+            time.sleep(0.01)
+
+    def interrupted(pool, timeout):
+        _wait_until((tmp_path / "0").exists)  # the first is running, and the second waits in its process
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.execution.engines.processes._Processes.finished", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(ProcessEngine(1).run(work, range(10)))
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+
+
 @pytest.mark.slow
 def test_a_process_whose_memory_grows_goes_on():
     """Compiled programs take hundreds of megabytes, and another process would have to compile them again."""

@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,6 @@ from holdfast.execution.engines.remote import Payload, VersionMismatchError
 from holdfast.execution.engines.threads import drained
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
 # One thread in products, as the process has one core; PJRT_NPROC is XLA's name for the size of its pool.
@@ -71,6 +72,7 @@ class ProcessEngine:
 @dataclass
 class _Job:
     item: Any
+    sent: bool = False
     losses: int = 0
 
 
@@ -83,8 +85,15 @@ class _Process:
         self._start()
 
     def submit(self, job: _Job) -> None:
-        with _no_interrupt():
-            future = self._executor.submit(_perform, self._payload, job.item)
+        future: Future
+        try:
+            with _no_interrupt():
+                future = self._executor.submit(_perform, self._payload, job.item)
+            job.sent = True
+        except BrokenProcessPool as error:  # killed a moment ago, or while it was idle: lost like all that it had
+            future = Future()
+            future.set_exception(error)
+            job.sent = False
         self.jobs[future] = job
         # Called at once if the future is already finished.
         future.add_done_callback(lambda future: self._results.put((self, future)))
@@ -140,15 +149,13 @@ class _Processes:
         for process in self._processes:
             process.close()
 
-    def _answer(self, process: _Process, future: "Future") -> list[Finished]:
-        from concurrent.futures.process import BrokenProcessPool
-
+    def _answer(self, process: _Process, future: Future) -> list[Finished]:
         if future not in process.jobs:  # its process is lost, and it was submitted again
             return []
         error = future.exception()
         if isinstance(error, BrokenProcessPool):
             running, *waiting = process.replace()
-            running.losses += 1
+            running.losses += running.sent  # what never got there cannot have killed it
             given_up = running.losses == ATTEMPTS
             for job in waiting if given_up else (running, *waiting):
                 process.submit(job)
@@ -213,6 +220,8 @@ def _listen(stop_reader: "Connection", parent: int) -> None:
 
 
 def _perform(payload: Payload, item: Any) -> Finished:
+    if _stop.is_set():  # it waited here when the others were asked to stop, and nobody asks for its result
+        return Finished(item, None, "StoppedError")
     work = payload.open(f"process {os.getpid()}")
     with _idle, working(1, _stop.is_set):
         return attempt(work, item)

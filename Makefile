@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # Tests start many processes; each would compile the package and, with pytest, the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce compare test test-fast test-slow fuzz kills endless lab lab-load lab-fuzz lab-slider lint bench docs gallery licences release clean
+.PHONY: reproduce compare test test-fast test-slow fuzz kills endless million lab lab-load lab-fuzz lab-slider lint bench docs gallery licences release clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -35,6 +35,10 @@ endless: $(STAMP)  ## 10^8 rows, generated on two Dask workers and fitted there:
 
 kills: $(STAMP)  ## one sweep, killed at 30 random moments and resumed each time
 	PYTHONPATH=tests $(VENV)/bin/python -m sweeps.kill_campaign 30
+
+million: $(STAMP)  ## 10^6 trajectories on an accelerator, and their final signals against float64 runs on the CPU
+	$(VENV)/bin/holdfast sweep examples/million.toml --out results/million --devices
+	PYTHONPATH=tests $(VENV)/bin/python -m sweeps.double_campaign results/million 6.0
 
 lab: $(STAMP)  ## the laboratory, a page on this computer where sliders move simulations
 	$(VENV)/bin/holdfast lab

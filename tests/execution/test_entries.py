@@ -4,6 +4,9 @@ import threading
 import pytest
 
 from holdfast.execution import RECORDS, EntryCells, Key, Lease, Store
+from holdfast.execution.engines import VersionMismatchError
+from holdfast.execution.engines.remote import Payload
+from holdfast.execution.work import CellWork
 
 MODULES = ("holdfast.core.statistics",)
 
@@ -65,6 +68,26 @@ def test_entries_are_named(cells):
         cells.lease((0, 1))
     with pytest.raises(ValueError, match="index must be among a, b, c, got 'd'"):
         cells.save("d", {})
+
+
+@pytest.mark.parametrize(
+    ("changed", "other", "refusal"),
+    [
+        ("platform.python_version", lambda: "3.11.99", r"worker 3 has python 3\.11\.99, we have .*; install the same"),
+        ("holdfast.execution.store._version", lambda name: f"old {name}", "worker 3 has scipy old scipy, we have"),
+        ("holdfast.execution.store.fingerprint", lambda modules: "c0de", "worker 3 has code with the digest c0de, we"),
+    ],
+)
+def test_a_worker_that_would_save_under_other_names_is_refused(tmp_path, monkeypatch, changed, other, refusal):
+    """Nobody would find its results: names have the versions of packages and of Python, and the code."""
+    store, key = Store(tmp_path / "results", RECORDS), Key("test", {}, MODULES, ("scipy",))
+    payload = Payload.of(CellWork(EntryCells(store, {"test": key}), lambda index: {"error": 0.5}))
+    monkeypatch.setattr(changed, other)
+    with pytest.raises(VersionMismatchError, match=refusal):
+        payload.open("worker 3")
+    monkeypatch.undo()
+    assert [receipt.state for receipt in payload.open("worker 3")(["test"])] == ["computed"]
+    assert store.load(key) == {"error": 0.5}
 
 
 def test_a_worker_gets_a_copy(cells):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 from holdfast.execution.cells import Index, Lease
+from holdfast.execution.engines.remote import VersionMismatchError, difference
 from holdfast.execution.files import files_at
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.store import Key, Store, Value
@@ -34,6 +35,10 @@ class EntryCells(Generic[Value]):
     store: Store[Value]
     keys: Mapping[str, Key]
     expires: float = EXPIRES
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """With all that decides the names of entries: a worker that has others would save where nobody looks."""
+        return _reopened, (self.store, self.keys, self.expires, self.store.versions(self.keys.values()))
 
     def missing(self) -> Iterator[Index]:
         """The cells that are not in the store; damaged entries are deleted."""
@@ -68,3 +73,12 @@ class EntryCells(Generic[Value]):
         if index not in self.keys:
             raise ValueError(f"index must be among {', '.join(self.keys)}, got {index!r}")
         return self.keys[index]
+
+
+def _reopened(
+    store: Store[Value], keys: Mapping[str, Key], expires: float, versions: Mapping[str, str]
+) -> EntryCells[Value]:
+    different = difference(versions, store.versions(keys.values()))
+    if different:
+        raise VersionMismatchError(different)
+    return EntryCells(store, keys, expires)

@@ -171,6 +171,18 @@ class Store(Generic[Value]):
                 _delete(path)
         return read
 
+    def versions(self, keys: Iterable[Key]) -> dict[str, str]:
+        """What decides the names of results besides settings, by what it is: versions, and a digest of all the code.
+
+        Raises:
+            ValueError: if there is code without a source file.
+        """
+        keys = list(keys)
+        packages = sorted({*self.codec.packages, *(name for key in keys for name in key.packages)})
+        code = fingerprint(tuple({module for key in keys for module in key.modules}))
+        found = {name: _version(name) for name in packages}
+        return {"python": platform.python_version(), **found, "code with the digest": code[:16]}
+
     def prepare(self, keys: Iterable[Key]) -> None:
         """Read the code of keys before threads start: Python 3.11 may fail to parse source while another thread does.
 

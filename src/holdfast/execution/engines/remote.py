@@ -3,7 +3,7 @@
 import hashlib
 import pickle
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ class VersionMismatchError(Exception):
     """A worker has other code than we do, so that its results would not be ours.
 
     Example:
-        >>> ours = Versions("0.1.0", "c0de", "0.10.2", "2.4.1")
+        >>> ours = Versions("0.1.0", "c0de", "0.10.2", "0.10.2", "2.4.1")
         >>> ours.demand(ours._replace(jax="0.9.0"), "worker 3")
         Traceback (most recent call last):
         holdfast.execution.engines.remote.VersionMismatchError: worker 3 has jax 0.9.0, we have 0.10.2; ...
@@ -25,12 +25,13 @@ class VersionMismatchError(Exception):
 
 
 class Versions(NamedTuple):
-    """The code that decides results.
+    """The code that decides all results; cells may depend on more, which they compare when they are loaded.
 
     Attributes:
         holdfast: version of the package.
         source: digest of its source, which tells two states of development apart.
         jax: version.
+        jaxlib: version.
         numpy: version.
 
     Example:
@@ -41,6 +42,7 @@ class Versions(NamedTuple):
     holdfast: str
     source: str
     jax: str
+    jaxlib: str
     numpy: str
 
     @classmethod
@@ -54,12 +56,21 @@ class Versions(NamedTuple):
         Raises:
             VersionMismatchError: with the name of the worker and all that differs.
         """
-        pairs = zip(self._fields, theirs, self, strict=True)
-        different = [f"{name} {their}, we have {our}" for name, their, our in pairs if their != our]
+        different = difference(self._asdict(), theirs._asdict())
         if different:
-            raise VersionMismatchError(
-                f"{worker} has {' and '.join(different)}; install the same on all machines and restart the worker"
-            )
+            raise VersionMismatchError(f"{worker} {different}")
+
+
+def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """What a worker has in other versions than we do; empty if there is nothing.
+
+    Example:
+        >>> difference({"jax": "0.10.2", "numpy": "2.4.1"}, {"jax": "0.9.0", "numpy": "2.4.1"})
+        'has jax 0.9.0, we have 0.10.2; install the same on all machines and restart the worker'
+    """
+    different = [f"{name} {theirs[name]}, we have {our}" for name, our in ours.items() if theirs[name] != our]
+    advice = "install the same on all machines and restart the worker"
+    return f"has {' and '.join(different)}; {advice}" if different else ""
 
 
 class Payload(NamedTuple):
@@ -107,6 +118,8 @@ class Payload(NamedTuple):
             )
         try:
             return _loaded(self.run, self.content)
+        except VersionMismatchError as error:  # of packages that only this work depends on
+            raise VersionMismatchError(f"{worker} {error}") from error
         except Exception as error:  # it lacks a module, does not see the folder, may not read it, ...
             raise VersionMismatchError(f"{worker} cannot open the work: {describe(error)}") from error
 
@@ -128,4 +141,4 @@ def _installed() -> Versions:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    return Versions(holdfast.__version__, digest.hexdigest()[:16], version("jax"), version("numpy"))
+    return Versions(holdfast.__version__, digest.hexdigest()[:16], *map(version, ("jax", "jaxlib", "numpy")))

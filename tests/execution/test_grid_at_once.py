@@ -1,7 +1,9 @@
 """Commands that work on one grid at once: killed, looking, or extending it."""
 
 import contextlib
+import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,9 @@ import xarray as xr
 from execution.grid_products import check_products, fill, product
 from holdfast.execution import GridCells, Layout, Lease, Recorded, open_grid
 from holdfast.execution.files import LocalFiles
-from holdfast.execution.header import Header
+from holdfast.execution.header import ConflictError, Header
 from holdfast.execution.owner import owner
+from holdfast.execution.replacing import make_way
 
 
 @pytest.mark.parametrize("number", range(8))
@@ -119,3 +122,75 @@ def test_two_commands_that_extend_a_grid_at_once_never_take_a_value_for_another(
     again = grid(1.0, 2.0, 4.0)
     fill(again, multiple)
     assert open_grid(path)["product"].sel(seed=1).values.tolist() == [1.0, 2.0, 4.0]
+
+
+LAYOUT = Layout.of({"a": [1.0, 2.0, 3.0]}, seeds=2, most_seeds=2)
+OLD, NEW = {"settings": {"dimension": 10}}, {"settings": {"dimension": 99}}
+
+
+def grid_with_one_cell(path, identity):
+    """A grid whose values are the dimension, with one finished cell."""
+    cells = GridCells.at(path, LAYOUT, identity=identity)
+    save(cells, (0, 0))
+    return cells
+
+
+def save(cells, index):
+    cells.save(index, Recorded({"x": np.full(2, float(cells.identity["settings"]["dimension"]))}))
+
+
+def test_a_grid_in_which_a_command_works_is_not_replaced_by_force(tmp_path):
+    old = grid_with_one_cell(tmp_path / "r", OLD)
+    with old.lease((1, 0)), pytest.raises(ConflictError, match=r"another command works in the folder, .*dimension"):
+        make_way(tmp_path / "r", LAYOUT, identity=NEW, overwrite=True)
+    make_way(tmp_path / "r", LAYOUT, identity=NEW, overwrite=True)
+    assert list(grid_with_one_cell(tmp_path / "r", NEW).missing()) == [(1, 0), (2, 0)]
+
+
+def test_a_command_whose_folder_was_deleted_and_begun_anew_saves_nothing_more(tmp_path):
+    old = grid_with_one_cell(tmp_path / "r", OLD)
+    shutil.rmtree(tmp_path / "r")
+    with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
+        save(old, (1, 0))
+    new = grid_with_one_cell(tmp_path / "r", NEW)
+    with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
+        save(old, (1, 0))
+    assert list(new.missing()) == [(1, 0), (2, 0)]
+
+
+def test_a_cell_of_another_grid_is_damage(tmp_path, monkeypatch):
+    """It is saved at the moment at which the folder is replaced, so that nobody can notice it."""
+    old = grid_with_one_cell(tmp_path / "r", OLD)
+    shutil.rmtree(tmp_path / "r")
+    new = grid_with_one_cell(tmp_path / "r", NEW)
+    monkeypatch.setattr(GridCells, "_current_variables", GridCells.variables)
+    save(old, (1, 0))
+    assert (list(new.missing()), new.damaged) == ([(2, 0), (1, 0)], [(1, 0)])
+    assert open_grid(tmp_path / "r")["x"].values[:, 0].tolist()[0] == 99.0
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_copy_that_lives_on_declares_the_variables_of_a_folder_that_was_begun_anew(tmp_path, remote):
+    """A worker of a cluster outlives commands, and the folders that people delete in between."""
+    path = f"memory://{tmp_path}/anew.zarr" if remote else tmp_path / "r"
+    old = grid_with_one_cell(path, OLD)
+    if remote:
+        for name in ("zarr.json", "checksum/zarr.json", "checksum/c.0.0", "x/zarr.json", "x/c.0.0"):
+            old.files.delete(name)
+    else:
+        shutil.rmtree(path)
+    new = GridCells.at(path, LAYOUT, identity=OLD)
+    save(old, (1, 0))
+    assert list(new.missing()) == [(0, 0), (2, 0)]
+    assert list(open_grid(path).data_vars) == ["x", "seconds", "finished"]
+
+
+def test_a_grid_of_another_format_is_refused_by_a_sentence_and_stays(tmp_path):
+    grid_with_one_cell(tmp_path / "r", OLD)
+    metadata = json.loads((tmp_path / "r/zarr.json").read_text())
+    del metadata["attributes"]["grid"]["format"]  # the first format had none
+    (tmp_path / "r/zarr.json").write_text(json.dumps(metadata))
+    for use in (GridCells.open, lambda path: GridCells.at(path, LAYOUT, identity=OLD)):
+        with pytest.raises(ConflictError, match=r"written by another version of holdfast, .* choose another folder"):
+            use(tmp_path / "r")
+    assert (tmp_path / "r/x/c.0.0").exists()

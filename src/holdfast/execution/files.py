@@ -38,6 +38,10 @@ class Files(Protocol):
         """Whether a file is in the folder."""
         ...
 
+    def version(self, name: str) -> object:
+        """Something that changes when a file is written again, without reading it; None if there is no file."""
+        ...
+
     def names(self, folder: str) -> Iterator[str]:
         """The names in a folder; none if it does not exist."""
         ...
@@ -115,6 +119,14 @@ class LocalFiles:
     def exists(self, name: str) -> bool:
         """Whether a file is in the folder."""
         return os.path.exists(f"{self.root}/{name}")
+
+    def version(self, name: str) -> object:
+        """Something that changes when a file is written again, without reading it; None if there is no file."""
+        try:
+            found = os.stat(f"{self.root}/{name}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def names(self, folder: str) -> Iterator[str]:
         """The names in a folder; none if it does not exist."""
@@ -243,6 +255,14 @@ class RemoteFiles:
         """Whether a file is in the folder."""
         with self._reached() as (system, root):
             return system.exists(f"{root}/{name}")
+
+    def version(self, name: str) -> object:
+        """Something that changes when a file is written again, without reading it; None if there is no file."""
+        with self._reached() as (system, root):
+            try:
+                return system.ukey(f"{root}/{name}")
+            except FileNotFoundError:
+                return None
 
     def names(self, folder: str) -> Iterator[str]:
         """The names in a folder; none if it does not exist."""

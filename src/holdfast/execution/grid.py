@@ -1,6 +1,8 @@
 """A grid of results in one zarr group: every cell is written by whoever computed it, checked, and computed once."""
 
 import contextlib
+import hashlib
+import json
 import math
 import os
 import struct
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import contains
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,7 +77,8 @@ class GridCells:
     identity: Mapping[str, Any]
     expires: float = EXPIRES
     damaged: list[Index] = field(default_factory=list, repr=False, compare=False)
-    _variables: list[Variables] = field(default_factory=list, repr=False, compare=False)
+    # The variables, with the version of the metadata that has them.
+    _variables: list[tuple[object, Variables]] = field(default_factory=list, repr=False, compare=False)
     _begun: dict[Index, tuple[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -255,10 +259,19 @@ class GridCells:
 
     def variables(self) -> Variables | None:
         """What the cells have; None before the first one is saved."""
-        if not self._variables:
-            found = self.header().variables
-            self._variables.extend([] if found is None else [found])
-        return self._variables[0] if self._variables else None
+        known = self._variables[:1]
+        return known[0][1] if known else self._read_variables()
+
+    def _current_variables(self) -> Variables | None:
+        """The variables by the metadata of this moment: the grid may have been replaced, or deleted and begun anew."""
+        known = self._variables[:1]
+        return known[0][1] if known and known[0][0] == self.files.version(METADATA) else self._read_variables()
+
+    def _read_variables(self) -> Variables | None:
+        version = self.files.version(METADATA)  # before reading: what is written in between is read again
+        found = self.header().variables
+        self._variables[:] = [] if found is None else [(version, found)]
+        return found
 
     def header(self) -> Header:
         """What the folder says about itself now."""
@@ -280,12 +293,17 @@ class GridCells:
         return found if last == _checksum_chunk(checksum, self.layout.seeds_per_cell) else None
 
     def _checksum_begin(self, position: tuple[int, ...]) -> int:
-        """A checksum covers position and settings, so that a chunk in the wrong place is damage.
+        """A checksum covers position, settings and identity, so that a chunk of another cell or grid is damage.
 
-        Settings too, because two commands that extend a grid on an object store at once may take the same position.
+        Settings, because two commands that extend a grid on an object store at once may take the same position.
+        Identity, because a command may go on in a folder that was deleted and begun anew with another program.
         """
         settings = [(name, _canonical(value)) for name, value in sorted(self.layout.settings(position).items())]
-        return zlib.crc32(repr((position, settings)).encode())
+        return zlib.crc32(repr((position, settings, self._identity_digest)).encode())
+
+    @cached_property
+    def _identity_digest(self) -> str:
+        return hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:16]
 
     def contents(self, indices: Iterable[Index]) -> Iterator[dict[str, bytes] | None]:
         """The chunks of several cells, in their order."""
@@ -295,16 +313,15 @@ class GridCells:
         """The variables of the grid, which the first cell decides and the others must have."""
         if value.seeds != self.layout.seeds_per_cell:
             raise ValueError(f"values must be for {self.layout.seeds_per_cell} seeds, got {value.seeds}")
-        now, found = Variables.of(value), self.variables()
+        now, found = Variables.of(value), self._current_variables()
         if found is None:
             with Leases(self.files, self.expires).wait(WHOLE):
                 header = self.header().adopting(self.files)
                 if header.variables is None:
                     header = header.with_variables(now)
                 header.write(self.files)
-            found = header.variables
+            found = self._read_variables()
             assert found is not None
-            self._variables.append(found)
         found.check(now)
         return found
 

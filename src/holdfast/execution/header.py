@@ -28,6 +28,9 @@ CHECKSUMS = "checksum"
 SECONDS = "seconds"
 """The array of computing times."""
 
+FORMAT = 2
+"""Of the files of a grid. In format 1 the checksums of the cells did not cover what decides their values."""
+
 # Of the attributes of the group, the one that is for programs.
 _GRID = "grid"
 _SEED = "seed"
@@ -194,6 +197,7 @@ class Header:
         others = [name for name, dimension, _ in coordinates if name != dimension]
         convention = {"coordinates": " ".join(others)} if others else {}
         grid = {
+            "format": FORMAT,
             "layout": layout.plain(),
             "positions": [len(each) if isinstance(each, range) else each for each in self.positions],
             "seeds": self.seeds,
@@ -214,6 +218,11 @@ class Header:
             group = json.loads(content)
             attributes = group["attributes"]
             grid = attributes.pop(_GRID)
+            if grid.get("format", 1) != FORMAT:
+                raise ConflictError(
+                    f"the grid in {str(files)!r} was written by another version of holdfast, whose checksums are not "
+                    f"those of this one (format {grid.get('format', 1)}, now {FORMAT}); choose another folder"
+                )
             arrays = group["consolidated_metadata"]["metadata"]
             identity = {name: attributes.pop(name) for name in grid["identity"]}
             attributes.pop("coordinates", None)
@@ -223,6 +232,8 @@ class Header:
             )
             asked = tuple(range(each) if isinstance(each, int) else compact(each) for each in positions)
             variables = Variables.from_plain(arrays[CHECKSUMS]["attributes"], files)
+        except ConflictError:
+            raise
         except (ValueError, KeyError, TypeError) as error:
             raise ConflictError(
                 f"path must be a folder of a grid or a new one, got {str(files)!r}, whose {METADATA} cannot be used "

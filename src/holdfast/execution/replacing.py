@@ -65,9 +65,13 @@ def make_way(path: str | Path, layout: Layout, *, identity: Mapping[str, Any], o
         try:
             GridCells.planned(path, layout, identity=identity)
             return  # another command was faster
-        except ConflictError:
+        except ConflictError as conflict:
             if not isinstance(files, LocalFiles) or not (overwrite or is_vacant(path)):
                 raise
+            if is_occupied(Leases(files)):
+                raise ConflictError(
+                    f"another command works in the folder, wait until it ends; {conflict}"
+                ) from conflict
         root = os.path.realpath(files.root)
         removed = f"{root}.{owner()}"
         os.rename(root, removed)  # in one step, since half of a grid would not be recognised

@@ -1,12 +1,13 @@
 """Axes of many values, which are in zarr arrays of their own and not in the metadata."""
 
+import os
 import pickle
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from holdfast.execution.files import files_at
+from holdfast.execution.files import LocalFiles, files_at
 from holdfast.execution.grid import GridCells
 from holdfast.execution.header import ConflictError, Header
 from holdfast.execution.layout import Axis, Layout
@@ -75,12 +76,49 @@ def test_a_command_that_is_killed_while_it_extends_many_points_leaves_what_was_t
     assert Header.read(files).layout == points(MANY + 50)
 
 
-def test_damaged_values_are_noticed(tmp_path):
-    GridCells.at(tmp_path / "r", points(MANY), identity={})
-    content = bytearray((tmp_path / "r/step_size/c.0").read_bytes())
+def flip(path):
+    content = bytearray(path.read_bytes())
     content[100] ^= 1
-    (tmp_path / "r/step_size/c.0").write_bytes(content)
-    with pytest.raises(ConflictError, match=r"values of 'step_size' .* are damaged"):
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["step_size", "batching"])
+@pytest.mark.parametrize(
+    "damage",
+    [flip, lambda path: os.truncate(path, 0), lambda path: os.truncate(path, 1001), lambda path: path.unlink()],
+    ids=["flipped", "empty", "cut", "missing"],
+)
+def test_damaged_values_are_noticed_and_written_again_by_a_command_that_knows_them(tmp_path, name, damage):
+    cells, file = GridCells.at(tmp_path / "r", points(MANY), identity={}), tmp_path / "r" / name / "c.0"
+    saved(cells, (7, 0))
+    for again in (MANY, MANY + 50):  # the same command, and one that extends it
+        before = file.read_bytes()
+        damage(file)
+        for read in (GridCells.open, lambda path: GridCells.at(path, points(9, begin=5), identity={})):
+            with pytest.raises(ConflictError, match=rf"values of '{name}' .* are damaged .* choose another folder"):
+                read(tmp_path / "r")
+        cells = GridCells.at(tmp_path / "r", points(again), identity={})
+        assert len(list(cells.missing())) == again - 1
+        assert GridCells.open(tmp_path / "r").layout == points(again)
+        assert again > MANY or file.read_bytes() == before
+
+
+def test_values_that_only_their_own_file_has_are_on_the_disk_before_the_group(tmp_path, monkeypatch):
+    write, durable = LocalFiles.write, []
+
+    def noted(self, name, content, **options):
+        durable.extend([name] if options.get("durable") else [])
+        write(self, name, content, **options)
+
+    monkeypatch.setattr(LocalFiles, "write", noted)
+    cells = GridCells.at(tmp_path / "r", points(MANY), identity={})
+    coordinates = [f"{name}/c.0" for name in ("step_size", "batching", "size")]
+    assert durable == [*coordinates, "zarr.json"]
+    steps = np.arange(MANY)
+    cells.save((0, 0), Recorded({"loss": np.ones((1, MANY))}, {"loss": ("step",)}, {"step": steps}))
+    assert durable == [*coordinates, "zarr.json", "step/c.0", "step/c.1", "step/c.2", "zarr.json"]
+    flip(tmp_path / "r/step/c.1")
+    with pytest.raises(ConflictError, match=r"values of 'step' .* are damaged .* restore the file from a copy"):
         GridCells.open(tmp_path / "r")
 
 

@@ -87,13 +87,15 @@ def read_values(files: Files, name: str, description: Mapping[str, Any], chunk: 
     kind = description["type"]
     if "values" in description:
         return tuple(map(_TYPES[kind], description["values"]))
-    parts = [files.read(chunk_name(name, (number,))) for number in range(math.ceil(description["count"] / chunk))]
     found: list[Any] = []
-    for part in parts:
-        found += [] if part is None else decode_chunk(part, kind, (-1,)).tolist()
-    values = tuple(found[: description["count"]])
-    if describe_values(values) != description:
-        raise ValueError(f"the values of {name!r} in {str(files)!r} are damaged, got another checksum")
+    try:
+        for number in range(math.ceil(description["count"] / chunk)):
+            found += decode_chunk(files.read(chunk_name(name, (number,))) or b"", kind, (-1,)).tolist()
+        values = tuple(found[: description["count"]])
+        if len(values) != description["count"] or describe_values(values) != description:
+            raise ValueError("got another checksum")
+    except ValueError as error:
+        raise ValueError(f"the values of {name!r} in {str(files)!r} are damaged ({error})") from error
     return values
 
 

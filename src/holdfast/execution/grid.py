@@ -118,7 +118,7 @@ class GridCells:
         files = files_at(path, temporary=CHECKSUMS)
         if isinstance(files, LocalFiles) and os.path.isfile(files.root):
             raise ValueError(f"path must be a folder of a grid or a new one, got the file {str(path)!r}")
-        new, found = Header.of(layout, identity, {}), Header.read(files)
+        new, found = Header.of(layout, identity, {}), Header.read(files, layout)
         names = set(files.names("")) if found is None else set()
         # whoever was killed while writing this metadata, whose last file makes it valid, left some of the others
         if names and not names <= {name.partition("/")[0] for name in new.files()}:
@@ -348,7 +348,7 @@ def _settled(files: Files, new: Header, layout: Layout, identity: Mapping[str, A
 
     A process on an object store, or one that lost the lease, may have written its own in the meantime.
     """
-    found = Header.read(files)
+    found = Header.read(files, layout)
     while True:
         header = new if found is None else found.extended(layout, identity).adopting(files)
         header.write(files)

@@ -105,7 +105,9 @@ class Variables(NamedTuple):
             return None
         rows = plain["variables"].items()
         found = {name: Variable(kind, tuple(own), tuple(shape), text) for name, (kind, own, shape, text) in rows}
-        return cls(found, {name: read_values(files, name, described) for name, described in plain["labels"].items()})
+        remedy = "restore the file from a copy"
+        labels = plain["labels"].items()
+        return cls(found, {name: _read_values(files, name, described, remedy) for name, described in labels})
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,11 @@ class Header:
     def adopting(self, files: Files) -> "Header":
         """With the variables that an array has but the group, written last, lacks: someone was killed in between."""
         content = files.read(f"{CHECKSUMS}/{METADATA}") if self.variables is None else None
-        return self if content is None else replace(self, variables=Variables.from_plain(_attributes(content), files))
+        try:
+            attributes = {} if content is None else json.loads(content)["attributes"]
+            return replace(self, variables=Variables.from_plain(attributes, files) or self.variables)
+        except (ValueError, KeyError, TypeError):  # damaged, and no cell was saved without the group: written again
+            return self
 
     def files(self) -> dict[str, bytes]:
         """Names and contents of everything but the values; the group, which makes them valid, comes last."""
@@ -209,8 +215,14 @@ class Header:
         return found | {METADATA: encode_metadata(group_metadata(arrays, attributes))}
 
     @classmethod
-    def read(cls, files: Files) -> "Header | None":
-        """Of a grid in a folder; None if the folder has none."""
+    def read(cls, files: Files, requested: Layout | None = None) -> "Header | None":
+        """Of a grid in a folder; None if the folder has none.
+
+        Args:
+            files: the folder.
+            requested: what a command asks for. Long coordinates are taken from it where it has those of the folder, by
+                their checksum, so that a damaged file of theirs is written again.
+        """
         content = files.read(METADATA)
         if content is None:
             return None
@@ -227,8 +239,13 @@ class Header:
             identity = {name: attributes.pop(name) for name in grid["identity"]}
             attributes.pop("coordinates", None)
             sizes, positions = grid.get("chunks", {}), grid["positions"]
+            known = {} if requested is None else requested.coordinates()
             layout = Layout.from_plain(
-                grid["layout"], lambda name, described: read_values(files, name, described, sizes.get(name, FEW))
+                grid["layout"],
+                lambda name, described: (
+                    _beginning(known.get(name, ()), described)
+                    or _read_values(files, name, described, "ask for the same values again", sizes.get(name, FEW))
+                ),
             )
             asked = tuple(range(each) if isinstance(each, int) else compact(each) for each in positions)
             variables = Variables.from_plain(arrays[CHECKSUMS]["attributes"], files)
@@ -242,18 +259,26 @@ class Header:
         return cls(layout, asked, grid["seeds"], identity, attributes, variables, sizes)
 
     def write(self, files: Files) -> None:
-        """Write what is not in the folder yet."""
+        """Write what is not in the folder yet; whatever does not follow from the rest survives a power failure."""
+        labels = {} if self.variables is None else self.variables.coordinates
+        long = {name for name, values in {**self.layout.coordinates(), **labels}.items() if len(values) > FEW}
         for name, content in self.files().items():
             if files.read(name) != content:
-                files.write(name, content, durable=name == METADATA)  # the others follow from it
+                array, _, file = name.rpartition("/")
+                files.write(name, content, durable=name == METADATA or (array in long and file != METADATA))
 
 
-def _attributes(metadata: bytes) -> dict[str, Any]:
-    """Of an array; none if the file is damaged, for it is written again from that of the group."""
+def _beginning(values: Values, described: Mapping[str, Any]) -> Values | None:
+    """The first of some values, if they are those that a description with a checksum describes."""
+    first = values[: described.get("count", 0)]
+    return first if first and describe_values(first) == described else None
+
+
+def _read_values(files: Files, name: str, described: Mapping[str, Any], remedy: str, chunk: int = FEW) -> Values:
     try:
-        return json.loads(metadata)["attributes"]
-    except (ValueError, KeyError, TypeError):
-        return {}
+        return read_values(files, name, described, chunk)
+    except ValueError as error:
+        raise ConflictError(f"{error}; {remedy}, or choose another folder") from error
 
 
 def _check_types(before: Layout, after: Layout) -> None:

@@ -103,6 +103,10 @@ class Layout:
         """The number of cells."""
         return math.prod(self.shape)
 
+    def coordinates(self) -> dict[str, Values]:
+        """The values along all axes, by setting."""
+        return {name: values for axis in self.axes for name, values in axis.coordinates.items()}
+
     def settings(self, index: tuple[int, ...]) -> dict[str, Any]:
         """The settings of a cell that its axes decide."""
         found: dict[str, Any] = {}

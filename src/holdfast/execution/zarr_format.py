@@ -156,10 +156,16 @@ def decode_chunk(content: bytes, kind: str, shape: Sequence[int]) -> np.ndarray:
     if kind != TEXT:
         return np.frombuffer(content, np.dtype(kind).newbyteorder("<")).reshape(shape)
     texts, position = [], 4
-    while position < len(content):
-        (length,) = struct.unpack_from("<I", content, position)
-        texts.append(content[position + 4 : position + 4 + length].decode())
-        position += 4 + length
+    try:
+        (count,) = struct.unpack_from("<I", content)
+        while position < len(content):
+            (length,) = struct.unpack_from("<I", content, position)
+            texts.append(content[position + 4 : position + 4 + length].decode())
+            position += 4 + length
+    except struct.error as error:
+        raise ValueError(f"the bytes must be those of texts, got {len(content)} that end too early") from error
+    if (len(texts), len(content)) != (count, position):
+        raise ValueError(f"the bytes must be those of {count} texts, got {len(texts)}")
     return np.array(texts, dtype=object).reshape(shape)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import pickle
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -194,3 +195,19 @@ def test_a_grid_of_another_format_is_refused_by_a_sentence_and_stays(tmp_path):
         with pytest.raises(ConflictError, match=r"written by another version of holdfast, .* choose another folder"):
             use(tmp_path / "r")
     assert (tmp_path / "r/x/c.0.0").exists()
+
+
+def test_a_machine_whose_clock_is_ahead_takes_no_lease_for_expired(tmp_path, monkeypatch):
+    """Leases of a command on another machine, renewed just now by the clock of the file system."""
+    cells = GridCells.at(tmp_path / "r", LAYOUT, identity=OLD)
+    leases = [tmp_path / "r/checksum" / name for name in ("deadbeef-77-1.lease", "c.0.0.lease")]
+    for lease in leases:
+        lease.write_text("deadbeef-77")
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + 90)
+    with cells.lease((0, 0)) as lease:
+        assert lease is Lease.BUSY
+    with pytest.raises(ConflictError, match="another command works in the folder"):
+        make_way(tmp_path / "r", LAYOUT, identity=NEW)
+    GridCells.at(tmp_path / "r", LAYOUT, identity=OLD)
+    assert all(lease.exists() for lease in leases)

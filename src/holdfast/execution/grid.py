@@ -255,7 +255,8 @@ class GridCells:
         leases = Leases(self.files, self.expires)
         names = [name for name in self.files.names(CHECKSUMS) if name.endswith(LEASE)]
         found = ((chunk_position(name.removesuffix(LEASE)), name) for name in names)
-        return sorted(index for index, name in found if index and not leases.is_free(f"{CHECKSUMS}/{name}"))
+        held = ((index, f"{CHECKSUMS}/{name}") for index, name in found if index)
+        return sorted(index for index, name in held if not leases.is_free(name, look_only=True))
 
     def variables(self) -> Variables | None:
         """What the cells have; None before the first one is saved."""

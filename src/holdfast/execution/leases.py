@@ -80,26 +80,30 @@ class Leases:
                     return
             threading.Event().wait(_PATIENCE)
 
-    def is_free(self, name: str) -> bool:
-        """Whether a lease expired or its process is gone, or nobody ever took it; nothing is written."""
-        return not isinstance(self.files, LocalFiles) or self._is_free(self.files, name, look_only=True)
+    def is_free(self, name: str, *, look_only: bool = False) -> bool:
+        """Whether a lease expired or its process is gone, or nobody ever took it.
 
-    def _is_free(self, files: LocalFiles, name: str, *, look_only: bool = False) -> bool:
-        content = files.read(name)
-        if content is None or is_gone(content.decode(errors="replace")):
+        Args:
+            name: of the lease.
+            look_only: write nothing, and use the clock of this machine instead of that of the file system. Clocks may
+                differ by minutes, so this is for people, and never a reason to delete something.
+        """
+        files = self.files
+        content = files.read(name) if isinstance(files, LocalFiles) else None
+        if not isinstance(files, LocalFiles) or content is None or is_gone(content.decode(errors="replace")):
             return True
         age = files.age(name, look_only=look_only)
         return age is None or age > self.expires
 
     def _withdraw(self, files: LocalFiles, name: str) -> bool:
         """Remove a lease that is free; says whether someone may take it now."""
-        if not self._is_free(files, name):
+        if not self.is_free(name):
             return False
         folder = name.rpartition("/")[0]
         old = f"{folder}/{UNFINISHED}{owner()}-{threading.get_ident()}"
         if not files.rename(name, old):
             return True  # another process was faster in removing it
-        if self._is_free(files, old):
+        if self.is_free(old):
             files.delete(old)
             return True
         # In the meantime another process took over, and this was its new lease.

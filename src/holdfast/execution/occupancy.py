@@ -37,10 +37,10 @@ def occupied(leases: Leases) -> Iterator[None]:
         yield
 
 
-def is_occupied(leases: Leases) -> bool:
-    """Whether a command works in the folder; object stores do not say."""
+def is_occupied(leases: Leases, *, look_only: bool = False) -> bool:
+    """Whether a command works in the folder; object stores do not say. `look_only` is that of `Leases.is_free`."""
     names = (f"{CHECKSUMS}/{name}" for name in leases.files.names(CHECKSUMS) if name.endswith(LEASE))
-    return any(not leases.is_free(name) for name in names if name != WHOLE)
+    return any(not leases.is_free(name, look_only=look_only) for name in names if name != WHOLE)
 
 
 def remove_abandoned(files: Files, leases: Leases) -> None:

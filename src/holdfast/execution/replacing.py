@@ -19,7 +19,8 @@ from holdfast.execution.zarr_format import chunk_position
 def is_vacant(path: str | Path) -> bool:
     """Whether nothing is saved in a folder, perhaps because all cells failed, and no command works there.
 
-    Object stores do not say who works there: a grid in one never is vacant.
+    Nothing is written, so the clock of this machine decides whether a lease expired: `make_way` looks again. Object
+    stores do not say who works there: a grid in one never is vacant.
 
     Example:
         >>> import tempfile
@@ -35,7 +36,7 @@ def is_vacant(path: str | Path) -> bool:
     header = Header.read(files)
     if header is None:
         return True
-    if not isinstance(files, LocalFiles) or is_occupied(Leases(files)):
+    if not isinstance(files, LocalFiles) or is_occupied(Leases(files), look_only=True):
         return False
     return header.variables is None and not any(map(chunk_position, files.names(CHECKSUMS)))
 

@@ -110,7 +110,10 @@ def test_every_experiment_is_listed_with_what_is_left_open():
 
 
 def test_unknown_experiments_are_refused():
-    with pytest.raises(ValueError, match=r"names must be among figure_\d, .* got 'figure_99'"):
+    with pytest.raises(
+        ValueError,
+        match=r"names must be among the \d+ that .* got 'figure_99' \(perhaps figure_",
+    ):
         load("figure_99")
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from holdfast.bench import deep_linear, matrix_sensing, samplers, sweeps, tables
 from holdfast.core.run import available_workers
+from holdfast.core.validation import suggestion
 from holdfast.core.writing import check_output, write_text
 
 BENCHMARKS = {
@@ -38,7 +39,8 @@ def report(names: Sequence[str] = (), out: Path | None = None, quick: bool = Fal
     """Run benchmarks one after the other, all of them if none is named; returns the exit code 0."""
     for name in names:
         if name not in BENCHMARKS:
-            raise ValueError(f"names must be among {', '.join(BENCHMARKS)}, got {name!r}")
+            hint = suggestion(name, BENCHMARKS)
+            raise ValueError(f"names must be among {', '.join(BENCHMARKS)}, got {name!r}{hint}")
     if out is not None:
         check_output(out, [".json"], overwrite=True)
     console = Console()

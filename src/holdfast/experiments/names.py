@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from holdfast.core.validation import suggestion
+
 if TYPE_CHECKING:
     from holdfast.reproduction.experiment import Experiment
 
@@ -60,6 +62,10 @@ LONGEST = (
     "absorbing",
 )
 """Those that take a minute or more of a core, to begin with: none of them should be left for the end, alone."""
+# Grid points per axis, and runs at each, of phase diagrams: here, so that the command line can show them at once.
+CELLS_OF_A_MAP, SEEDS_OF_A_MAP = 40, 64
+# Near names that an error offers for one that is not known.
+MOST_SUGGESTED = 3
 
 
 def load(name: str) -> "Experiment":
@@ -70,6 +76,7 @@ def load(name: str) -> "Experiment":
         'signals over time for M = 6 and M = 1, and against the heterogeneity M'
     """
     if name not in TITLES:
-        raise ValueError(f"names must be among {', '.join(TITLES)}, got {name!r}")
+        names = f"names must be among the {len(TITLES)} that `holdfast reproduce --list` names"
+        raise ValueError(f"{names}, got {name!r}{suggestion(name, TITLES, MOST_SUGGESTED)}")
     experiment: Experiment = import_module(f"{__package__}.{name}").EXPERIMENT
     return experiment

@@ -18,7 +18,7 @@ from distributed import LocalCluster
 
 import holdfast as hf
 from holdfast.execution.engines import DaskEngine
-from holdfast.sweeps import plan, plot_sweep, specify
+from holdfast.sweeps import estimate_sweep, plot_sweep, specify
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 settings = hf.Settings(dimension=10, steps=150, oracle="population", seeds=32)
@@ -26,7 +26,7 @@ axes = {
     "step_size": {"start": 0.01, "stop": 1.0, "count": 9, "scale": "log"},
     "heterogeneity": {"start": 1.0, "stop": 9.0, "count": 9},
 }
-cost = plan(specify(settings, axes), "cpu")
+cost = estimate_sweep(specify(settings, axes))
 print(f"{cost.runs:,} runs in {cost.cells} cells, about {cost.seconds:.1f} s of one worker")
 
 with LocalCluster(

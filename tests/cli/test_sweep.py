@@ -40,7 +40,7 @@ def test_a_dry_run_says_what_a_sweep_costs_and_writes_nothing(spec, tmp_path, ca
     assert main(["sweep", str(spec), "--out", str(tmp_path / "runs"), "--dry-run", "--workers", "1"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "points 4 (step_size 2 x heterogeneity 2) runs 16 (4 seeds for each point) cells 4 (of 4 runs each" in words
-    assert "an estimate" in words
+    assert "an estimate from 20 steps of 1 cell" in words
     assert "(1 thread)" in words
     # 16 runs x (9 signals and 1 singular value of 4 bytes + 13)
     assert "disk about 229 kB: 848 B of values in 56 files" in words
@@ -88,7 +88,7 @@ def test_a_sweep_its_status_and_its_figures(spec, tmp_path, capsys):
     assert main(["sweep", str(spec), "--out", runs]) == 0
     assert "4 cells computed" in capsys.readouterr().out
     assert main(["sweep", str(spec), "--out", runs]) == 0
-    assert "nothing to compute, all cells were finished" in capsys.readouterr().out
+    assert "is up to date; nothing to compute" in capsys.readouterr().out
     assert main(["sweep-status", runs, "--format", "json"]) == 0
     status = json.loads(capsys.readouterr().out)
     assert (status["finished"], status["cells"], status["running"], status["failures"]) == (4, 4, {}, {})
@@ -135,8 +135,11 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
     [
         ("sweep SPEC", "out must be given"),
         ("sweep SPEC --out ", "out must be a folder for the result, got ''"),
-        ("sweep-plot nothing --x bias --at bias=1 bias=2", "at must hold each axis at one value, got bias=1 bias=2"),
-        ("sweep-plot nothing --x bias --at bias=1 --at bias=2", "at must hold each axis at one value, got bias=1 bias"),
+        ("sweep-plot nothing --x bias --at bias=1 bias=2", "at must fix each setting at one value, got bias=1 bias=2"),
+        (
+            "sweep-plot nothing --x bias --at bias=1 --at bias=2",
+            "at must fix each setting at one value, got bias=1 bias",
+        ),
         ("sweep nothing.toml --out runs", "which does not exist"),
         ("sweep SPEC --out runs --workers 2 --processes 2", "only one engine may be chosen, got workers and processes"),
         ("sweep SPEC --out runs --dask head.json", "got 'head.json', which does not exist"),
@@ -174,7 +177,7 @@ def test_a_finished_sweep_in_a_folder_that_takes_no_files_is_finished(spec, tmp_
     monkeypatch.setattr(LocalFiles, "create", refuse)
     capsys.readouterr()
     assert main(command) == 0
-    assert "nothing to compute, all cells were finished" in capsys.readouterr().out
+    assert "is up to date; nothing to compute" in capsys.readouterr().out
     spec.write_text(SPEC.replace("[0.05, 0.1]", "[0.05, 0.1, 0.2]"))
     refused = f"out must be a folder that can be written to, got '{tmp_path / 'runs'}'"
     assert main(command) == 2
@@ -183,7 +186,7 @@ def test_a_finished_sweep_in_a_folder_that_takes_no_files_is_finished(spec, tmp_
     assert "left 2 cells" in " ".join(capsys.readouterr().out.split())
     spec.write_text(SPEC.replace("[0.05, 0.1]", "[0.1]"))
     assert main(command) == 0
-    assert "nothing to compute, all cells were finished" in capsys.readouterr().out
+    assert "is up to date; nothing to compute" in capsys.readouterr().out
     spec.write_text(SPEC)
     (tmp_path / "runs" / "results.zarr" / "checksum" / "c.0.0.0").unlink()
     assert main(command) == 2
@@ -239,7 +242,7 @@ def test_failures_are_named_by_settings_and_seeds(tmp_path, monkeypatch):
     assert points == [{"a": a, "seeds": [10, 14]} for a in (3, 4, 5)]
 
 
-def test_a_simulation_goes_on_where_it_stopped(tmp_path, capsys):
+def test_a_simulation_resumes_where_it_stopped(tmp_path, capsys):
     path = tmp_path / "runs.zarr"
     assert main([*SIMULATE, "--out", str(path)]) == 0
     first = json.loads(capsys.readouterr().out)
@@ -253,7 +256,7 @@ def test_a_simulation_goes_on_where_it_stopped(tmp_path, capsys):
     assert json.loads(printed.out) == first
     assert printed.err == f"wrote {path}\n"
     assert main([*SIMULATE, "--out", str(path)]) == 0
-    assert capsys.readouterr().err == f"{path} already has these results: they are reused, nothing was computed\n"
+    assert capsys.readouterr().err == f"{path} is up to date; nothing to compute\n"
     assert (path / "spurious" / "c.0.0.0").stat().st_mtime_ns == old
     assert main([*SIMULATE, "--bias", "0.5", "--out", str(path)]) == 2
     refused = capsys.readouterr().err
@@ -273,7 +276,31 @@ def test_a_simulation_in_a_file_is_the_one_in_memory(tmp_path, capsys):
         np.testing.assert_allclose(in_file["final"][name], values, rtol=2e-5, atol=1e-7)
 
 
-def test_jumps_go_on_where_they_stopped(tmp_path, capsys):
+@pytest.mark.parametrize("command", [SIMULATE, ["jumps", "--steps", "10", "--every", "5", "--seeds", "2"]])
+def test_a_simulation_that_fails_is_no_wrong_input(command, tmp_path, capsys, monkeypatch):
+    def exhausted(*_, **__):
+        raise MemoryError("8 TiB")
+
+    for module in ("sensing.simulation.execute", "completion.training.simulate_completion"):
+        monkeypatch.setattr(f"holdfast.{module}", exhausted)
+    assert main([*command, "--out", str(tmp_path / "runs.zarr")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("holdfast: the simulation failed: ")
+    assert said.endswith("MemoryError: 8 TiB\n")
+
+
+def test_a_phase_diagram_that_fails_is_no_wrong_input(tmp_path, capsys, monkeypatch):
+    def exhausted(*_, **__):
+        raise MemoryError("8 TiB")
+
+    monkeypatch.setattr("holdfast.sensing.simulation.execute", exhausted)
+    assert main(["phase", "time", "--cells", "2", "--seeds", "2", "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("holdfast: 2 cells of time failed: ")
+    assert said.endswith("MemoryError: 8 TiB; the same command tries again\n")
+
+
+def test_jumps_resume_where_they_stopped(tmp_path, capsys):
     command = ["jumps", "--steps", "100", "--every", "50", "--seeds", "3", "--width", "3", "--format", "json"]
     command += ["--offshoots", "1", "--offshoot-steps", "20"]
     assert main(command) == 0
@@ -288,7 +315,7 @@ def test_jumps_go_on_where_they_stopped(tmp_path, capsys):
         assert one["offshoots"][0]["test_error"] == pytest.approx(other["offshoots"][0]["test_error"], rel=1e-4)
 
 
-def test_times_and_sizes_as_people_say_them():
+def test_times_and_sizes_are_human_readable():
     assert [duration(each) for each in (0.1234, 59, 61, 3_700, 90_000)] == [
         "0.12 s",
         "59 s",

@@ -6,8 +6,7 @@ import pytest
 
 from holdfast.execution import fingerprint as tracing
 from holdfast.execution.fingerprint import fingerprint, reached
-from holdfast.sweeps.programs import program_of
-from holdfast.sweeps.running import code_of
+from holdfast.sweeps.programs import code_of, program_of
 
 PACKAGE = {
     "__init__": "",

@@ -61,7 +61,7 @@ def test_a_sweep_is_the_diagram_in_memory(plane, tmp_path):
     sweep = phase.phase_sweep(plane, **options)
     assert run_sweep(sweep, path).failures == {}
     next((path / "checksum").glob("c.*")).unlink()  # as if it had been stopped before this cell
-    with pytest.raises(ValueError, match=r"path must be a finished sweep, got .* of its runs"):
+    with pytest.raises(ValueError, match=r"folder must be that of a finished sweep, got .* of its runs"):
         phase.open_phase_diagram(plane, path)
     assert run_sweep(sweep, path).computed == 1
     found, expected = phase.open_phase_diagram(plane, path), phase.phase_diagram(plane, **options)

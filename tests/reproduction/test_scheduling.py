@@ -4,8 +4,8 @@ import json
 from importlib import import_module
 from types import SimpleNamespace
 
-from holdfast.cli.commands import reproduce as commands
 from holdfast.execution.engines import ProcessEngine, ThreadEngine
+from holdfast.execution.engines.defaults import MOST_PROCESSES, engine_of_experiments
 from holdfast.experiments import load
 from holdfast.reproduction import runner
 from holdfast.reproduction.experiment import Effort
@@ -54,11 +54,11 @@ def test_the_longest_are_computed_first_and_the_report_does_not_depend_on_it(tmp
 
 def test_a_command_computes_several_experiments_in_processes_and_one_in_threads(monkeypatch):
     monkeypatch.setattr("holdfast.core.worker.available_cores", lambda: [0, 1])
-    assert commands.default_engine(40) == ProcessEngine(2)
-    assert commands.default_engine(1) is None
+    assert engine_of_experiments(40) == ProcessEngine(2)
+    assert engine_of_experiments(1) is None
     monkeypatch.setattr("holdfast.core.worker.available_cores", lambda: list(range(64)))
-    assert commands.default_engine(40) == ProcessEngine(commands.MOST_PROCESSES)
+    assert engine_of_experiments(40) == ProcessEngine(MOST_PROCESSES)
     # what jax calls a device of a GPU
     loop = import_module("holdfast.core.run")
     monkeypatch.setattr(loop, "available_devices", lambda: [SimpleNamespace(platform="gpu")])
-    assert commands.default_engine(40) is None
+    assert engine_of_experiments(40) is None

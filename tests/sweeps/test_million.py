@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.sensing.simulation import SLAB_ON_ACCELERATOR
-from holdfast.sweeps.planning import layout_of
+from holdfast.sweeps.blocks import layout_of
 from holdfast.sweeps.specification import read_sweep
 
 SPEC = Path(__file__).parents[2] / "examples" / "million.toml"

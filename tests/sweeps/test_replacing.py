@@ -16,7 +16,8 @@ from holdfast.execution.occupancy import occupied
 from holdfast.execution.owner import owner
 from holdfast.execution.replacing import is_vacant
 from holdfast.sweeps import run_sweep, running, specify, sweep_status
-from holdfast.sweeps.running import planned, prepare, results_path
+from holdfast.sweeps.results import results_path
+from holdfast.sweeps.running import planned, prepare
 
 
 @pytest.fixture(autouse=True)

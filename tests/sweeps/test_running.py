@@ -20,7 +20,7 @@ from holdfast.reproduction import reproduce
 from holdfast.sensing.outcome import outcome_codes, outcomes
 from holdfast.sensing.simulation import execute
 from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
-from holdfast.sweeps.running import results_path
+from holdfast.sweeps.results import results_path
 
 SMALL = {"dimension": 6, "steps": 20, "every": 5, "oracle": "population"}
 AXES = {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0]}
@@ -90,7 +90,7 @@ def test_outcome_codes_are_those_of_the_outcomes():
 
 def test_cells_that_differ_in_swept_settings_share_one_compilation(tmp_path):
     before = _advance._cache_size()
-    settings = {"dimension": 5, "oracle": "population"}  # no other test has this dimension
+    settings = {"dimension": 11, "oracle": "population"}  # no other test has this dimension
     sweep(settings, {**AXES, "init_scale": [1e-3, 1e-2]}, seeds=3, out=tmp_path)
     assert _advance._cache_size() == before + 1
 
@@ -225,6 +225,18 @@ def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(pro
     assert not (tmp_path / "new").exists()
 
 
+def test_a_folder_that_takes_no_files_is_refused_before_anything_is_computed():
+    chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
+    words = r"out must lie in a folder that can be written to, got '/proc/xx'"
+    for call in (
+        lambda: sweep({}, {"scale": [1.0]}, program="programs_of_a_user:square", out="/proc/xx"),
+        lambda: run_sweep(chosen, "/proc/xx"),
+        lambda: run_sweep(chosen, "/proc/xx/results.zarr"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
 def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
     chosen = specify({}, {"scale": [1.0, 2.0, 3.0, 4.0]}, seeds=2, program="programs_of_a_user:picky")
     for _ in range(2):
@@ -280,7 +292,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == "holdfast: interrupted; finished cells are saved, and the same command goes on from there\n"
+    assert errors == "holdfast: interrupted; finished cells are saved. Run the same command to resume\n"
     assert 0 < sweep_status(tmp_path / "runs").finished < 24
     assert list(checksums.glob("*.lease")) == []
 

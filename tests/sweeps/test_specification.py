@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast import Settings
-from holdfast.sweeps import plan, read_sweep, specify
+from holdfast.sweeps import estimate_sweep, read_sweep, specify
 from holdfast.sweeps.combinations import MOST_CHECKED
 from holdfast.sweeps.designs import axis_values, drawn
 
@@ -186,7 +186,7 @@ def test_a_result_that_no_disk_holds_is_refused():
     sweep = specify({"steps": 10**6, "every": 1}, {"bias": [0.0, 1.0]}, seeds=10**5, record="trajectories")
     # 2 x 10^5 runs x (10^6 + 1) records x 10 numbers x 4 bytes
     with pytest.raises(ValueError, match=r"at most 1 TiB, got 7\.3 TiB"):
-        plan(sweep, "cpu", probe=False)
+        estimate_sweep(sweep, probe=False)
 
 
 @pytest.mark.parametrize(

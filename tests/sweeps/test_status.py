@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.sweeps import specify, sweep_status
-from holdfast.sweeps.running import prepare, results_path
+from holdfast.sweeps.results import results_path
+from holdfast.sweeps.running import prepare
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from holdfast.execution.engines.threads import ThreadEngine
-from holdfast.sweeps import programs, running
-from holdfast.sweeps.planning import cells_together
+from holdfast.sweeps import cell_program, open_sweep, programs, running
+from holdfast.sweeps.blocks import cells_together
 from holdfast.sweeps.specification import specify
 
 SETTINGS = {"steps": 30, "every": 10, "oracle": "population"}
@@ -34,13 +34,13 @@ def test_values_are_those_of_single_cells(axes, record, blocks, tmp_path, monkey
     assert called == []
     monkeypatch.setattr(programs, "matrix_sensing_together", counted)
     monkeypatch.setattr(running, "cells_together", lambda *_: 3)
-    running._loaded.cache_clear()
+    cell_program._loaded.cache_clear()
     together = running.run_sweep(sweep, tmp_path / "together.zarr", ThreadEngine(2))
-    running._loaded.cache_clear()
+    cell_program._loaded.cache_clear()
     assert called == [3] * blocks  # of one dimension, and of one block of seeds
     assert (together.computed, together.failed) == (alone.computed, 0)
     assert files(tmp_path / "together.zarr") == files(tmp_path / "alone.zarr")
-    first, second = (running.open_sweep(tmp_path / f"{name}.zarr") for name in ("alone", "together"))
+    first, second = (open_sweep(tmp_path / f"{name}.zarr") for name in ("alone", "together"))
     for name in first:
         if name != "seconds":
             np.testing.assert_allclose(second[name].values, first[name].values, rtol=1e-5, atol=1e-7, err_msg=name)

@@ -15,7 +15,8 @@ from holdfast.execution.engines.base import DEPTH, Engine
 from holdfast.execution.engines.processes import ProcessEngine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.recorded import Recorded
-from holdfast.sweeps.running import open_sweep, run_sweep
+from holdfast.sweeps.results import open_sweep
+from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import specify
 
 # As many variables as a run of matrix sensing has.

@@ -37,6 +37,16 @@ def stages(progress: Progress | None, lengths: Sequence[int]) -> list[Progress]:
     return [stage(sum(lengths[:number]), length) for number, length in enumerate(lengths)]
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words that fit it.
+
+    Example:
+        >>> counted(1, "cell"), counted(2_000, "cell")
+        ('1 cell', '2,000 cells')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 @contextmanager
 def watched(verbose: int | Progress, label: str) -> Iterator[Progress | None]:
     """What `verbose` asks for, as scikit-learn understands it: a context that gives the report of some work, or None.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from holdfast.core.errors import describe, describe_place
+from holdfast.core.progress import counted
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.execution.cells import Cells, Index, Lease
 from holdfast.execution.engines.base import Engine, Feed, Finished
@@ -84,6 +85,16 @@ class SaveError(OSError):
         >>> raise SaveError("OSError: [Errno 28] No space left on device")
         Traceback (most recent call last):
         holdfast.execution.work.SaveError: OSError: [Errno 28] No space left on device
+    """
+
+
+class FailedCellsError(RuntimeError):
+    """Cells could not be computed, and without them there is no result; `WorkOutcome.failures` is for those who go on.
+
+    Example:
+        >>> raise FailedCellsError("the simulation failed: MemoryError")
+        Traceback (most recent call last):
+        holdfast.execution.work.FailedCellsError: the simulation failed: MemoryError
     """
 
 
@@ -290,7 +301,7 @@ class _WorkState:
                 for finished in results:
                     yield from self.add(finished)
         except (SaveError, VersionMismatchError, LostClusterError) as error:
-            saved = f"{self.computed} cell{'' if self.computed == 1 else 's'} saved"
+            saved = f"{counted(self.computed, 'cell')} saved"
             raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
         self.report(last=True)
 

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.core.validation import require
+from holdfast.core.validation import require, suggestion
 from holdfast.environments import Law, two_point
-from holdfast.experiments.names import TITLES
+from holdfast.experiments.names import CELLS_OF_A_MAP, SEEDS_OF_A_MAP, TITLES
 from holdfast.experiments.phase_planes import BASE, PLANES, Plane, predicted
 from holdfast.plots import draw_plane, legend_below, new_figure
 from holdfast.reproduction.claims import OUR_SETTINGS, Claim
@@ -20,7 +20,7 @@ from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 from holdfast.sensing.names import OrderName
 from holdfast.sensing.outcome import Code
 from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast.sweeps.running import open_sweep
+from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.specification import Sweep, specify
 from holdfast.theory.regions import Region, classify
 
@@ -29,10 +29,8 @@ LEFT_OPEN = (
     "What counts as learned (median share above 0.5) and as washed out (median share below 0.05).",
 )
 SEEDS = 32
-# Cells of a side: in the reproduction, and in the full diagrams.
-CELLS_IN_REPORT, CELLS = 24, 40
-# Runs in each cell of the full diagrams.
-SEEDS_OF_A_MAP = 64
+# Cells of a side in the reproduction.
+CELLS_IN_REPORT = 24
 SUMMARY = "d=30, r1=r2=1, m=8000, s=1, T=200, alpha=1e-3, symmetric measurements, exact law"
 
 
@@ -41,7 +39,7 @@ def phase_diagram(
     law: Law = two_point,
     *,
     order: str = "independent",
-    cells: int = CELLS,
+    cells: int = CELLS_OF_A_MAP,
     seeds: int = SEEDS_OF_A_MAP,
     progress: Progress | None = None,
 ) -> xr.Dataset:
@@ -73,9 +71,13 @@ def phase_diagram(
 
 
 def phase_sweep(
-    plane: str = "step_size", *, order: OrderName = "independent", cells: int = CELLS, seeds: int = SEEDS_OF_A_MAP
+    plane: str = "step_size",
+    *,
+    order: OrderName = "independent",
+    cells: int = CELLS_OF_A_MAP,
+    seeds: int = SEEDS_OF_A_MAP,
 ) -> Sweep:
-    """The runs of a phase diagram as a sweep, which any engine computes cell by cell, and which goes on if stopped.
+    """The runs of a phase diagram as a sweep, which any engine computes cell by cell, and which resumes if interrupted.
 
     Args:
         plane: one of `PLANES`.
@@ -94,25 +96,25 @@ def phase_sweep(
     return specify(shared, axes, seeds=seeds, record=record)
 
 
-def open_phase_diagram(plane: str, path: str | Path) -> xr.Dataset:
+def open_phase_diagram(plane: str, folder: str | Path) -> xr.Dataset:
     """The phase diagram of a finished `phase_sweep`; as from `phase_diagram`, to rounding.
 
     Args:
         plane: of the sweep.
-        path: of its zarr group.
+        folder: of the sweep, or its zarr group.
 
     Example:
         >>> import tempfile
         >>> from holdfast.sweeps import run_sweep
-        >>> path = Path(tempfile.mkdtemp()) / "results.zarr"
-        >>> run_sweep(phase_sweep("time", cells=4, seeds=3), path).computed
+        >>> folder = tempfile.mkdtemp()
+        >>> run_sweep(phase_sweep("time", cells=4, seeds=3), folder).computed
         4
-        >>> dict(open_phase_diagram("time", path)["region"].sizes)
+        >>> dict(open_phase_diagram("time", folder)["region"].sizes)
         {'step': 4, 'init_scale': 4}
     """
-    runs, chosen = open_sweep(path), PLANES[plane]
-    share = f"{str(path)!r} with {float(runs['finished'].mean()):.1%} of its runs"
-    require(bool(runs["finished"].all()), "path must be a finished sweep", share)
+    runs, chosen = open_sweep(folder), PLANES[plane]
+    share = f"{str(folder)!r} with {float(runs['finished'].mean()):.1%} of its runs"
+    require(bool(runs["finished"].all()), "folder must be that of a finished sweep", share)
     settings = runs.attrs["settings"]
     if "step" not in runs.coords:  # it has recorded the last step only
         runs = runs.assign_coords(step=settings["steps"])
@@ -122,7 +124,7 @@ def open_phase_diagram(plane: str, path: str | Path) -> xr.Dataset:
 
 def _checked(plane: str, cells: int, seeds: int) -> Plane:
     if plane not in PLANES:
-        raise ValueError(f"plane must be one of {', '.join(PLANES)}, got {plane!r}")
+        raise ValueError(f"plane must be one of {', '.join(PLANES)}, got {plane!r}{suggestion(plane, PLANES)}")
     for name, value in (("cells", cells), ("seeds", seeds)):
         if value < 2:
             raise ValueError(f"{name} must be a whole number of at least 2, got {value}")

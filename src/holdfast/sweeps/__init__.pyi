@@ -1,10 +1,10 @@
-from .planning import Plan as Plan
-from .planning import plan as plan
+from .cost import SweepEstimate as SweepEstimate
+from .cost import estimate_sweep as estimate_sweep
 from .plots import plot_sweep as plot_sweep
 from .programs import PROGRAMS as PROGRAMS
 from .recording import QUANTILES as QUANTILES
 from .recording import RECORDS as RECORDS
-from .running import open_sweep as open_sweep
+from .results import open_sweep as open_sweep
 from .running import run_sweep as run_sweep
 from .running import sweep as sweep
 from .specification import Sweep as Sweep

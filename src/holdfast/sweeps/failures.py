@@ -5,6 +5,7 @@ from typing import Any
 
 from holdfast.execution.cells import Index
 from holdfast.execution.grid import GridCells
+from holdfast.sweeps.blocks import seeds_in_folder, seeds_of_a_cell
 
 # Failures that are named for each reason.
 MOST_NAMED = 3
@@ -25,15 +26,14 @@ def failed_settings(cells: GridCells, failures: Mapping[str, Iterable[Index]]) -
         >>> failed_settings(cells, {"ValueError: no": [(1, 0)]})
         {'ValueError: no': [{'bias': 1.0, 'seeds': [0, 3]}]}
     """
-    first, in_one = cells.identity.get("seed", 0), cells.identity.get("seeds")  # quantiles have all seeds in one cell
+    requested = seeds_in_folder(cells)
     found: dict[str, list[dict[str, Any]]] = {}
     for reason, indices in failures.items():
         named: list[dict[str, Any]] = []
         found[reason] = named
         for index in sorted(indices):
-            settings, block = cells.settings(index), range(in_one) if in_one else cells.block(index).tolist()
-            last = max(block[0], min(block[-1], (in_one or cells.seeds) - 1))  # more may have been computed
-            seeds = [first + block[0], first + last]
+            settings, block = cells.settings(index), seeds_of_a_cell(cells, index).tolist()
+            seeds = [block[0], max(block[0], min(block[-1], requested[-1]))]  # more may have been computed
             if named and named[-1] == {**settings, "seeds": [named[-1]["seeds"][0], seeds[0] - 1]}:
                 named[-1]["seeds"][1] = seeds[1]  # the next block of the same point
             elif len(named) < MOST_NAMED:

@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.core.errors import describe
 from holdfast.core.names import Named
 from holdfast.core.validation import require, suggestion
+from holdfast.execution.fingerprint import fingerprint
 from holdfast.execution.recorded import Recorded
 from holdfast.sensing.settings import SWEPT
 
@@ -137,6 +138,17 @@ def program_of(program: str | Callable) -> SweepProgram:
         allowed = f'{", ".join(PROGRAMS)} or "module:function"'
         raise ValueError(f"program must be {allowed}, got {program!r}{suggestion(program, PROGRAMS)}")
     return SweepProgram(program)
+
+
+def code_of(program: SweepProgram) -> str:
+    """A checksum of the code that decides the numbers of a program; a folder resumes with no other.
+
+    Example:
+        >>> len(code_of(program_of("matrix-sensing")))
+        16
+    """
+    functions = (program.target, program.together, "holdfast.sweeps.recording:reduced")
+    return fingerprint(tuple(filter(None, functions)))[:16]
 
 
 def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:

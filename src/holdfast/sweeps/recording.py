@@ -22,6 +22,26 @@ STEP, QUANTILE, SEED_DIMENSION = "step", "quantile", "seed"
 RESERVED = {SEED_DIMENSION, "point", QUANTILE, "checksum", "seconds", "finished"}
 
 
+def merges_seeds(record: str | None) -> bool:
+    """Whether what is recorded of a point is about all of its seeds, so that one cell has them all.
+
+    Example:
+        >>> merges_seeds("quantiles"), merges_seeds("final")
+        (True, False)
+    """
+    return record == "quantiles"
+
+
+def values_of_a_record(record: RecordName, seeds: int) -> tuple[int, int]:
+    """How many runs of a point count on their own, and the values that each has of a quantity at a step.
+
+    Example:
+        >>> values_of_a_record("final", seeds=100), values_of_a_record("quantiles", seeds=100)
+        ((100, 1), (1, 7))
+    """
+    return (1, len(QUANTILES)) if merges_seeds(record) else (seeds, 1)
+
+
 def checked(found: Any, seeds: int) -> Recorded:
     """What a program returned as `Recorded`, or an error that says what is wrong with it.
 

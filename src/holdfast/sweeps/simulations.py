@@ -1,7 +1,6 @@
-"""Single simulations that are saved as they run, so that they go on where they stopped: `simulate` and `jumps`."""
+"""Single simulations that are saved as they run, so that they resume where they stopped: `simulate` and `jumps`."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -9,22 +8,23 @@ from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import LayerPaths, Simulation, problem_of
 from holdfast.execution.header import ConflictError
 from holdfast.execution.layout import Axis
-from holdfast.execution.work import Report
+from holdfast.execution.work import FailedCellsError, Report
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.trajectory import Trajectory
 from holdfast.sweeps.programs import SEEDING
-from holdfast.sweeps.running import open_sweep, run_sweep
+from holdfast.sweeps.results import open_sweep, results_path
+from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import Sweep
 
 
 def saved_trajectory(
-    settings: Settings, path: str | Path, *, overwrite: bool = False, report: Report | None = None
+    settings: Settings, out: str | Path, *, overwrite: bool = False, report: Report | None = None
 ) -> Trajectory:
     """As `holdfast.simulate`, computed into a zarr group; what is in it already is not computed again.
 
     Args:
         settings: what to simulate.
-        path: of the zarr group, which `Trajectory.load` reads.
+        out: NAME.zarr, which `Trajectory.load` reads.
         overwrite: replace a group of other settings; without it, that is an error.
         report: see `holdfast.execution.work.Report`.
 
@@ -37,12 +37,12 @@ def saved_trajectory(
         (('heterogeneity', 'seed', 'step'), True)
     """
     axes = tuple(Axis(name, {name: values}) for name, values in settings.axes.items())
-    _run("matrix-sensing", settings, axes, path, overwrite, report)
-    return Trajectory.load(path)
+    _run("matrix-sensing", settings, axes, out, overwrite, report)
+    return Trajectory.load(results_path(out))
 
 
 def saved_completion(
-    settings: CompletionSettings, path: str | Path, *, overwrite: bool = False, report: Report | None = None
+    settings: CompletionSettings, out: str | Path, *, overwrite: bool = False, report: Report | None = None
 ) -> Simulation:
     """As `holdfast.completion.simulate_completion`, computed into a zarr group.
 
@@ -50,7 +50,7 @@ def saved_completion(
 
     Args:
         settings: what to simulate.
-        path: of the zarr group.
+        out: NAME.zarr.
         overwrite: replace a group of other settings; without it, that is an error.
         report: see `holdfast.execution.work.Report`.
 
@@ -60,8 +60,8 @@ def saved_completion(
         >>> saved_completion(CompletionSettings(steps=100, seeds=2), path).paths.fitted.shape
         (2, 2, 2, 2)
     """
-    _run("holdfast.sweeps.programs:completed_matrices", settings, (), path, overwrite, report)
-    data = open_sweep(path)
+    _run("holdfast.sweeps.programs:completed_matrices", settings, (), out, overwrite, report)
+    data = open_sweep(out)
     paths = LayerPaths(data["step"].values, (data["fitted"].values,), data["diverged_at"].values)
     if "offshoot_error" not in data:
         return Simulation(settings, problem_of(settings), paths, np.zeros(0, int), np.zeros((settings.seeds, 0)))
@@ -69,16 +69,21 @@ def saved_completion(
 
 
 def _run(
-    program: str, settings: Any, axes: tuple[Axis, ...], path: Any, overwrite: bool, report: Report | None
+    program: str,
+    settings: Settings | CompletionSettings,
+    axes: tuple[Axis, ...],
+    out: str | Path,
+    overwrite: bool,
+    report: Report | None,
 ) -> None:
     left_out = {*SEEDING, *(axis.name for axis in axes)}
     shared = {name: value for name, value in settings.asdict().items() if name not in left_out}
     sweep = Sweep(program, shared, axes, settings.seeds, settings.seed, "trajectories")
     try:
-        outcome = run_sweep(sweep, path, report=report, overwrite=overwrite)
+        outcome = run_sweep(sweep, out, report=report, overwrite=overwrite)
     except ConflictError as error:
         if overwrite:  # it is no zarr group that could be replaced
             raise
-        raise ConflictError(f"{error}; overwrite=True or --overwrite replaces {str(path)!r}") from None
+        raise ConflictError(f"{error}; overwrite=True or --overwrite replaces {str(out)!r}") from None
     for reason in outcome.failures:  # all runs have the same settings: what is wrong with one is wrong with all
-        raise ValueError(f"the simulation failed: {reason}")
+        raise FailedCellsError(f"the simulation failed: {reason}")

@@ -15,7 +15,7 @@ from holdfast.execution.header import CHECKSUMS, SECONDS
 from holdfast.execution.owner import owner
 from holdfast.execution.zarr_format import chunk_name, chunk_position
 from holdfast.sweeps.failures import failed_settings
-from holdfast.sweeps.running import existing_results
+from holdfast.sweeps.results import existing_results
 
 # Seconds over which the rate is measured: the first ones in which two cells were finished.
 RECENT = (60.0, 3600.0)
@@ -62,11 +62,11 @@ class SweepStatus(NamedTuple):
         return self._asdict()
 
 
-def sweep_status(out: str | Path, *, verify: bool = False) -> SweepStatus:
+def sweep_status(folder: str | Path, *, verify: bool = False) -> SweepStatus:
     """How far a sweep is; nothing is written.
 
     Args:
-        out: folder of the sweep, or its URL.
+        folder: of the sweep, or its URL.
         verify: read all values too, and do not count cells as finished that are damaged.
 
     Example:
@@ -78,7 +78,7 @@ def sweep_status(out: str | Path, *, verify: bool = False) -> SweepStatus:
         >>> status.finished, status.cells, status.failures
         (2, 2, {})
     """
-    cells = GridCells.open(existing_results(out))
+    cells = GridCells.open(existing_results(folder))
     total = cells.asked.cells
     finished = total - sum(1 for _ in cells.missing(verify=verify))
     damaged = len(cells.damaged) if verify else None

@@ -208,11 +208,12 @@ def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str
     """How many of the runs of a figure have diverged by its last step."""
     by_step = STEP in data.coords and (STEP in values.dims or STEP in at)
     if "diverged_at" in data:
-        gone, runs = _diverged(data, by_step=by_step).astype(float), 1
+        gone = _diverged(data, by_step=by_step).astype(float)
     elif _is_end(data, "diverged"):
-        gone, runs = data["diverged"], int(data.attrs.get("seeds", 1))
+        gone = data["diverged"]
     else:
         return ""
+    runs = _runs_of_a_value(data)
     gone = gone.where(_finished(data)) if "finished" in data else gone
     gone = _chosen(gone, {name: value for name, value in at.items() if name in gone.dims})
     gone = gone.isel({STEP: -1}) if STEP in gone.dims else gone
@@ -221,11 +222,16 @@ def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str
     return f"left out: {count:,} of {total:,} runs that diverged{since}" if count else ""
 
 
+def _runs_of_a_value(data: xr.Dataset) -> int:
+    """1, or the number of seeds where quantiles over them are recorded."""
+    return int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1
+
+
 def _unfinished(data: xr.Dataset) -> str:
     """How many runs of the whole sweep are not computed yet, or failed."""
     if "finished" not in data or bool(_finished(data).all()):
         return ""
-    runs = int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1
+    runs = _runs_of_a_value(data)
     missing, total = int((~_finished(data)).sum()) * runs, data["finished"].size * runs
     return f"not finished: {missing:,} of {total:,} runs"
 

@@ -24,9 +24,9 @@ class JumpsArguments:
 
     settings: tyro.conf.OmitArgPrefixes[CompletionSettings]
     out: Path | None = None
-    """Write the fitted matrices of all runs to NAME.zarr, where the same command goes on if it was stopped."""
+    """Write the fitted matrices of all runs to NAME.zarr, from which the same command resumes if it was interrupted."""
     overwrite: bool = False
-    """Replace the file if it has something else."""
+    """Replace results of other settings."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 

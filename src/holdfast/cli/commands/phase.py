@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import tyro
 
 from holdfast.execution.engines.options import EngineOptions
+from holdfast.experiments.names import CELLS_OF_A_MAP, SEEDS_OF_A_MAP
 from holdfast.sensing.names import OrderName
-
-CELLS, SEEDS = 40, 64
 
 
 @dataclass(frozen=True)
@@ -17,8 +16,8 @@ class PhaseArguments:
     """Map where HeteroSGD learns both signals, the invariant one only, nothing, or is unstable.
 
     Planes: step_size (and heterogeneity), time (init scale and steps), sampling (batch size and dimension),
-    overlap (and heterogeneity). Each is a sweep in the folder .computed: the same command goes on where it was stopped,
-    several share the work, and what was already computed with the same cells, seeds and code is reused.
+    overlap (and heterogeneity). Each is a sweep in the folder .computed: if the command is interrupted, run it again to
+    resume; several commands can share one folder, and results of the same cells, seeds and code are reused.
 
     Examples:
 
@@ -30,13 +29,13 @@ class PhaseArguments:
     planes: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[PLANE ...]")]] = ()
     """Planes to map; all of them if none is named."""
     out: Path = Path("phase")
-    """Folder for the figures (PNG, SVG) and their numbers (CSV), named after the plane and what is not by default."""
+    """Folder for the figures (PNG, SVG) and their numbers (CSV), named after the plane and any non-default options."""
     order: OrderName = "independent"
     """How one environment follows another."""
-    cells: int = CELLS
-    """Cells of a side."""
-    seeds: int = SEEDS
-    """Runs in each cell."""
+    cells: int = CELLS_OF_A_MAP
+    """Grid points per axis."""
+    seeds: int = SEEDS_OF_A_MAP
+    """Runs at each grid point."""
 
 
 def execute(arguments: PhaseArguments) -> int:
@@ -47,16 +46,21 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.cli import terminal
     from holdfast.cli.terminal.progress import duration, work_bar
     from holdfast.cli.terminal.reproduction import note, show_regions
-    from holdfast.cli.terminal.sweeps import cells
+    from holdfast.core.progress import counted
+    from holdfast.core.validation import suggestion
+    from holdfast.execution.engines.defaults import default_engine
     from holdfast.execution.store import FOLDER
+    from holdfast.execution.work import FailedCellsError
     from holdfast.experiments.phase import PLANES, draw_phase_diagram, numbers, open_phase_diagram, phase_sweep
     from holdfast.reproduction.results import checked_folder, write_figure
-    from holdfast.sweeps.running import default_engine, run_sweep
+    from holdfast.sweeps.running import run_sweep
 
     names = tuple(dict.fromkeys(arguments.planes or PLANES))
     unknown = [name for name in names if name not in PLANES]
     if unknown:
-        raise ValueError(f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}")
+        raise ValueError(
+            f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}{suggestion(unknown[0], PLANES)}"
+        )
     engine = arguments.engine.engine() or default_engine()
     chosen: dict[str, Any] = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
     sweeps = {name: phase_sweep(name, **chosen) for name in names}
@@ -68,8 +72,11 @@ def execute(arguments: PhaseArguments) -> int:
         with work_bar(name) as report:
             outcome = run_sweep(sweep, path, engine, report, overwrite=True)
         for reason, failed in outcome.failures.items():
-            raise ValueError(f"{cells(len(failed))} of {name} failed: {reason}; the same command tries again")
-        finished = f"computed {cells(outcome.computed)} in {duration(time.monotonic() - begin)}, with {engine.name}"
+            count = counted(len(failed), "cell")
+            raise FailedCellsError(f"{count} of {name} failed: {reason}; the same command tries again")
+        finished = (
+            f"computed {counted(outcome.computed, 'cell')} in {duration(time.monotonic() - begin)}, with {engine.name}"
+        )
         note(finished if outcome.computed or outcome.elsewhere else f"reused {path}")
         diagrams[name] = data = open_phase_diagram(name, path)
         for written in write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file):
@@ -79,7 +86,7 @@ def execute(arguments: PhaseArguments) -> int:
 
 
 def _suffix(arguments: PhaseArguments) -> str:
-    """What is not by default, so that no figure overwrites one of other settings."""
+    """The options that are not the defaults, so that no figure overwrites one of other settings."""
     suffix = "" if arguments.order == "independent" else f"_{arguments.order}"
-    suffix += "" if arguments.cells == CELLS else f"_{arguments.cells}_cells"
-    return suffix + ("" if arguments.seeds == SEEDS else f"_{arguments.seeds}_seeds")
+    suffix += "" if arguments.cells == CELLS_OF_A_MAP else f"_{arguments.cells}_cells"
+    return suffix + ("" if arguments.seeds == SEEDS_OF_A_MAP else f"_{arguments.seeds}_seeds")

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import tyro
 
-from holdfast.execution.engines.base import Engine
 from holdfast.execution.engines.options import EngineOptions
 
 # A quick look compiles for longer than it computes. The older of XLA's two generators of loops compiles in a third less
@@ -18,20 +17,17 @@ from holdfast.execution.engines.options import EngineOptions
 # not know.
 FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 FLAGS_KNOWN_TO = "0.10."
-# Several experiments are computed in processes, one on each core: threads would wait for Python's lock, which tracing
-# and short arrays hold. Each process takes about a gigabyte, so there are not more than this.
-MOST_PROCESSES = 4
 
 
 @dataclass(frozen=True)
 class ReproduceArguments:
     """Redraw the figures of the paper, test its claims and write report.html.
 
-    What was already computed with the same seeds and code is reused, so the same command goes on where it was stopped,
-    and several with the same folder share the work. By default each core computes an experiment in a process of its
-    own, up to four at a time; a single experiment, or a GPU, has all cores. Those whose extra (such as torch) is not
-    installed are left out, and named at the end. Exit code 1 if an experiment fails, or if a claim is decided otherwise
-    than expected or, with all seeds, is undecided.
+    Results of the same seeds and code are reused, so if the command is interrupted, run it again to resume; several
+    commands can share one folder. By default each core computes an experiment in a process of its own, up to four at a
+    time; a single experiment uses all cores, and so does a GPU run. Experiments that need a missing extra (such as
+    torch) are skipped, and named at the end. Exit code 1 if an experiment fails, if a verdict differs from the expected
+    one or, with all seeds, if a claim is undecided.
 
     Examples:
 
@@ -48,7 +44,7 @@ class ReproduceArguments:
     quick: bool = False
     """Few seeds: a look at the figures, not a test of the claims; the verdicts do not change the exit code."""
     seeds: int | None = None
-    """Seeds of each curve, instead of the number each experiment asks for."""
+    """Seeds of each curve, instead of the number of each experiment."""
     list: bool = False
     """Name the experiments and stop."""
 
@@ -66,8 +62,10 @@ def execute(arguments: ReproduceArguments) -> int:
     # jax reads the flags when it is first imported; those that the user has set stay as they are.
     if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):
         os.environ.setdefault("XLA_FLAGS", FLAGS)
+    from holdfast.cli.terminal.progress import INTERRUPTED
     from holdfast.cli.terminal.reproduction import REPORTER
     from holdfast.comparison.images.recorded_report import recorded_section
+    from holdfast.execution.engines.defaults import engine_of_experiments
     from holdfast.experiments.names import LONGEST
     from holdfast.experiments.statements import STATEMENTS
     from holdfast.reproduction.runner import reproduce
@@ -81,19 +79,8 @@ def execute(arguments: ReproduceArguments) -> int:
             statements=STATEMENTS,
             recorded=() if arguments.names else (recorded_section(),),
             first=LONGEST,
-            engine=engine or default_engine(len(names)),
+            engine=engine or engine_of_experiments(len(names)),
             reporter=REPORTER,
         )
     except KeyboardInterrupt:
-        words = "interrupted; what is computed is saved, and the same command goes on from there"
-        raise KeyboardInterrupt(words) from None
-
-
-def default_engine(experiments: int) -> Engine | None:
-    """A process on each core for several experiments, unless they compute on an accelerator, which they would share."""
-    from holdfast.core.run import available_devices
-    from holdfast.core.worker import available_cores
-    from holdfast.execution.engines.processes import ProcessEngine
-
-    count = min(experiments, len(available_cores()), MOST_PROCESSES)
-    return ProcessEngine(count) if count > 1 and available_devices()[0].platform == "cpu" else None
+        raise KeyboardInterrupt(INTERRUPTED) from None

@@ -26,10 +26,10 @@ class SimulateArguments:
 
     settings: tyro.conf.OmitArgPrefixes[Settings]
     out: Path | None = None
-    """Write the whole trajectory to this file: NAME.zarr, where the same command goes on if it was stopped, or
+    """Write the whole trajectory to this file: NAME.zarr, from which the same command resumes if it was interrupted, or
     NAME.csv."""
     overwrite: bool = False
-    """Replace the file if it has something else."""
+    """Replace results of other settings."""
     format: Literal["table", "json"] = "table"
     """What to print: tables for people, or JSON."""
 

@@ -23,8 +23,8 @@ class SweepArguments:
         heterogeneity = { start = 1.0, stop = 9.0, count = 9 }
         seeds = 32
 
-    The result is results.zarr in the folder of --out. Whatever ends the command, the same command goes on where it
-    stopped; with more values or seeds it computes what is new. Several of them share the work.
+    The result is results.zarr in the folder of --out. If the command is interrupted, run it again to resume. Add values
+    or seeds, and only the new ones are computed. Several commands can share one folder.
 
     Examples:
 
@@ -44,9 +44,7 @@ class SweepArguments:
 
 def execute(arguments: SweepArguments) -> int:
     """Check the specification, and run what is missing."""
-    from holdfast.core.addresses import is_address
-    from holdfast.core.writing import check_output_folder
-    from holdfast.sweeps.running import default_engine, is_finished, planned, results_path, run_sweep
+    from holdfast.sweeps.results import results_path
     from holdfast.sweeps.specification import read_sweep
 
     if arguments.out is None and not arguments.dry_run:
@@ -54,22 +52,16 @@ def execute(arguments: SweepArguments) -> int:
     chosen = arguments.engine.engine()
     sweep = read_sweep(arguments.spec)
     path = "" if arguments.out is None else results_path(arguments.out)
-    if path and not is_address(path) and not arguments.dry_run:
-        try:
-            check_output_folder(Path(str(arguments.out)))
-        except ValueError:
-            if not is_finished(sweep, path):
-                raise
-    import jax
 
     from holdfast.cli.terminal.progress import work_bar
-    from holdfast.cli.terminal.sweeps import show_outcome, show_plan
-    from holdfast.sweeps.planning import plan
+    from holdfast.cli.terminal.sweeps import show_estimate, show_outcome
+    from holdfast.execution.engines.defaults import default_engine
+    from holdfast.sweeps.cost import estimate_sweep
+    from holdfast.sweeps.running import planned, run_sweep
 
     engine = chosen or default_engine()
     if arguments.dry_run:
-        cells = planned(sweep, path) if path else None
-        show_plan(sweep, plan(sweep, jax.default_backend(), cells), engine.name)
+        show_estimate(sweep, estimate_sweep(sweep, planned(sweep, path) if path else None), engine.name)
         return 0
     with work_bar(path) as report:
         outcome = run_sweep(sweep, path, engine, report)

@@ -11,9 +11,9 @@ import tyro
 
 @dataclass(frozen=True)
 class SweepPlotArguments:
-    """Draw the result of a sweep: lines along one axis with a band over seeds, or a map over two axes.
+    """Draw the result of a sweep: lines along one setting with a band over seeds, or a heat map over two settings.
 
-    Further axes become lines or panels, unless --at holds them at a value.
+    Further settings become lines or panels, unless --at fixes them.
 
     Examples:
 
@@ -25,17 +25,17 @@ class SweepPlotArguments:
     folder: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
     """Folder of the sweep, or its URL (s3://...)."""
     x: str
-    """Axis to the right; step where trajectories or quantiles are recorded, point for a list or a random design."""
+    """Setting on the x axis; `step` if trajectories or quantiles were recorded, `point` for a list or random design."""
     y: str | None = None
-    """Axis upwards, for a map in colours."""
+    """Setting on the y axis; draws a heat map."""
     quantity: str | None = None
     """What is drawn: a variable of the result, diverged or converged; spurious if there is one."""
     over: Literal["median", "mean", "share"] = "median"
-    """How the seeds of a point become one number; share: of the seeds above the threshold."""
+    """Statistic over seeds; share: of those above the threshold."""
     threshold: float = 0.5
-    """Of --over share: seeds above it are counted."""
+    """With --over share: seeds above it are counted."""
     at: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
-    """Hold axes at values, the nearest ones: --at step_size=0.05 bias=1."""
+    """Fix other settings at the nearest available value: --at step_size=0.05 bias=1."""
     out: Path | None = None
     """Folder for the figure (PNG and SVG); by default that of the sweep, or the one in which NAME.zarr lies."""
 
@@ -45,19 +45,19 @@ def execute(arguments: SweepPlotArguments) -> int:
     from holdfast.core.writing import check_output_folder
     from holdfast.plots.bands import save
     from holdfast.sweeps.plots import plot_sweep
-    from holdfast.sweeps.running import open_sweep
+    from holdfast.sweeps.results import SUFFIX, open_sweep
     from holdfast.sweeps.summary import usual_quantity
 
     # A zarr group takes no other files: figures go next to it.
     found = Path(arguments.folder)
-    folder = arguments.out or (found.parent if found.suffix == ".zarr" else found)
+    folder = arguments.out or (found.parent if found.suffix.lower() == SUFFIX else found)
     if "://" in str(folder):
         raise ValueError(f"out must be a folder of this machine, got {str(folder)!r}")
     check_output_folder(folder)
     words = [*itertools.chain.from_iterable(arguments.at)]
     at = dict(map(_held, words))
     if len(at) < len(words):
-        raise ValueError(f"at must hold each axis at one value, got {' '.join(words)}")
+        raise ValueError(f"at must fix each setting at one value, got {' '.join(words)}")
     data = open_sweep(arguments.folder)
     quantity = arguments.quantity or usual_quantity(data)
     figure = plot_sweep(

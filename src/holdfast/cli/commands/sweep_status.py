@@ -9,7 +9,7 @@ import tyro
 
 @dataclass(frozen=True)
 class SweepStatusArguments:
-    """Say how far a sweep is: finished cells, who computes which, failures by reason, rate and time left.
+    """Show progress: finished cells, which process computes what, failures by reason, rate and time left.
 
     It reads the folder only, so it works while other processes compute, from any machine that sees the folder. The
     exit code is 1 if cells have failed, or are found to be damaged.
@@ -21,7 +21,7 @@ class SweepStatusArguments:
         holdfast sweep-status runs --format json
     """
 
-    out: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
+    folder: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
     """Folder of the sweep, or its URL (s3://...)."""
     verify: bool = False
     """Read all values too, and say how many cells have damaged files."""
@@ -33,7 +33,7 @@ def execute(arguments: SweepStatusArguments) -> int:
     """Print the status."""
     from holdfast.sweeps.status import sweep_status
 
-    status = sweep_status(arguments.out, verify=arguments.verify)
+    status = sweep_status(arguments.folder, verify=arguments.verify)
     if arguments.format == "json":
         print(json.dumps(status.asdict(), allow_nan=False))
     else:

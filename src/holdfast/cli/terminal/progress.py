@@ -21,6 +21,8 @@ from rich.progress import Progress as Bars
 from holdfast.core.progress import PATIENCE, Progress
 from holdfast.execution.work import Report
 
+INTERRUPTED = "interrupted; finished cells are saved. Run the same command to resume"
+
 
 def say(line: str) -> None:
     """Print a line, in rich's markup, above the progress bars if there are any."""
@@ -98,8 +100,7 @@ def work_bar(label: str) -> Iterator[Report]:
         try:
             yield report
         except KeyboardInterrupt:
-            words = "interrupted; finished cells are saved, and the same command goes on from there"
-            raise KeyboardInterrupt(words) from None
+            raise KeyboardInterrupt(INTERRUPTED) from None
 
 
 @contextmanager
@@ -117,12 +118,11 @@ def saving_bar(path: Path) -> Iterator[Report]:
             report(done, total, rate, seconds_left, failures)
 
         yield count
-    words = f"wrote {path}" if computed else f"{path} already has these results: they are reused, nothing was computed"
-    print(words, file=sys.stderr)
+    print(f"wrote {path}" if computed else f"{path} is up to date; nothing to compute", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:
-    """As people say it.
+    """A time, human-readable.
 
     Example:
         >>> duration(0.25), duration(75), duration(100_000)

@@ -8,10 +8,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli.terminal.progress import duration
+from holdfast.core.progress import counted
 from holdfast.execution.grid import GridCells
 from holdfast.execution.work import WorkOutcome
+from holdfast.sweeps.cost import BLOCK, SweepEstimate
 from holdfast.sweeps.failures import describe_point, failed_settings
-from holdfast.sweeps.planning import BLOCK, PROBES, Plan
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.status import SweepStatus
 
@@ -19,47 +20,50 @@ MOST_REASONS = 5
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
-def show_plan(sweep: Sweep, plan: Plan, engine: str) -> None:
+def show_estimate(sweep: Sweep, estimate: SweepEstimate, engine: str) -> None:
     """Print what a sweep will cost."""
     design = " x ".join(f"{axis.name} {axis.size:,}" for axis in sweep.axes)
     table = _plain_table()
     table.add_row("program", f"{sweep.program}, recording {sweep.record}")
-    table.add_row("points", f"{plan.points:,} ({design})")
-    table.add_row("runs", f"{plan.runs:,} ({sweep.seeds:,} seeds for each point)")
-    table.add_row("cells", f"{plan.cells:,} (of {plan.seeds_per_cell:,} runs each, saved one by one)")
-    if plan.missing < plan.cells:
-        table.add_row("left", f"{cells(plan.missing)}; the others are finished")
-    if plan.missing:
-        table.add_row("time", _time(plan, engine))
-        table.add_row("disk", _disk(plan))
+    table.add_row("points", f"{estimate.points:,} ({design})")
+    table.add_row("runs", f"{estimate.runs:,} ({sweep.seeds:,} seeds for each point)")
+    table.add_row("cells", f"{estimate.cells:,} (of {estimate.runs_per_cell:,} runs each, saved one by one)")
+    if estimate.missing < estimate.cells:
+        table.add_row("left", f"{counted(estimate.missing, 'cell')}; the others are finished")
+    if estimate.missing:
+        table.add_row("time", _time(estimate, engine))
+        table.add_row("disk", _disk(estimate))
     Console().print(table)
 
 
-def _time(plan: Plan, engine: str) -> str:
-    if plan.seconds is None or plan.compilation is None:
+def _time(estimate: SweepEstimate, engine: str) -> str:
+    if estimate.seconds is None or estimate.compilation is None:
         return "not estimated for a program of your own"
+    probed = f"{counted(estimate.probed_steps, 'step')} of {counted(estimate.probed_cells, 'cell')}"
     return (
-        f"about {duration(plan.seconds)} of computation, shared between the workers ({engine}), and "
-        f"{duration(plan.compilation)} to compile; an estimate from {PROBES[-1]} steps of one cell"
+        f"about {duration(estimate.seconds)} of computation, shared between the workers ({engine}), and "
+        f"{duration(estimate.compilation)} to compile; an estimate from {probed}"
     )
 
 
-def _disk(plan: Plan) -> str:
-    if plan.size is None or plan.disk is None or plan.files is None:
+def _disk(estimate: SweepEstimate) -> str:
+    if estimate.size is None or estimate.disk is None or estimate.files is None:
         return "known after the first cell"
-    return f"about {size(plan.disk)}: {size(plan.size)} of values in {plan.files:,} files, in blocks of {BLOCK:,} B"
+    values = f"{size(estimate.size)} of values in {estimate.files:,} files"
+    return f"about {size(estimate.disk)}: {values}, in blocks of {BLOCK:,} B"
 
 
 def show_outcome(outcome: WorkOutcome, path: str) -> None:
     """Print what a command did, and why cells failed."""
     console = Console()
     elsewhere = f", {outcome.elsewhere:,} by other processes" if outcome.elsewhere else ""
-    done = f"{cells(outcome.computed)} computed in {duration(outcome.seconds)} of work{elsewhere}; result in {path}"
+    computed = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
+    done = f"{computed}{elsewhere}; result in {path}"
     if not (outcome.computed or outcome.elsewhere):
-        finished = f"nothing to compute, all cells were finished; result in {path}"
+        finished = f"{path} is up to date; nothing to compute"
         done = "no cell could be computed" if outcome.failed else finished
     if outcome.damaged:
-        found = f"{cells(outcome.damaged)} had damaged files and had to be computed again"
+        found = f"{counted(outcome.damaged, 'cell')} had damaged files and had to be computed again"
         console.print(f"[yellow]{found}[/yellow]", highlight=False, soft_wrap=True)
     console.print(escape(done), highlight=False, soft_wrap=True)
     failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
@@ -87,25 +91,17 @@ def show_status(status: SweepStatus) -> None:
 
 def _show_failures(console: Console, failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]]) -> None:
     for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
-        console.print(f"  [red]{cells(count)} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True)
+        console.print(
+            f"  [red]{counted(count, 'cell')} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True
+        )
         for point in failed.get(reason, []):
             console.print(f"    at {escape(describe_point(point))}", highlight=False, soft_wrap=True)
     if failures:
         console.print("The same command tries them again.", highlight=False)
 
 
-def cells(count: int) -> str:
-    """A number of cells, in words that fit it.
-
-    Example:
-        >>> cells(1), cells(2_000)
-        ('1 cell', '2,000 cells')
-    """
-    return f"{count:,} {'cell' if count == 1 else 'cells'}"
-
-
 def size(number: float) -> str:
-    """Bytes as people say it.
+    """A number of bytes, human-readable.
 
     Example:
         >>> size(120), size(2_500_000)

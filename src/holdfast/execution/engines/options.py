@@ -8,7 +8,7 @@ from holdfast.execution.engines.base import Engine
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where the work runs. At most one may be chosen; without one, in threads, or as the command says.
+    """Where the work runs. Choose at most one. Default: threads, unless the command says otherwise.
 
     Example:
         >>> EngineOptions(workers=2).engine().name, EngineOptions().engine()

@@ -44,7 +44,7 @@ def compute(settings: ResultsSettings, context: Context) -> dict[str, Any]:
         return {"kind": "none", "summary": NO_FOLDER}
     if (folder / CLAIMS).is_file():
         return _reproduction(settings, folder, context)
-    from holdfast.sweeps.running import results_path
+    from holdfast.sweeps.results import results_path
 
     if (Path(results_path(folder)) / "zarr.json").is_file():
         return _sweep(settings, folder, context)
@@ -80,7 +80,7 @@ for claim in claims:
 
 
 def _sweep(settings: ResultsSettings, folder: Path, context: Context) -> dict[str, Any]:
-    from holdfast.sweeps.running import open_sweep
+    from holdfast.sweeps.results import open_sweep
     from holdfast.sweeps.summary import quantities
 
     context.send("kind", "sweep")

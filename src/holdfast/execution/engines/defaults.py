@@ -1,0 +1,39 @@
+"""Which engine computes if none is chosen."""
+
+from holdfast.execution.engines.base import Engine
+
+# Several experiments are computed in processes, one on each core: threads would wait for Python's lock, which tracing
+# and short arrays hold. Each process takes about a gigabyte, so there are not more than this.
+MOST_PROCESSES = 4
+
+
+def default_engine() -> Engine:
+    """Of cells: threads, one for each core; on accelerators one for each of them, since a cell fills one.
+
+    Example:
+        >>> default_engine().name.endswith(("thread", "threads"))
+        True
+    """
+    import jax
+
+    from holdfast.execution.engines.devices import DeviceEngine
+    from holdfast.execution.engines.threads import ThreadEngine
+
+    return ThreadEngine() if jax.default_backend() == "cpu" else DeviceEngine()
+
+
+def engine_of_experiments(count: int) -> Engine | None:
+    """Of experiments: a process on each core, unless there is one only, or they would share an accelerator.
+
+    Their functions are then imported by the processes, so this is not for those that a user wrote in a session.
+
+    Example:
+        >>> engine_of_experiments(1) is None
+        True
+    """
+    from holdfast.core.run import available_devices
+    from holdfast.core.worker import available_cores
+    from holdfast.execution.engines.processes import ProcessEngine
+
+    processes = min(count, len(available_cores()), MOST_PROCESSES)
+    return ProcessEngine(processes) if processes > 1 and available_devices()[0].platform == "cpu" else None

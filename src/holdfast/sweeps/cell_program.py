@@ -1,0 +1,67 @@
+"""What a worker computes for a cell, in this process or in another one."""
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.execution.cells import Index
+from holdfast.execution.grid import GridCells
+from holdfast.execution.recorded import Recorded
+from holdfast.sweeps.blocks import seeds_of_a_cell
+from holdfast.sweeps.programs import SweepProgram, code_of, program_of
+from holdfast.sweeps.recording import RecordName, checked, reduced
+
+
+@dataclass(frozen=True)
+class CellProgram:
+    """What a worker computes for a cell. Picklable.
+
+    Attributes:
+        cells: that say what a cell is.
+        program: by name.
+        settings: those that all cells share.
+        record: what is recorded.
+        folder: of the command, in which user modules may lie.
+        code: checksum of the program, see `code_of`.
+    """
+
+    cells: GridCells
+    program: str
+    settings: Mapping[str, Any]
+    record: RecordName
+    folder: str
+    code: str
+
+    def __call__(self, index: Index) -> Recorded:
+        """The records of one cell."""
+        function, seeds = self._function(program_of(self.program).target), seeds_of_a_cell(self.cells, index)
+        return reduced(checked(function(self._settings(index), seeds), len(seeds)), self.record)
+
+    def kind(self, index: Index) -> Hashable:
+        """What cells must have in common to be computed together: the seeds, and settings that shape the program."""
+        free = program_of(self.program).free
+        own = self.cells.settings(index).items()
+        return index[-1], tuple((name, value) for name, value in own if name not in free)
+
+    def together(self, indices: Sequence[Index]) -> list[Recorded]:
+        """The records of several cells of one kind."""
+        function, seeds = self._function(program_of(self.program).together), seeds_of_a_cell(self.cells, indices[0])
+        found = function([self._settings(index) for index in indices], seeds)
+        return [reduced(checked(each, len(seeds)), self.record) for each in found]
+
+    def _function(self, target: str) -> Callable:
+        return _loaded(program_of(self.program), target, self.folder, self.code)
+
+    def _settings(self, index: Index) -> dict[str, Any]:
+        return {**self.settings, **self.cells.settings(index)}
+
+
+@functools.cache
+def _loaded(program: SweepProgram, target: str, folder: str, code: str) -> Callable:
+    """A function of a program, if it is the one that the command has: a worker that lives on may know an older one."""
+    function = program._replace(target=target).load(folder)
+    if code_of(program) != code:
+        module = target.partition(":")[0]
+        raise RuntimeError(f"a worker knows another version of {module} than the command; restart the workers")
+    return function

@@ -1,0 +1,133 @@
+"""What a sweep will cost, before it runs: cells, runs, files, disk, and an estimate of the time from short probes."""
+
+import math
+from typing import NamedTuple
+
+from holdfast.core.names import Named
+from holdfast.core.validation import require
+from holdfast.execution.grid import GridCells
+from holdfast.sweeps.blocks import layout_of, runs_of_a_cell
+from holdfast.sweeps.programs import program_of
+from holdfast.sweeps.recording import values_of_a_record
+from holdfast.sweeps.specification import Sweep
+from holdfast.sweeps.timing import time_cells
+
+MOST_BYTES = 2**40
+# Next to its values, a run has an outcome (1 byte), a step of divergence, a checksum and a time (4 each).
+BYTES_OF_A_RUN = 13
+# Bytes that a file takes at least on most disks.
+BLOCK = 4096
+FILES_OF_A_CELL = 2  # of checksums and times, next to one for each variable
+
+
+class SweepEstimate(NamedTuple):
+    """The cost of a sweep.
+
+    Attributes:
+        points: of the design.
+        runs: points times seeds.
+        cells: that are computed and saved one by one.
+        missing: those that are not in the folder yet; the remaining fields are about these.
+        runs_per_cell: seeds of a point that a cell computes.
+        size: bytes of all values; None: not known before the first cell.
+        files: in which they lie, a few for each cell; None: not known.
+        seconds: of one worker; None: not known.
+        compilation: seconds in which one worker compiles the programs of all cells; None: not known.
+        probed_cells: that were run for a few steps to estimate these seconds.
+        probed_steps: of each of them.
+
+    Example:
+        >>> found = SweepEstimate(points=10, runs=640, cells=10, missing=10, runs_per_cell=64, size=28_000, files=140)
+        >>> found.runs, found.disk
+        (640, 573440)
+    """
+
+    points: int
+    runs: int
+    cells: int
+    missing: int
+    runs_per_cell: int
+    size: int | None = None
+    files: int | None = None
+    seconds: float | None = None
+    compilation: float | None = None
+    probed_cells: int = 0
+    probed_steps: int = 0
+
+    @property
+    def disk(self) -> int | None:
+        """Bytes that most file systems give to these files, in whole blocks."""
+        if self.size is None or not self.files:
+            return self.size
+        return self.files * math.ceil(self.size / self.files / BLOCK) * BLOCK
+
+
+def estimate_sweep(
+    sweep: Sweep, cells: GridCells | None = None, *, platform: str | None = None, probe: bool = True
+) -> SweepEstimate:
+    """What a sweep costs; raises an error for one that no disk holds.
+
+    Args:
+        sweep: what is swept.
+        cells: of the folder, in which some may be finished; None: a new one.
+        platform: of jax, where it will run; by default the one that jax has here.
+        probe: estimate the time, by running a few steps of one cell of each kind. User functions are not run.
+
+    Example:
+        >>> from holdfast.sweeps.specification import specify
+        >>> found = estimate_sweep(specify({"dimension": 20}, {"bias": [0.0, 1.0], "seeds": 100}), probe=False)
+        >>> found.runs, found.cells, found.runs_per_cell
+        (200, 4, 50)
+    """
+    program = program_of(sweep.program)
+    program.load()  # which must be there
+    layout = layout_of(sweep, platform or _backend()) if cells is None else cells.asked
+    missing = layout.cells if cells is None else sum(1 for _ in cells.missing(verify=False))
+    size = checked_size(sweep)
+    size = None if size is None else size * missing // layout.cells
+    runs = runs_of_a_cell(sweep, layout)
+    found = SweepEstimate(sweep.points, sweep.runs, layout.cells, missing, runs, size)
+    if not (probe and missing and program.timing):
+        return found
+    times = time_cells(sweep, layout, cells)
+    return found._replace(
+        files=missing * (times.variables + FILES_OF_A_CELL),
+        seconds=times.seconds,
+        compilation=times.compilation,
+        probed_cells=times.probed_cells,
+        probed_steps=times.probed_steps,
+    )
+
+
+def checked_size(sweep: Sweep) -> int | None:
+    """Bytes of the result, to a few per cent; None for a program that is not ours.
+
+    Raises:
+        ValueError: if no disk holds them.
+
+    Example:
+        >>> from holdfast.sweeps.specification import specify
+        >>> checked_size(specify({"dimension": 20}, {"bias": [0.0, 1.0]}, seeds=100))
+        10600
+    """
+    size = _size(sweep)
+    contract = f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB"
+    require(size is None or size <= MOST_BYTES, contract, f"{(size or 0) / 2**40:,.1f} TiB")
+    return size
+
+
+def _size(sweep: Sweep) -> int | None:
+    program, settings = program_of(sweep.program), sweep.point((0,) * len(sweep.axes))
+    if not (program.record_bytes and program.timing):
+        return None
+    steps, every = (settings[name] for name in program.timing)
+    records = 1 if sweep.record == "final" else math.ceil(steps / every) + 1
+    size = records * Named(program.record_bytes, "").load()(settings)
+    runs, values = values_of_a_record(sweep.record, sweep.seeds)
+    return sweep.points * runs * (values * size + BYTES_OF_A_RUN)
+
+
+def _backend() -> str:
+    import jax
+
+    return jax.default_backend()

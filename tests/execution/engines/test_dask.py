@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from holdfast.execution import GridCells, Layout, Recorded, compute, open_grid
-from holdfast.execution.engines import DaskEngine, LostClusterError, VersionMismatchError, Versions
+from holdfast.execution.engines import DaskEngine, LostClusterError, ProcessEngine, VersionMismatchError, Versions
+from holdfast.execution.engines.remote import Payload
 
 distributed = pytest.importorskip("distributed")
 
@@ -107,6 +108,23 @@ def test_an_address_may_lack_its_protocol_and_a_file_must_exist(monkeypatch):
         list(DaskEngine("localhost:9").run(abs, [1]))
     with pytest.raises(ValueError, match=r"dask must be the address of .*, got 'localhost', which does not exist"):
         DaskEngine("localhost")
+
+
+@pytest.mark.parametrize("name", ["dask", "processes"])
+def test_the_work_does_not_travel_with_every_item(local, monkeypatch, name):
+    """That of a comparison has all its cells, so that the traffic would be quadratic in their number."""
+    sent, content = [], bytes(10**6)
+
+    def counted(payload):
+        sent.append(len(payload.content or b""))
+        return Payload, tuple(payload)
+
+    monkeypatch.setattr(Payload, "__reduce__", counted)
+    engine = DaskEngine(local.scheduler_address) if name == "dask" else ProcessEngine(1)
+    finished = list(engine.run(lambda item: item + len(content), range(100)))
+    assert sorted(each.value for each in finished) == list(range(10**6, 10**6 + 100))
+    # At most with what is in flight when a worker gets its first items, and Dask may pickle an argument twice.
+    assert 1 <= sum(size > 10**6 for size in sent) <= 16
 
 
 class _Unmounted:

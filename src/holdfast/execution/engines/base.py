@@ -4,8 +4,9 @@ All engines have the same loop, `drive`. They differ in their pool: the workers,
 answer comes back.
 """
 
+import contextlib
+import queue
 from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -16,8 +17,6 @@ from holdfast.core.validation import require
 POLL = 0.2
 # Items in flight for each worker: one that is computed and one that waits, so that no worker is idle between two.
 DEPTH = 2
-# An item whose worker died this often is no longer tried: most likely it is the item that kills the workers.
-ATTEMPTS = 3
 
 
 class Finished(NamedTuple):
@@ -117,17 +116,21 @@ class Pool(Protocol):
         """What finished since the last call; waits for the first at most this many seconds."""
         ...
 
+    def close(self) -> None:
+        """Start nothing any more, ask what is running to stop, and wait for it where it listens."""
+        ...
 
-def drive(pool: AbstractContextManager[Pool], items: Iterable[Any]) -> Generator[Finished, None, None]:
+
+def drive(start: Callable[[], Pool], items: Iterable[Any]) -> Generator[Finished, None, None]:
     """The loop of all engines: keep the workers of a pool busy, and yield what they finish.
 
     Args:
-        pool: its block ends when all items are finished, or when the caller has enough.
+        start: makes the pool, which is closed when all items are finished, or when the caller has enough.
         items: as of `Engine.run`.
     """
     waiting = iter(items)
     exhausted, in_flight = False, 0
-    with pool as workers:
+    with contextlib.closing(start()) as workers:
         while True:
             while not exhausted and workers.has_room():
                 item = next(waiting, Feed)  # the class stands for the end, because None may be an item
@@ -143,6 +146,16 @@ def drive(pool: AbstractContextManager[Pool], items: Iterable[Any]) -> Generator
             for finished in workers.finished(POLL):
                 in_flight -= 1
                 yield finished
+
+
+def drained(results: "queue.SimpleQueue[Any]", timeout: float) -> list[Any]:
+    """All that is in a queue; waits for the first at most this many seconds."""
+    found = []
+    with contextlib.suppress(queue.Empty):
+        found.append(results.get(timeout=timeout))
+        while True:
+            found.append(results.get_nowait())
+    return found
 
 
 def attempt(work: Callable[[Any], Any], item: Any) -> Finished:

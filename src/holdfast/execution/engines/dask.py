@@ -7,16 +7,16 @@ everything in flight is submitted again.
 import contextlib
 import queue
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.core.errors import describe
 from holdfast.core.worker import working
-from holdfast.execution.engines.base import DEPTH, Finished, attempt, drive
+from holdfast.execution.engines.base import DEPTH, Finished, attempt, drained, drive
 from holdfast.execution.engines.clusters import check_scheduler, connect, describe_worker, disconnect
 from holdfast.execution.engines.remote import Payload, VersionMismatchError
-from holdfast.execution.engines.threads import drained
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -65,7 +65,7 @@ class DaskEngine:
             LostClusterError: if there is no scheduler at the address, or it does not come back.
             VersionMismatchError: at the first worker with another version.
         """
-        return drive(_cluster(self, work), items)
+        return drive(partial(_Cluster, self, work), items)
 
 
 class _Cluster:
@@ -85,8 +85,14 @@ class _Cluster:
         return len(self._items) + len(self._unsent) < self._most
 
     def submit(self, item: Any) -> None:
+        self._send(item, self._payload.announced())
+
+    def _send(self, item: Any, payload: Payload, worker: str | None = None) -> None:
+        """Give an item to the scheduler, for a certain worker if it is still there when the item comes up."""
         try:
-            future = self._client.submit(_perform, self._payload, item, pure=False)
+            future = self._client.submit(
+                _perform, payload, item, pure=False, workers=worker, allow_other_workers=worker is not None
+            )
         except Exception:
             if self._client.status == "running":
                 raise
@@ -104,9 +110,7 @@ class _Cluster:
             answers = self._client.gather(futures)  # one request for all
         except Exception:  # one of them failed or is lost: which one?
             return [finished for future in futures for finished in self._answer(future)]
-        for future in futures:
-            del self._items[future]
-        return answers
+        return [finished for pair in zip(futures, answers, strict=True) for finished in self._settled(*pair)]
 
     def close(self) -> None:
         """What waits is forgotten by the scheduler; what is running ends by itself."""
@@ -136,8 +140,14 @@ class _Cluster:
                 return []
             name = "LostWorkerError: its worker ended several times" if isinstance(error, KilledWorker) else ""
             answer = Finished(self._items[future], None, name or describe(error))
-        del self._items[future]
-        return [answer]
+        return self._settled(future, answer)
+
+    def _settled(self, future: "Future", answer: "Finished | _Lacking") -> list[Finished]:
+        item = self._items.pop(future)
+        if isinstance(answer, Finished):
+            return [answer]
+        self._send(item, self._payload, answer.worker)
+        return []
 
     def _reconnect(self) -> None:
         """To the scheduler that took the place of the one that was lost."""
@@ -150,19 +160,19 @@ class _Cluster:
             self.submit(item)
 
 
-@contextlib.contextmanager
-def _cluster(engine: DaskEngine, work: Callable[[Any], Any]) -> Iterator[_Cluster]:
-    cluster = _Cluster(engine, work)
-    try:
-        yield cluster
-    finally:
-        cluster.close()
+class _Lacking(NamedTuple):
+    """The answer of a worker that is at its first items: it needs the work, which does not travel with every item."""
+
+    worker: str
 
 
-def _perform(payload: Payload, item: Any) -> Finished:
+def _perform(payload: Payload, item: Any) -> Finished | _Lacking:
     """What runs on a worker."""
     from distributed import get_worker
 
-    work = payload.open(describe_worker(get_worker()))
+    worker = get_worker()
+    work = payload.open(describe_worker(worker))
+    if work is None:
+        return _Lacking(worker.address)
     with working(1):
         return attempt(work, item)

@@ -14,19 +14,21 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import describe
 from holdfast.core.validation import COUNT
 from holdfast.core.worker import available_cores, working
-from holdfast.execution.engines.base import ATTEMPTS, DEPTH, POLL, Finished, attempt, drive
+from holdfast.execution.engines.base import DEPTH, POLL, Finished, attempt, drained, drive
 from holdfast.execution.engines.remote import Payload, VersionMismatchError
-from holdfast.execution.engines.threads import drained
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+# An item whose process died this often is no longer tried: most likely it is the item that kills them.
+ATTEMPTS = 3
 # One thread in products, as the process has one core; PJRT_NPROC is XLA's name for the size of its pool.
 _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PJRT_NPROC"), "1")
 
@@ -49,24 +51,19 @@ class ProcessEngine:
         [2, 3]
     """
 
-    count: int | None = None
+    count: int = field(default_factory=lambda: len(available_cores()))
 
     def __post_init__(self) -> None:
-        if self.count is not None:
-            COUNT.check("count", self.count)
+        COUNT.check("count", self.count)
 
     @property
     def name(self) -> str:
         """For people."""
-        return f"{self._processes} process{'es' if self._processes > 1 else ''}"
+        return f"{self.count} process{'es' if self.count > 1 else ''}"
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""
-        return drive(_processes_of(work, self._processes), items)
-
-    @property
-    def _processes(self) -> int:
-        return self.count or len(available_cores())
+        return drive(partial(_Processes, work, self.count), items)
 
 
 @dataclass
@@ -88,7 +85,7 @@ class _Process:
         future: Future
         try:
             with _no_interrupt():
-                future = self._executor.submit(_perform, self._payload, job.item)
+                future = self._executor.submit(_perform, job.item)
             job.sent = True
         except BrokenProcessPool as error:  # killed a moment ago, or while it was idle: lost like all that it had
             future = Future()
@@ -122,9 +119,9 @@ class _Process:
         context = get_context("loky")  # never fork: a forked process hangs once jax has run
         # The process sees the end of this pipe when we close it, and also when we are killed.
         self._stop_reader, self._stop_writer = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(
-            1, context=context, initializer=_begin, initargs=(self._core, self._stop_reader), env=_ENVIRONMENT
-        )
+        # The work travels once, and not with every item.
+        begin = (self._core, self._stop_reader, self._payload)
+        self._executor = ProcessPoolExecutor(1, context=context, initializer=_begin, initargs=begin, env=_ENVIRONMENT)
 
 
 class _Processes:
@@ -168,15 +165,6 @@ class _Processes:
 
 
 @contextlib.contextmanager
-def _processes_of(work: Callable[[Any], Any], count: int) -> Iterator[_Processes]:
-    processes = _Processes(work, count)
-    try:
-        yield processes
-    finally:
-        processes.close()
-
-
-@contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
     """Processes that are started here never see Ctrl-C, which a terminal sends to them too: we stop them."""
     if not hasattr(signal, "pthread_sigmask"):
@@ -193,9 +181,10 @@ def _no_interrupt() -> Iterator[None]:
 
 _stop = threading.Event()
 _idle = threading.Lock()
+_sent: list[Payload] = []
 
 
-def _begin(core: int, stop_reader: "Connection") -> None:
+def _begin(core: int, stop_reader: "Connection", payload: Payload) -> None:
     """Make this process a worker: held to its core, and stopped by the one that started it."""
     from joblib.externals.loky import process_executor
 
@@ -205,6 +194,7 @@ def _begin(core: int, stop_reader: "Connection") -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be blocked
+    _sent.append(payload)  # opened with the first item, where an error can be answered
     threading.Thread(target=_listen, args=(stop_reader, os.getppid()), daemon=True).start()
 
 
@@ -219,9 +209,10 @@ def _listen(stop_reader: "Connection", parent: int) -> None:
         os._exit(1)
 
 
-def _perform(payload: Payload, item: Any) -> Finished:
+def _perform(item: Any) -> Finished:
     if _stop.is_set():  # it waited here when the others were asked to stop, and nobody asks for its result
         return Finished(item, None, "StoppedError")
-    work = payload.open(f"process {os.getpid()}")
+    work = _sent[0].open(f"process {os.getpid()}")
+    assert work is not None  # it came with its content
     with _idle, working(1, _stop.is_set):
         return attempt(work, item)

@@ -2,15 +2,22 @@
 
 import hashlib
 import pickle
+import threading
 import uuid
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdfast
 from holdfast.core.errors import describe
+
+# Runs whose work a process has in memory at once: those of several commands.
+REMEMBERED = 4
+
+_loaded: dict[str, Callable[[Any], Any]] = {}
+_LOADING = threading.Lock()
 
 
 class VersionMismatchError(Exception):
@@ -82,17 +89,20 @@ class Payload(NamedTuple):
             its folder which one computed them.
         run: an identity of its own. The same work sent again is loaded again, since a folder that it reads may have
             been deleted and made anew.
-        content: the pickled work, which a receiver with other versions does not even load.
+        content: the pickled work, which a receiver with other versions does not even load; None for one that has it.
 
     Example:
-        >>> Payload.of(abs).open("worker 3")(-2)
-        2
+        >>> payload = Payload.of(abs)
+        >>> payload.announced().open("worker 3") is None
+        True
+        >>> payload.open("worker 3")(-2), payload.announced().open("worker 3")(-2)
+        (2, 2)
     """
 
     versions: Versions
     platform: str
     run: str
-    content: bytes
+    content: bytes | None
 
     @classmethod
     def of(cls, work: Callable[[Any], Any]) -> "Payload":
@@ -101,8 +111,12 @@ class Payload(NamedTuple):
 
         return cls(Versions.installed(), _platform(), uuid.uuid4().hex, cloudpickle.dumps(work))
 
-    def open(self, worker: str) -> Callable[[Any], Any]:
-        """The function, once for all items of a process.
+    def announced(self) -> "Payload":
+        """The same without its content, for a receiver that may have it."""
+        return self._replace(content=None)
+
+    def open(self, worker: str) -> Callable[[Any], Any] | None:
+        """The function, loaded once for all items of a process; None if it came without content and is not there.
 
         Args:
             worker: the name of this process, for errors.
@@ -117,22 +131,25 @@ class Payload(NamedTuple):
                 "same, or set JAX_PLATFORMS"
             )
         try:
-            return _loaded(self.run, self.content)
+            return self._load()
         except VersionMismatchError as error:  # of packages that only this work depends on
             raise VersionMismatchError(f"{worker} {error}") from error
         except Exception as error:  # it lacks a module, does not see the folder, may not read it, ...
             raise VersionMismatchError(f"{worker} cannot open the work: {describe(error)}") from error
+
+    def _load(self) -> Callable[[Any], Any] | None:
+        with _LOADING:
+            if self.run not in _loaded and self.content is not None:
+                _loaded[self.run] = pickle.loads(self.content)
+                while len(_loaded) > REMEMBERED:
+                    del _loaded[next(iter(_loaded))]
+            return _loaded.get(self.run)
 
 
 def _platform() -> str:
     import jax
 
     return jax.default_backend()
-
-
-@lru_cache(maxsize=4)
-def _loaded(run: str, content: bytes) -> Callable[[Any], Any]:
-    return pickle.loads(content)
 
 
 @cache

@@ -1,17 +1,17 @@
 """Threads of this process: the default. XLA, BLAS and files leave Python's lock, so that all cores work."""
 
-import contextlib
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from holdfast.core.validation import COUNT
 from holdfast.core.worker import available_cores, working
-from holdfast.execution.engines.base import DEPTH, Finished, attempt, drive
+from holdfast.execution.engines.base import DEPTH, Finished, attempt, drained, drive
 
 Context = Callable[[], AbstractContextManager[Any]]
 """Makes the context in which a thread works, such as one that sets a device."""
@@ -32,31 +32,26 @@ class ThreadEngine:
         [Finished(item=3, value=4, error=None), Finished(item=4, value=3, error=None)]
     """
 
-    count: int | None = None
+    count: int = field(default_factory=lambda: len(available_cores()))
 
     def __post_init__(self) -> None:
-        if self.count is not None:
-            COUNT.check("count", self.count)
+        COUNT.check("count", self.count)
 
     @property
     def name(self) -> str:
         """For people."""
-        return f"{self._threads} thread{'s' if self._threads > 1 else ''}"
+        return f"{self.count} thread{'s' if self.count > 1 else ''}"
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""
-        return run_in_threads(work, items, [nullcontext] * self._threads)
-
-    @property
-    def _threads(self) -> int:
-        return self.count or len(available_cores())
+        return run_in_threads(work, items, [nullcontext] * self.count)
 
 
 def run_in_threads(
     work: Callable[[Any], Any], items: Iterable[Any], contexts: Sequence[Context]
 ) -> Generator[Finished, None, None]:
     """What an engine does whose workers are threads, one in each of the contexts."""
-    return drive(_threads_of(work, contexts), items)
+    return drive(partial(_Threads, work, contexts), items)
 
 
 class _Threads:
@@ -71,6 +66,8 @@ class _Threads:
         self._executor = ThreadPoolExecutor(
             len(contexts), "holdfast", initializer=lambda: setattr(self._own, "context", free.get())
         )
+        self._limits = ExitStack()
+        self._limits.enter_context(_single_threaded_products())
 
     def has_room(self) -> bool:
         return self._in_flight < self._most
@@ -87,21 +84,12 @@ class _Threads:
     def close(self) -> None:
         self._stop.set()
         self._executor.shutdown(cancel_futures=True)
+        self._limits.close()
 
     def _perform(self, item: Any) -> None:
         if not self._stop.is_set():
             with working(1, self._stop.is_set), self._own.context():
                 self._results.put(attempt(self._work, item))
-
-
-@contextmanager
-def _threads_of(work: Callable[[Any], Any], contexts: Sequence[Context]) -> Iterator[_Threads]:
-    threads = _Threads(work, contexts)
-    with _single_threaded_products():
-        try:
-            yield threads
-        finally:
-            threads.close()
 
 
 def _single_threaded_products() -> AbstractContextManager[Any]:
@@ -111,13 +99,3 @@ def _single_threaded_products() -> AbstractContextManager[Any]:
     except ImportError:  # there is nothing but jax, numpy and scipy on some machines with accelerators
         return nullcontext()
     return threadpool_limits(1)
-
-
-def drained(results: queue.SimpleQueue, timeout: float) -> list[Any]:
-    """All that is in a queue; waits for the first at most this many seconds."""
-    found = []
-    with contextlib.suppress(queue.Empty):
-        found.append(results.get(timeout=timeout))
-        while True:
-            found.append(results.get_nowait())
-    return found

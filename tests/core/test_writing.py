@@ -5,10 +5,13 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from holdfast.core import owner, writing
 from holdfast.core.writing import check_output, check_output_folder, replacing, write_text
 
 
@@ -47,7 +50,7 @@ def test_a_kill_leaves_the_old_file(tmp_path):
     assert path.read_text() == "old"
 
 
-def test_what_a_kill_leaves_is_removed_by_the_next_write_of_the_same_file(tmp_path):
+def test_what_a_kill_leaves_is_removed_by_the_next_write_in_the_same_folder(tmp_path):
     path, other = tmp_path / "numbers.txt", tmp_path / "letters.txt"
     command = [sys.executable, "-c", SCRIPT]
     with subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, text=True) as running:
@@ -55,13 +58,21 @@ def test_what_a_kill_leaves_is_removed_by_the_next_write_of_the_same_file(tmp_pa
             assert running.stdout.readline() == killed.stdout.readline() == "written\n"
             killed.send_signal(signal.SIGKILL)
         write_text(other, "of another name")
-        assert len(list(tmp_path.iterdir())) == 3
-        write_text(path, "new")
         (unfinished,) = (each for each in tmp_path.iterdir() if each not in (path, other))
         assert f"-{running.pid}-" in unfinished.name
         running.send_signal(signal.SIGKILL)
-    write_text(path, "newer")
+    write_text(path, "new")
     assert sorted(tmp_path.iterdir()) == [other, path]
+
+
+def test_what_another_machine_leaves_is_removed_after_a_week(tmp_path):
+    path, left = tmp_path / "numbers.txt", tmp_path / ".temporary-elsewhere-7-0.zarr"
+    left.mkdir()
+    for days, expected in ((6, [left, path]), (8, [path])):
+        moment = time.time() - days * 24 * 3600
+        os.utime(left, (moment, moment))
+        write_text(path, "new")
+        assert sorted(tmp_path.iterdir()) == expected
 
 
 def test_folders_are_replaced(tmp_path):
@@ -72,6 +83,20 @@ def test_folders_are_replaced(tmp_path):
             (unfinished / content).touch()
     assert [each.name for each in path.iterdir()] == ["new"]
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_was_replaced_is_removed_by_others_after_a_kill(tmp_path, monkeypatch):
+    """Killed while it deletes the old one, which takes longest."""
+    path = tmp_path / "runs.zarr"
+    path.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "delete", lambda path: None)
+        patch.setattr(owner, "os", SimpleNamespace(getpid=lambda: 2**22 + 1, name=os.name))  # no process has it
+        with replacing(path) as unfinished:
+            unfinished.mkdir()
+    assert len(list(tmp_path.iterdir())) == 2
+    write_text(tmp_path / "a.txt", "another file")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.txt", "runs.zarr"]
 
 
 def test_links_and_permissions_stay(tmp_path):

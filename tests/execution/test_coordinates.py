@@ -57,7 +57,7 @@ def test_many_points_grow_at_the_end_or_anywhere(tmp_path, first):
     assert len(list(longer.missing())) == MANY + 49
     other = GridCells.at(tmp_path / "r", points(100, begin=MANY), identity={})
     assert other.positions == (tuple(range(MANY, MANY + 100)),)
-    assert other.asked == points(100, begin=MANY)
+    assert other.requested == points(100, begin=MANY)
     assert [other.settings(index)["size"] for index in other.missing()] == list(range(MANY, MANY + 100))
     for index in ((2, 0), (MANY + 99, 0)):
         assert other.settings(index) == points(MANY + 100).settings(index)

@@ -15,10 +15,10 @@ import xarray as xr
 
 from execution.grid_products import check_products, fill, product
 from execution.grid_writer import IDENTITY, LAYOUT, computed
+from holdfast.core.owner import owner
 from holdfast.execution import Axis, GridCells, Layout, Lease, Recorded, open_grid
 from holdfast.execution.files import files_at
 from holdfast.execution.header import Header
-from holdfast.execution.owner import owner
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def swap(path):
 def test_damage_is_noticed_and_only_the_damaged_cell_is_computed_again(cells, name, change):
     before = open_grid(cells.files.root)
     change(Path(cells.files.root, name))
-    again = GridCells.at(cells.files.root, cells.asked, identity=IDENTITY)
+    again = GridCells.at(cells.files.root, cells.requested, identity=IDENTITY)
     assert list(again.missing()) == [(1, 0, 1)]
     damaged = open_grid(cells.files.root)
     assert int((~damaged["finished"]).sum()) == 5  # the seeds of one cell
@@ -237,14 +237,14 @@ def test_a_folder_that_cannot_be_written_to_is_a_clear_error_and_the_rest_is_rea
             if kind == "read-only":
                 with pytest.raises(PermissionError), cells.lease((0, 1, 0)):
                     pass
-                assert list(GridCells.at(folder, cells.asked, identity=IDENTITY).missing()) == [(0, 1, 0)]
+                assert list(GridCells.at(folder, cells.requested, identity=IDENTITY).missing()) == [(0, 1, 0)]
                 with pytest.raises(PermissionError):  # there is more to write than cells
                     GridCells.at(folder, LAYOUT, identity=IDENTITY)
             assert list(GridCells.open(folder).missing()) == [(0, 1, 0)]
             assert open_grid(folder)["finished"].sum() == 5
         left = {path for path in set(folder.rglob("*")) - before if path.parent.name == "checksum"}
         assert left == set()  # no half of a file
-        assert fill(GridCells.at(folder, cells.asked, identity=IDENTITY)) == 1
+        assert fill(GridCells.at(folder, cells.requested, identity=IDENTITY)) == 1
 
 
 def test_failures_are_noted_until_the_cell_is_saved(tmp_path):
@@ -293,19 +293,19 @@ def test_the_time_of_a_block_is_shared_between_the_cells_that_are_computed(tmp_p
 def test_what_killed_processes_left_is_removed_by_the_next_command(cells):
     checksums = Path(cells.files.root, "checksum")
     gone = f"{owner().partition('-')[0]}-{2**22 + 1}"
-    for name in (f"unfinished-{gone}-0", f"unfinished-{gone}-1", "c.0.0.0.lease", "c.0.0.0.failure"):
+    for name in (f".temporary-{gone}-0", f".temporary-{gone}-1", "c.0.0.0.lease", "c.0.0.0.failure"):
         (checksums / name).write_text(gone)
-    (checksums / "unfinished-elsewhere-7-0").write_text("in use")
-    GridCells.at(cells.files.root, cells.asked, identity=IDENTITY)
+    (checksums / ".temporary-elsewhere-7-0").write_text("in use")
+    GridCells.at(cells.files.root, cells.requested, identity=IDENTITY)
     assert {path.name for path in checksums.iterdir() if not path.name.startswith("c.")} == {
         "zarr.json",
-        "unfinished-elsewhere-7-0",
+        ".temporary-elsewhere-7-0",
     }
     assert len(list(checksums.glob("c.*"))) == 8
 
 
 def test_a_copy_on_a_worker_saves_the_same_bytes(cells, tmp_path):
-    layout = cells.asked
+    layout = cells.requested
     fresh = pickle.dumps(GridCells.at(tmp_path / "copy.zarr", layout, identity=IDENTITY))
     for index in np.ndindex(*layout.shape):
         pickle.loads(fresh).save(index, computed(layout.settings(index), layout.block(index)))
@@ -344,7 +344,7 @@ for index in cells.missing():
 def test_object_stores_hold_the_same_bytes(path, cells, request):
     if path == "s3":
         path = request.getfixturevalue("bucket")
-    remote = GridCells.at(path, cells.asked, identity=IDENTITY)
+    remote = GridCells.at(path, cells.requested, identity=IDENTITY)
     assert fill(remote) == 8
     assert list(remote.missing()) == []
     root = Path(cells.files.root)
@@ -356,7 +356,7 @@ def test_object_stores_hold_the_same_bytes(path, cells, request):
     remote.files.write("path_2/c.1.0.1.0", b"damaged")
     remote.files.delete("outcome/c.0.0.0")
     remote.fail((1, 0, 1), "OSError: lost")
-    again = pickle.loads(pickle.dumps(GridCells.at(path, cells.asked, identity=IDENTITY)))
+    again = pickle.loads(pickle.dumps(GridCells.at(path, cells.requested, identity=IDENTITY)))
     assert set(again.missing()) == {(1, 0, 1), (0, 0, 0)}
     assert fill(again) == 2
     assert again.running() == []

@@ -12,11 +12,11 @@ import pytest
 import xarray as xr
 
 from execution.grid_products import check_products, fill, product
+from holdfast.core.owner import owner
 from holdfast.execution import GridCells, Layout, Lease, Recorded, open_grid
 from holdfast.execution.files import LocalFiles
 from holdfast.execution.header import ConflictError, Header
-from holdfast.execution.owner import owner
-from holdfast.execution.replacing import make_way
+from holdfast.execution.occupancy import replace_grid
 
 
 @pytest.mark.parametrize("number", range(8))
@@ -35,7 +35,7 @@ def test_a_writer_that_is_killed_while_it_declares_variables_costs_the_others_no
         first.save((0, 0, 0), product({"a": 1, "b": "x"}, np.arange(2)))
     assert fill(second, product) + len(list(tmp_path.glob("r/checksum/c.*[0-9]"))) >= 2
     assert {"product", "label"} <= set(xr.open_zarr(tmp_path / "r").data_vars)
-    again = GridCells.at(tmp_path / "r", first.asked, identity={})
+    again = GridCells.at(tmp_path / "r", first.requested, identity={})
     assert list(again.missing()) == []
     check_products(open_grid(tmp_path / "r"), [1, 2], ["x"], 2)
 
@@ -64,7 +64,7 @@ def test_a_lease_that_is_being_withdrawn_is_no_cell(tmp_path, monkeypatch):
     monkeypatch.setattr(LocalFiles, "delete", delete_later)
     with cells.lease((0, 0)) as lease:
         assert lease is Lease.TAKEN
-    assert "unfinished-" in seen[0][0]
+    assert ".temporary-" in seen[0][0]
     assert seen[0][1:] == ([(0, 0), (1, 0)], [])
 
 
@@ -143,8 +143,8 @@ def save(cells, index):
 def test_a_grid_in_which_a_command_works_is_not_replaced_by_force(tmp_path):
     old = grid_with_one_cell(tmp_path / "r", OLD)
     with old.lease((1, 0)), pytest.raises(ConflictError, match=r"another command works in the folder, .*dimension"):
-        make_way(tmp_path / "r", LAYOUT, identity=NEW, overwrite=True)
-    make_way(tmp_path / "r", LAYOUT, identity=NEW, overwrite=True)
+        replace_grid(tmp_path / "r", LAYOUT, identity=NEW, overwrite=True)
+    replace_grid(tmp_path / "r", LAYOUT, identity=NEW, overwrite=True)
     assert list(grid_with_one_cell(tmp_path / "r", NEW).missing()) == [(1, 0), (2, 0)]
 
 
@@ -208,6 +208,6 @@ def test_a_machine_whose_clock_is_ahead_takes_no_lease_for_expired(tmp_path, mon
     with cells.lease((0, 0)) as lease:
         assert lease is Lease.BUSY
     with pytest.raises(ConflictError, match="another command works in the folder"):
-        make_way(tmp_path / "r", LAYOUT, identity=NEW)
+        replace_grid(tmp_path / "r", LAYOUT, identity=NEW)
     GridCells.at(tmp_path / "r", LAYOUT, identity=OLD)
     assert all(lease.exists() for lease in leases)

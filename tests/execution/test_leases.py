@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.owner import is_gone, owner
 from holdfast.execution.cells import Lease
 from holdfast.execution.files import files_at
 from holdfast.execution.leases import Leases
-from holdfast.execution.owner import is_gone, owner
 
 ELSEWHERE = "0-1"  # a process of another machine
 
@@ -96,7 +96,7 @@ def test_of_many_threads_one_takes_over(folder):
             thread.join()
         assert found.count(Lease.TAKEN) >= 1
         assert set(found) <= {Lease.TAKEN, Lease.BUSY}
-        assert not list(folder.glob("*unfinished*"))
+        assert not list(folder.glob(".temporary-*"))
         (folder / "a.lease").unlink(missing_ok=True)
 
 
@@ -115,6 +115,22 @@ def test_waiting_ends_when_the_lease_is_released(folder):
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
+
+
+def test_a_process_that_waits_asks_less_and_less_often(folder, monkeypatch):
+    """Each question is several requests to a file server."""
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 12:
+            (folder / "a.lease").unlink()
+
+    write_lease(folder, ELSEWHERE, 0)
+    monkeypatch.setattr(time, "sleep", sleep)
+    with Leases(files_at(folder)).wait("a.lease"):
+        assert waits[:7] == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0])
+        assert waits[7:] == [1.0] * 5
 
 
 def test_a_lease_expires_after_some_time():

@@ -1,5 +1,8 @@
 import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -72,22 +75,35 @@ def test_damage_is_seen_once_and_then_the_result_is_gone(saved, change):
     assert not entries(store)
 
 
-def test_a_run_that_is_killed_leaves_nothing_that_looks_like_a_result(saved, monkeypatch):
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from holdfast.execution import EntryCells, Key, Store
+from holdfast.execution.store import Codec
+
+def write(path, value):
+    path.write_text("half of a res")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+keys = {"second": Key("second", {"seeds": 3}, ("holdfast.core.statistics",), ("numpy", "no-such-package"))}
+store = Store(Path(sys.argv[1]), Codec(".json", (), write, None, None))
+if sys.argv[2] == "lease":  # killed while it takes the lease
+    os.link = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+with store.scratch(), EntryCells(store, keys).lease("second"):
+    store.save(keys["second"], {})
+"""
+
+
+@pytest.mark.parametrize("moment", ["result", "lease"])
+def test_a_run_that_is_killed_leaves_nothing_that_looks_like_a_result_and_the_next_one_removes_it(saved, moment):
     store, value = saved
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(storing.os, "rename", killed)
-        # as if the process were gone: what was written under the temporary name stays
-        patch.setattr(storing.tempfile.TemporaryDirectory, "cleanup", lambda self: self._finalizer.detach())
-        with pytest.raises(KeyboardInterrupt):
-            store.save(key("second", seeds=3), value)
-    assert any(path.name.startswith("unfinished-") for path in store.folder.iterdir())
+    found = subprocess.run([sys.executable, "-c", KILLED, str(store.folder), moment], stderr=subprocess.PIPE)
+    assert (found.returncode, found.stderr) == (-signal.SIGKILL, b"")
+    assert len(list(store.folder.glob(".temporary-*"))) == 2  # a scratch folder, and half of a result or of a lease
     assert store.load(key("second", seeds=3)) is None
     store.save(key("second", seeds=3), value)
     assert store.load(key("second", seeds=3)) is not None
+    assert sorted(path.name for path in store.folder.iterdir()) == ["first", "second"]
 
 
 def test_results_of_other_code_are_deleted_and_those_of_other_settings_and_names_stay(saved, monkeypatch):
@@ -127,7 +143,7 @@ def test_a_value_that_changes_when_written_is_refused(tmp_path):
         Store(tmp_path, RECORDS).save(key(), {"error": object()})
     with pytest.raises(ValueError, match="must be the same after writing and reading"):
         Store(tmp_path, RECORDS).save(key(), {"error": (1, 2)})
-    assert not [name for name in os.listdir(tmp_path) if name.startswith("unfinished-")]
+    assert os.listdir(tmp_path) == ["first"]
 
 
 @pytest.mark.parametrize("name", ["", "../elsewhere", "a//b", "/root"])

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holdfast.core.owner import owner
 from holdfast.execution import Recorded
 from holdfast.execution.leases import Leases
-from holdfast.execution.occupancy import occupied
-from holdfast.execution.owner import owner
-from holdfast.execution.replacing import is_vacant
+from holdfast.execution.occupancy import is_replaceable, occupied
 from holdfast.sweeps import run_sweep, running, specify, sweep_status
 from holdfast.sweeps.results import results_path
 from holdfast.sweeps.running import planned, prepare
@@ -84,13 +83,13 @@ def test_a_command_says_that_it_works_in_its_folder_and_leaves_nothing_behind(tm
     path, compute, seen = results_path(tmp_path), running.compute, []
 
     def watched(*arguments, **options):
-        seen.append(is_vacant(path))
+        seen.append(is_replaceable(path))
         return compute(*arguments, **options)
 
     monkeypatch.setattr(running, "compute", watched)
     wrong = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:wrong")
     run_sweep(wrong, path)
-    assert (seen, is_vacant(path), list(Path(path, "checksum").glob("*.lease"))) == ([False], True, [])
+    assert (seen, is_replaceable(path), list(Path(path, "checksum").glob("*.lease"))) == ([False], True, [])
     Path(path, "checksum", "elsewhere-7-1.lease").write_text(f"{owner().partition('-')[0]}-{2**22 + 1}")  # was killed
     prepare(wrong, path)
     assert list(Path(path, "checksum").glob("*.lease")) == []
@@ -103,10 +102,10 @@ def test_results_that_are_saved_between_the_two_looks_at_a_folder_stay(tmp_path,
 
     def late(*arguments, **options):
         cells.save((0, 0), Recorded({"square": np.ones(2)}))
-        return running_make_way(*arguments, **options)
+        return real(*arguments, **options)
 
-    running_make_way = running.make_way
-    monkeypatch.setattr(running, "make_way", late)
+    real = running.replace_grid
+    monkeypatch.setattr(running, "replace_grid", late)
     with pytest.raises(ValueError, match="program must be 'programs_of_a_user:picky'"):
         run_sweep(_corrected(), path)
     assert sweep_status(tmp_path).finished == 1
@@ -127,7 +126,7 @@ def test_a_path_may_have_a_slash_at_its_end_or_be_a_link_or_a_url(kind, tmp_path
     assert run_sweep(_corrected(), path[kind]).computed == 3
 
 
-def test_a_grid_of_an_object_store_is_never_vacant(tmp_path):
+def test_a_grid_of_an_object_store_is_never_replaced(tmp_path):
     path = f"memory://{tmp_path}/results.zarr"
     run_sweep(specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:wrong"), path)
     for overwrite in (False, True):

@@ -2,17 +2,20 @@
 
 import contextlib
 import os
-import platform
 import secrets
 import shutil
 import stat
-import tempfile
-import zlib
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from holdfast.core.owner import is_gone, owner_of, temporary_name
+
 STANDARD_STREAM = Path("-")
 """Stands for standard input or output on the command line."""
+
+# Seconds after which a temporary file is removed although its process, on another machine, may not be gone.
+_FORGOTTEN = 7 * 24 * 3600.0
 
 
 @contextlib.contextmanager
@@ -21,7 +24,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A full disk, an error or a kill leaves the old file or none, never half of one. The path may be that of a file or of
     a folder; the temporary one has the same suffix. Devices and pipes cannot be replaced and are written to directly.
-    What a killed process has left behind for the same path is removed.
 
     Example:
         >>> import tempfile
@@ -37,10 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield Path(path)
         return
     path = Path(path).resolve()  # a link stays, what it points to is replaced
-    prefix = _unfinished_prefix(path)
-    _remove_abandoned(path, prefix)
-    unfinished = path.with_name(f"{prefix}{os.getpid()}-{secrets.token_hex(6)}{path.suffix}")
-    try:
+    with temporary_path(path.parent, path.suffix) as unfinished:
         yield unfinished
         if unfinished.is_file():
             if path.is_file():
@@ -48,8 +47,35 @@ def replacing(path: Path) -> Iterator[Path]:
             with unfinished.open("rb+") as file:
                 os.fsync(file.fileno())
         _rename(unfinished, path)
+
+
+@contextlib.contextmanager
+def temporary_path(folder: Path, suffix: str = "") -> Iterator[Path]:
+    """A path in a folder for a file or folder that is deleted when the block ends, unless it was renamed by then.
+
+    It is named after its process: what a killed one left is removed by the next that needs a path in the same folder.
+
+    Example:
+        >>> import tempfile
+        >>> with temporary_path(Path(tempfile.mkdtemp())) as path:
+        ...     _ = path.write_text("1 2 3")
+        >>> path.exists()
+        False
+    """
+    _remove_abandoned(folder)
+    path = folder / temporary_name(secrets.token_hex(6), suffix)
+    try:
+        yield path
     finally:
-        _delete(unfinished)
+        delete(path)
+
+
+def delete(path: Path) -> None:
+    """Delete a file or a folder with all that is in it, as far as possible."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -108,7 +134,8 @@ def check_output_folder(path: Path, *, argument: str = "out") -> None:
         raise ValueError(f"{argument} must be a folder, got the file {str(path)!r}")
     existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
     try:  # permissions alone say too little: an administrator has all of them, in folders that take no files too
-        tempfile.TemporaryDirectory(dir=existing).cleanup()
+        with temporary_path(existing) as probe:
+            probe.mkdir()
     except OSError as error:
         what = "be" if existing == path else "lie in"
         raise ValueError(f"{argument} must {what} a folder that can be written to, got {str(path)!r}") from error
@@ -130,38 +157,12 @@ def _rename(unfinished: Path, path: Path) -> None:
     old = path.with_name(f".old-{secrets.token_hex(6)}{path.suffix}")
     os.rename(path, old)
     os.rename(unfinished, path)
-    shutil.rmtree(old)
+    os.rename(old, unfinished)  # which is deleted, by others if we are killed
 
 
-def _unfinished_prefix(path: Path) -> str:
-    """Of the temporary names for a path that processes of this machine use; the id of the process follows."""
-    # checksums, since names may be as long as the file system allows, and machines that share a folder share no ids
-    return f".unfinished-{zlib.crc32(path.name.encode()):08x}-{zlib.crc32(platform.node().encode()):08x}-"
-
-
-def _remove_abandoned(path: Path, prefix: str) -> None:
-    if not path.parent.is_dir():
-        return
-    for entry in path.parent.iterdir():
-        process = entry.name.removeprefix(prefix).split("-")[0]
-        if entry.name.startswith(prefix) and process.isdecimal() and not _is_running(int(process)):
-            _delete(entry)
-
-
-def _is_running(process: int) -> bool:
-    if os.name != "posix":
-        return True  # elsewhere signal 0 is not a question
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+def _remove_abandoned(folder: Path) -> None:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            process = owner_of(entry.name)
+            if process is not None and (is_gone(process) or time.time() - entry.stat().st_mtime > _FORGOTTEN):
+                delete(Path(entry))

@@ -8,6 +8,9 @@ from typing import Protocol, TypeVar
 Index = tuple[int, ...] | str
 """Which cell: its position in a grid, or its name."""
 
+LEASE_SUFFIX, FAILURE_SUFFIX = ".lease", ".failure"
+"""Of the files next to a cell that say who computes it, and why it could not be computed."""
+
 Value = TypeVar("Value", contravariant=True)
 
 

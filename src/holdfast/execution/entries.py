@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from holdfast.execution.cells import Index, Lease
+from holdfast.execution.cells import FAILURE_SUFFIX, LEASE_SUFFIX, Index, Lease
 from holdfast.execution.engines.remote import VersionMismatchError, difference
 from holdfast.execution.files import files_at
 from holdfast.execution.leases import EXPIRES, Leases
@@ -48,23 +48,23 @@ class EntryCells(Generic[Value]):
         """Ask to compute a cell."""
         key = self._key(index)
         return Leases(files_at(self.store.folder), self.expires).take(
-            f"{self.store.stem(key)}.lease", lambda: self.store.has(key)
+            self.store.stem(key) + LEASE_SUFFIX, lambda: self.store.has(key)
         )
 
     def save(self, index: Index, value: Value) -> None:
         """Write the result of a cell, whole or not at all."""
         key = self._key(index)
         self.store.save(key, value)
-        files_at(self.store.folder).delete(f"{self.store.stem(key)}.failure")
+        files_at(self.store.folder).delete(self.store.stem(key) + FAILURE_SUFFIX)
 
     def fail(self, index: Index, reason: str) -> None:
         """Note why a cell could not be computed; the next command tries it again."""
-        files_at(self.store.folder).write(f"{self.store.stem(self._key(index))}.failure", reason.encode())
+        files_at(self.store.folder).write(self.store.stem(self._key(index)) + FAILURE_SUFFIX, reason.encode())
 
     def failures(self) -> dict[Index, str]:
         """The cells that could not be computed, with the reasons."""
         files = files_at(self.store.folder)
-        reasons = ((name, files.read(f"{self.store.stem(key)}.failure")) for name, key in self.keys.items())
+        reasons = ((name, files.read(self.store.stem(key) + FAILURE_SUFFIX)) for name, key in self.keys.items())
         return {name: reason.decode() for name, reason in reasons if reason is not None}
 
     def _key(self, index: Index) -> Key:

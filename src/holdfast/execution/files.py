@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.core.addresses import file_system, is_address, reaching
-from holdfast.execution.owner import owner
+from holdfast.core.owner import temporary_name
 
-# Of files that are being written. The owner and a number follow.
-UNFINISHED = "unfinished-"
 # What file systems without hard links answer.
 NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _COUNTER = itertools.count()
@@ -98,7 +96,7 @@ class LocalFiles:
 
     def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
         """Write to a temporary name and rename."""
-        path, unfinished = f"{self.root}/{name}", f"{self.root}/{self.temporary}/{self._temporary_name()}"
+        path, unfinished = f"{self.root}/{name}", self._temporary_path()
         try:
             try:
                 self._write_new(unfinished, content, durable)
@@ -145,7 +143,7 @@ class LocalFiles:
         It is linked to its name when it has its content: a file without content would not say whose it is, and a
         process can be killed at any moment.
         """
-        path, unfinished = f"{self.root}/{name}", f"{self.root}/{self.temporary}/{self._temporary_name()}"
+        path, unfinished = f"{self.root}/{name}", self._temporary_path()
         try:
             self._write_new(unfinished, content, durable=False)
             os.link(unfinished, path)
@@ -190,7 +188,7 @@ class LocalFiles:
             return None
         if look_only:
             return time.time() - changed
-        now = f"{self.root}/{self.temporary}/{self._temporary_name()}"
+        now = self._temporary_path()
         try:
             self._write_new(now, b"", durable=False)
             return os.stat(now).st_mtime - changed
@@ -208,13 +206,13 @@ class LocalFiles:
             return False
         return True
 
-    def _temporary_name(self) -> str:
+    def _temporary_path(self) -> str:
         """One for each thread of a process, so that a process that is killed leaves few."""
         try:
             number = _OF_THREAD.number
         except AttributeError:
             number = _OF_THREAD.number = next(_COUNTER)
-        return f"{UNFINISHED}{owner()}-{number}"
+        return f"{self.root}/{self.temporary}/{temporary_name(number)}"
 
     @staticmethod
     def _write_new(path: str, content: bytes, durable: bool) -> None:

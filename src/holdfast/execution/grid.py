@@ -11,7 +11,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import contains
@@ -20,12 +19,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from holdfast.execution.cells import Index, Lease
+from holdfast.execution.cells import FAILURE_SUFFIX, LEASE_SUFFIX, Index, Lease
 from holdfast.execution.files import Files, LocalFiles, files_at
 from holdfast.execution.header import CHECKSUMS, SECONDS, ConflictError, Header, Variables
 from holdfast.execution.layout import Layout, Positions
 from holdfast.execution.leases import EXPIRES, Leases
-from holdfast.execution.occupancy import FAILURE, LEASE, WHOLE, remove_abandoned
+from holdfast.execution.occupancy import GRID_LEASE, remove_abandoned
 from holdfast.execution.recorded import Recorded
 from holdfast.execution.zarr_format import METADATA, chunk_name, chunk_position, encode_chunk
 
@@ -79,7 +78,7 @@ class GridCells:
     damaged: list[Index] = field(default_factory=list, repr=False, compare=False)
     # The variables, with the version of the metadata that has them.
     _variables: list[tuple[object, Variables]] = field(default_factory=list, repr=False, compare=False)
-    _begun: dict[Index, tuple[int, float]] = field(default_factory=dict, repr=False, compare=False)
+    _started: dict[Index, tuple[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def at(
@@ -102,8 +101,8 @@ class GridCells:
         """
         cells = cls.planned(path, layout, identity=identity)  # refused before anything is written
         try:
-            with Leases(cells.files, expires).wait(WHOLE):
-                header = _settled(cells.files, Header.of(layout, identity, notes or {}), layout, identity)
+            with Leases(cells.files, expires).wait(GRID_LEASE):
+                header = _write_header(cells.files, Header.of(layout, identity, notes or {}), layout, identity)
                 cells = cls._of(cells.files, header, expires)
                 remove_abandoned(cells.files, Leases(cells.files, expires))
         except OSError:  # a read-only folder is fine if nothing has to be written
@@ -143,12 +142,12 @@ class GridCells:
         return _reopened, (self.files, self.positions, self.seeds, self.identity, self.expires)
 
     @property
-    def asked(self) -> Layout:
+    def requested(self) -> Layout:
         """The layout that is asked for, in its own order."""
         return self.layout.chosen(self.positions, self.seeds)
 
     @property
-    def begun(self) -> bool:
+    def has_finished_cells(self) -> bool:
         """Whether the folder has a finished cell."""
         return any(map(chunk_position, self.files.names(CHECKSUMS)))
 
@@ -194,21 +193,18 @@ class GridCells:
             indices = [each[where].tolist() for each, where in zip(positions, found, strict=True)]
             yield from zip(*indices, strict=True)
 
-    def lease(self, index: Index) -> AbstractContextManager[Lease]:
-        """Ask to compute a cell."""
-        return self._lease(index)
-
     @contextlib.contextmanager
-    def _lease(self, index: Index) -> Iterator[Lease]:
-        name = chunk_name(CHECKSUMS, _position(index)) + LEASE
+    def lease(self, index: Index) -> Iterator[Lease]:
+        """Ask to compute a cell."""
+        name = chunk_name(CHECKSUMS, _position(index)) + LEASE_SUFFIX
         with Leases(self.files, self.expires).take(name, lambda: self.content(index) is not None) as lease:
             if lease is Lease.TAKEN:
-                self._begun[index] = threading.get_ident(), time.perf_counter()
+                self._started[index] = threading.get_ident(), time.perf_counter()
             try:
                 yield lease
             finally:
                 if lease is Lease.TAKEN:
-                    self._begun.pop(index, None)
+                    self._started.pop(index, None)
 
     def save(self, index: Index, value: Recorded) -> None:
         """Write the chunks of a cell, and its checksum last."""
@@ -222,39 +218,39 @@ class GridCells:
         self.files.write(chunk_name(SECONDS, position), struct.pack("<f", self._seconds(index) / count) * count)
         last = chunk_name(CHECKSUMS, position)
         self.files.write(last, _checksum_chunk(checksum, count))
-        self.files.delete(last + FAILURE)
+        self.files.delete(last + FAILURE_SUFFIX)
 
     def _seconds(self, index: Index) -> float:
         """Since its lease was taken; cells that the same thread has leased, and computes together, share the time."""
-        if index not in self._begun:
+        if index not in self._started:
             return math.nan
-        thread, begin = self._begun[index]
-        sharing = sum(each == thread for each, _ in list(self._begun.values()))
+        thread, begin = self._started[index]
+        sharing = sum(each == thread for each, _ in list(self._started.values()))
         return (time.perf_counter() - begin) / sharing
 
     def fail(self, index: Index, reason: str) -> None:
         """Note why a cell could not be computed; the next command tries it again."""
-        self.files.write(chunk_name(CHECKSUMS, _position(index)) + FAILURE, reason.encode())
+        self.files.write(chunk_name(CHECKSUMS, _position(index)) + FAILURE_SUFFIX, reason.encode())
 
     def failures(self) -> dict[Index, str]:
         """The cells that are asked for and could not be computed, with the reasons."""
         names = set(self.files.names(CHECKSUMS))
-        chunks = [name.removesuffix(FAILURE) for name in names if name.endswith(FAILURE)]
+        chunks = [name.removesuffix(FAILURE_SUFFIX) for name in names if name.endswith(FAILURE_SUFFIX)]
         asked = [set(positions.tolist()) for positions in self._positions()]
         failed = [
             index
             for name in chunks
             if name not in names and (index := chunk_position(name)) and all(map(contains, asked, index))
         ]
-        reasons = self._each(lambda index: self.files.read(chunk_name(CHECKSUMS, index) + FAILURE), failed)
+        reasons = self._each(lambda index: self.files.read(chunk_name(CHECKSUMS, index) + FAILURE_SUFFIX), failed)
         found = zip(failed, reasons, strict=True)
         return {index: reason.decode() for index, reason in found if reason is not None}
 
     def running(self) -> list[Index]:
         """The cells that processes compute now; unknown on object stores, which have no leases."""
         leases = Leases(self.files, self.expires)
-        names = [name for name in self.files.names(CHECKSUMS) if name.endswith(LEASE)]
-        found = ((chunk_position(name.removesuffix(LEASE)), name) for name in names)
+        names = [name for name in self.files.names(CHECKSUMS) if name.endswith(LEASE_SUFFIX)]
+        found = ((chunk_position(name.removesuffix(LEASE_SUFFIX)), name) for name in names)
         held = ((index, f"{CHECKSUMS}/{name}") for index, name in found if index)
         return sorted(index for index, name in held if not leases.is_free(name, look_only=True))
 
@@ -276,7 +272,7 @@ class GridCells:
 
     def header(self) -> Header:
         """What the folder says about itself now."""
-        return _still(Header.read(self.files), self.identity, self.files)
+        return _check_same_grid(Header.read(self.files), self.identity, self.files)
 
     def content(self, index: Index) -> dict[str, bytes] | None:
         """The chunks of a cell by variable; None if it is not finished or damaged."""
@@ -316,8 +312,8 @@ class GridCells:
             raise ValueError(f"values must be for {self.layout.seeds_per_cell} seeds, got {value.seeds}")
         now, found = Variables.of(value), self._current_variables()
         if found is None:
-            with Leases(self.files, self.expires).wait(WHOLE):
-                header = self.header().adopting(self.files)
+            with Leases(self.files, self.expires).wait(GRID_LEASE):
+                header = self.header().recover_variables(self.files)
                 if header.variables is None:
                     header = header.with_variables(now)
                 header.write(self.files)
@@ -344,14 +340,14 @@ class GridCells:
             yield from pool.map(function, items)
 
 
-def _settled(files: Files, new: Header, layout: Layout, identity: Mapping[str, Any]) -> Header:
+def _write_header(files: Files, new: Header, layout: Layout, identity: Mapping[str, Any]) -> Header:
     """Write the metadata of a grid, until it has all that is asked for where we think that it is.
 
     A process on an object store, or one that lost the lease, may have written its own in the meantime.
     """
     found = Header.read(files, layout)
     while True:
-        header = new if found is None else found.extended(layout, identity).adopting(files)
+        header = new if found is None else found.extended(layout, identity).recover_variables(files)
         header.write(files)
         try:
             found = Header.read(files)
@@ -367,11 +363,11 @@ def _settled(files: Files, new: Header, layout: Layout, identity: Mapping[str, A
 def _reopened(
     files: Files, positions: tuple[Positions, ...], seeds: int, identity: Mapping[str, Any], expires: float
 ) -> GridCells:
-    header = _still(Header.read(files), identity, files)
+    header = _check_same_grid(Header.read(files), identity, files)
     return GridCells(files, header.layout, positions, seeds, identity, expires)
 
 
-def _still(header: Header | None, identity: Mapping[str, Any], files: Files) -> Header:
+def _check_same_grid(header: Header | None, identity: Mapping[str, Any], files: Files) -> Header:
     """What a folder says, if it is still about the same values: one in which nothing was saved can be begun anew."""
     if header is None or header.identity != identity:
         raise FileNotFoundError(f"the grid in {str(files)!r} was deleted, or replaced by another one")

@@ -49,7 +49,7 @@ def read_cells(cells: GridCells, variables: Sequence[str] | None = None) -> "xr.
     import xarray as xr
 
     header = cells.header()
-    known, asked = cells.variables() or Variables({}, {}), cells.asked
+    known, asked = cells.variables() or Variables({}, {}), cells.requested
     chosen = list(known.by_name) if variables is None else list(variables)
     for name in chosen:
         if name not in known.by_name:

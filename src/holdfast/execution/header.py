@@ -168,7 +168,7 @@ class Header:
             raise ValueError(f"names of variables and of dimensions must differ, got {overlap.pop()!r} for both")
         return replace(self, variables=variables)
 
-    def adopting(self, files: Files) -> "Header":
+    def recover_variables(self, files: Files) -> "Header":
         """With the variables that an array has but the group, written last, lacks: someone was killed in between."""
         content = files.read(f"{CHECKSUMS}/{METADATA}") if self.variables is None else None
         try:

@@ -2,20 +2,22 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from holdfast.core.owner import is_gone, owner, temporary_name
 from holdfast.execution.cells import Lease
-from holdfast.execution.files import UNFINISHED, Files, LocalFiles
-from holdfast.execution.owner import is_gone, owner
+from holdfast.execution.files import Files, LocalFiles
 
 EXPIRES = 60.0
 """Seconds after its last renewal at which a lease is free for others."""
 
 # Renewals before a lease expires: a process may miss two, e.g. while a compiler holds the interpreter's lock.
 _RENEWALS = 4
-# Seconds between two questions of a process that waits for a lease.
-_PATIENCE = 0.02
+# Seconds between two questions of a process that waits for a lease, twice as many each time, up to a limit: each is
+# several requests to a file server, and many processes may wait.
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,14 @@ class Leases:
     @contextlib.contextmanager
     def wait(self, name: str) -> Iterator[None]:
         """Wait until nobody else has a lease, and take it."""
+        delay = _FIRST_WAIT
         while True:
             with self.take(name) as lease:
                 if lease is not Lease.BUSY:
                     yield
                     return
-            threading.Event().wait(_PATIENCE)
+            time.sleep(delay)
+            delay = min(2 * delay, _LONGEST_WAIT)
 
     def is_free(self, name: str, *, look_only: bool = False) -> bool:
         """Whether a lease expired or its process is gone, or nobody ever took it.
@@ -99,8 +103,7 @@ class Leases:
         """Remove a lease that is free; says whether someone may take it now."""
         if not self.is_free(name):
             return False
-        folder = name.rpartition("/")[0]
-        old = f"{folder}/{UNFINISHED}{owner()}-{threading.get_ident()}"
+        old = f"{files.temporary}/{temporary_name(threading.get_ident())}"
         if not files.rename(name, old):
             return True  # another process was faster in removing it
         if self.is_free(old):

@@ -6,8 +6,6 @@ import json
 import os
 import platform
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from holdfast.core.writing import delete, temporary_path
 from holdfast.execution.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ class DamagedError(Exception):
     """A result is not what was saved.
 
     Example:
+        >>> import tempfile
         >>> store, key = Store(Path(tempfile.mkdtemp()), RECORDS), Key("test", {}, ("holdfast.core.statistics",))
         >>> saved = store.save(key, {"error": 0.25})
         >>> store.find(key).write_text("{}")
@@ -102,6 +102,7 @@ class Store(Generic[Value]):
         codec: the kind of the results, `DATASETS` or `RECORDS`.
 
     Example:
+        >>> import tempfile
         >>> store = Store(Path(tempfile.mkdtemp()), RECORDS)
         >>> key = Key("test/method/0", {"seeds": 3}, ("holdfast.core.statistics",), ("numpy",))
         >>> store.load(key) is None
@@ -152,8 +153,7 @@ class Store(Generic[Value]):
         code, settings = self._digests(key)
         home = self.folder / key.name
         home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="unfinished-", dir=self.folder) as unfinished:
-            temporary = Path(unfinished) / f"result{self.codec.suffix}"
+        with temporary_path(self.folder, self.codec.suffix) as temporary:
             try:
                 self.codec.write(temporary, value)
             except (NotImplementedError, TypeError, ValueError) as error:  # xarray and zarr raise any of these
@@ -168,7 +168,7 @@ class Store(Generic[Value]):
         for path in home.iterdir():
             match = _ENTRY.fullmatch(path.name)
             if match and match[1] != code:
-                _delete(path)
+                delete(path)
         return read
 
     def versions(self, keys: Iterable[Key]) -> dict[str, str]:
@@ -199,8 +199,9 @@ class Store(Generic[Value]):
         It lies in the folder of this one, so that workers on other machines see it too, and is deleted at the end.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="scratch-", dir=self.folder) as folder:
-            yield Store(Path(folder), self.codec)
+        with temporary_path(self.folder) as folder:
+            folder.mkdir()
+            yield Store(folder, self.codec)
 
     def _digests(self, key: Key) -> tuple[str, str]:
         """Of the code with the versions of packages, and of the settings."""
@@ -272,7 +273,7 @@ def _intact(path: Path) -> bool:
     # Reading alone would not reveal it: zarr takes a missing file for zeros.
     intact = path.stem.rpartition("-")[2] == _digest(path)
     if not intact:
-        _delete(path)
+        delete(path)
     return intact
 
 
@@ -289,10 +290,3 @@ def _digest(path: Path) -> str:
 
 def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

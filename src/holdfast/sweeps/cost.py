@@ -81,7 +81,7 @@ def estimate_sweep(
     """
     program = program_of(sweep.program)
     program.load()  # which must be there
-    layout = layout_of(sweep, platform or _backend()) if cells is None else cells.asked
+    layout = layout_of(sweep, platform or _backend()) if cells is None else cells.requested
     missing = layout.cells if cells is None else sum(1 for _ in cells.missing(verify=False))
     size = checked_size(sweep)
     size = None if size is None else size * missing // layout.cells

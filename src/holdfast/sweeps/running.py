@@ -18,8 +18,7 @@ from holdfast.execution.grid import GridCells
 from holdfast.execution.header import ConflictError
 from holdfast.execution.layout import Layout
 from holdfast.execution.leases import Leases
-from holdfast.execution.occupancy import occupied
-from holdfast.execution.replacing import is_vacant, make_way
+from holdfast.execution.occupancy import is_replaceable, occupied, replace_grid
 from holdfast.execution.work import Report, Together, WorkOutcome, compute
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.blocks import cells_together, layout_of
@@ -122,7 +121,7 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
     import jax
 
     # Counting a million cells takes a second, which a new sweep can do without.
-    total = sum(1 for _ in cells.missing(verify=False)) if cells.begun else cells.asked.cells
+    total = sum(1 for _ in cells.missing(verify=False)) if cells.has_finished_cells else cells.requested.cells
     function = CellProgram(
         cells,
         sweep.program,
@@ -148,9 +147,9 @@ def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> GridCe
     try:
         return GridCells.at(path, layout, identity=identity, notes=notes)
     except ConflictError:  # any other error says that the request is wrong, and must not cost what is there
-        if not overwrite and not is_vacant(path):
+        if not overwrite and not is_replaceable(path):
             raise
-        make_way(path, layout, identity=identity, overwrite=overwrite)
+        replace_grid(path, layout, identity=identity, overwrite=overwrite)
         return GridCells.at(path, layout, identity=identity, notes=notes)
 
 
@@ -172,7 +171,7 @@ def planned(sweep: Sweep, out: str | Path) -> GridCells | None:
     try:
         return GridCells.planned(path, layout, identity=identity)
     except ConflictError:
-        if not is_vacant(path):
+        if not is_replaceable(path):
             raise
         return None
 

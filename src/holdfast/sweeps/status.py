@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.execution.cells import Index
+from holdfast.core.owner import owner
+from holdfast.execution.cells import LEASE_SUFFIX, Index
 from holdfast.execution.files import LocalFiles
 from holdfast.execution.grid import GridCells
 from holdfast.execution.header import CHECKSUMS, SECONDS
-from holdfast.execution.owner import owner
 from holdfast.execution.zarr_format import chunk_name, chunk_position
 from holdfast.sweeps.failures import failed_settings
 from holdfast.sweeps.results import existing_results
@@ -79,10 +79,11 @@ def sweep_status(folder: str | Path, *, verify: bool = False) -> SweepStatus:
         (2, 2, {})
     """
     cells = GridCells.open(existing_results(folder))
-    total = cells.asked.cells
+    total = cells.requested.cells
     finished = total - sum(1 for _ in cells.missing(verify=verify))
     damaged = len(cells.damaged) if verify else None
-    running = Counter(_process(cells, index) for index in cells.running())
+    positions = (index for index in cells.running() if isinstance(index, tuple))  # as those of a grid all are
+    running = Counter(_process(cells, position) for position in positions)
     reasons: dict[str, list[Index]] = defaultdict(list)
     for index, reason in cells.failures().items():
         reasons[reason].append(index)
@@ -94,9 +95,9 @@ def sweep_status(folder: str | Path, *, verify: bool = False) -> SweepStatus:
     return SweepStatus(total, finished, damaged, dict(running), failures, failed_settings(cells, reasons), rate, left)
 
 
-def _process(cells: GridCells, index: Any) -> str:
-    """Who computes a cell, as people know it."""
-    content = cells.files.read(f"{chunk_name(CHECKSUMS, index)}.lease")
+def _process(cells: GridCells, position: tuple[int, ...]) -> str:
+    """Which process computes a cell, human-readable."""
+    content = cells.files.read(chunk_name(CHECKSUMS, position) + LEASE_SUFFIX)
     machine, _, process = (content or b"-").decode(errors="replace").partition("-")
     here = machine == owner().partition("-")[0]
     return f"process {process} on {'this machine' if here else f'machine {machine}'}" if process else "unknown"

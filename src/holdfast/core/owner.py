@@ -1,10 +1,13 @@
-"""Which process a lease or an unfinished file belongs to, and whether that process is gone."""
+"""Which process a lease or a temporary file belongs to, and whether that process is gone."""
 
 import os
 import platform
 import zlib
 from functools import cache
 from pathlib import Path
+
+# Of the names of temporary files and folders. The owner and a number follow.
+_TEMPORARY = ".temporary-"
 
 
 def owner() -> str:
@@ -38,6 +41,26 @@ def is_gone(owner: str) -> bool:
     except PermissionError:
         return False
     return False
+
+
+def temporary_name(number: int | str, suffix: str = "") -> str:
+    """The name of a temporary file or folder of this process; others know by it whose it is.
+
+    Example:
+        >>> owner_of(temporary_name(3, ".csv")) == owner()
+        True
+    """
+    return f"{_TEMPORARY}{owner()}-{number}{suffix}"
+
+
+def owner_of(name: str) -> str | None:
+    """The process whose temporary file or folder has this name; None for all other names.
+
+    Example:
+        >>> owner_of(".temporary-0a1b2c3d-77-0.csv"), owner_of("numbers.csv")
+        ('0a1b2c3d-77', None)
+    """
+    return "-".join(name.split("-")[1:3]) if name.startswith(_TEMPORARY) else None
 
 
 @cache

@@ -17,7 +17,7 @@ from holdfast.core.worker import StoppedError, working
 from holdfast.execution.cells import Lease
 from holdfast.execution.engines import Finished, ThreadEngine, VersionMismatchError
 from holdfast.execution.engines.clusters import LostClusterError
-from holdfast.execution.work import CellWork, SaveError, Together, compute
+from holdfast.execution.work import CellWork, SaveError, Together, compute, compute_each
 
 
 class MemoryCells:
@@ -83,6 +83,22 @@ def test_a_cell_that_fails_is_noted_and_does_not_stop_the_others():
     assert cells.failed == dict.fromkeys("bc", reason)
     assert {reason: sorted(failed) for reason, failed in outcome.failures.items()} == {reason: ["b", "c"]}
     assert cells.leased == set()
+
+
+def test_each_cell_comes_once_with_the_reason_if_it_failed_and_the_outcome_at_the_end():
+    def function(index):
+        return {"a": 1, "b": 2}[index]
+
+    each, ended = compute_each(MemoryCells("abc"), function, ThreadEngine(1)), []
+    while True:
+        try:
+            ended.append(next(each))
+        except StopIteration as end:
+            outcome = end.value
+            break
+    reason = f"{_at(function, 1)}KeyError: 'c'"
+    assert ended == [("a", None), ("b", None), ("c", reason)]
+    assert (outcome.computed, outcome.failures) == (2, {reason: ["c"]})
 
 
 def test_the_place_of_a_failure_is_the_innermost_in_code_of_the_user():

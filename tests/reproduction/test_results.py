@@ -4,6 +4,11 @@ import json
 import time
 from dataclasses import replace
 
+import xarray as xr
+
+from holdfast.execution import DATASETS, EntryCells, Key, Store
+from holdfast.execution.store import FOLDER
+from holdfast.reproduction.results import data_sets
 from holdfast.reproduction.runner import Reporter, reproduce
 from reproduction.experiments_of_a_user import EXPERIMENTS, square
 
@@ -45,3 +50,20 @@ def test_an_experiment_that_fails_comes_with_its_error_in_the_given_order(tmp_pa
     assert reproduce(experiments, tmp_path, reporter=Reporter(errors=errors.update)) == 1
     assert [str(error) for error in errors.values()] == ["late", "early"]
     assert list(json.loads((tmp_path / "claims.json").read_text())["failed"]) == ["late", "early"]
+
+
+def test_a_failure_that_was_noted_before_is_not_one_of_this_run(tmp_path, monkeypatch):
+    """Another command saves the result meanwhile, and is killed before it deletes the note of an earlier failure."""
+    key, data = Key("square", {}, ("holdfast.core.statistics",)), xr.Dataset({"x": ("t", [1.0])})
+    cells = EntryCells(Store(tmp_path / FOLDER, DATASETS), {"square": key})
+    cells.fail("square", "ValueError: last week")
+    lease = EntryCells.lease
+
+    def late(own, index):
+        cells.store.save(key, data)
+        return lease(own, index)
+
+    monkeypatch.setattr(EntryCells, "lease", late)
+    ((name, source),) = data_sets({"square": lambda progress: data}, {"square": key}, tmp_path)
+    assert (name, source.notes) == ("square", ("computed by another process",))
+    assert source.data.equals(data)

@@ -170,10 +170,12 @@ def compute(
         >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
         0
     """
-    state = _WorkState(cells, report, total, together)
-    for _ in state.computed_by(engine, function):
-        pass
-    return WorkOutcome(state.computed, state.elsewhere, state.failures, state.seconds)
+    each = compute_each(cells, function, engine, report, total=total, together=together)
+    while True:
+        try:
+            next(each)
+        except StopIteration as end:
+            return end.value
 
 
 def compute_each(
@@ -183,10 +185,12 @@ def compute_each(
     report: Report | None = None,
     *,
     total: int | None = None,
-) -> Generator[Index, None, None]:
-    """As `compute`, but yields each cell as soon as it is saved, while the engine goes on with the others.
+    together: Together[Value] | None = None,
+) -> Generator[tuple[Index, str | None], None, WorkOutcome]:
+    """As `compute`, but yields each cell as soon as it has ended, while the engine goes on with the others.
 
-    The workers are given new cells when the next one is asked for, and each has one that waits.
+    With each comes None, if its result is saved, or why it failed. The workers are given new cells when the next one is
+    asked for, and each has one that waits.
 
     Example:
         >>> import tempfile
@@ -196,9 +200,18 @@ def compute_each(
         >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
         >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
         >>> sorted(compute_each(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)))
-        ['one', 'three']
+        [('one', None), ('three', None)]
     """
-    return _WorkState(cells, report, total, None).computed_by(engine, function)
+    state = _WorkState(cells, report, total, together)
+    try:
+        with closing(engine.run(CellWork(cells, function, together), state.feed())) as results:
+            for finished in results:
+                yield from state.add(finished)
+    except (SaveError, VersionMismatchError, LostClusterError) as error:
+        saved = f"{counted(state.computed, 'cell')} saved"
+        raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
+    state.report(last=True)
+    return WorkOutcome(state.computed, state.elsewhere, state.failures, state.seconds)
 
 
 class Receipt(NamedTuple):
@@ -294,17 +307,6 @@ class _WorkState:
         self._waits: dict[Index, float] = {}
         self._history = deque([(time.monotonic(), 0)])
 
-    def computed_by(self, engine: Engine, function: Callable[[Index], Any]) -> Generator[Index, None, None]:
-        """Compute the missing cells; yields each that is saved."""
-        try:
-            with closing(engine.run(CellWork(self._cells, function, self._together), self.feed())) as results:
-                for finished in results:
-                    yield from self.add(finished)
-        except (SaveError, VersionMismatchError, LostClusterError) as error:
-            saved = f"{counted(self.computed, 'cell')} saved"
-            raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
-        self.report(last=True)
-
     def feed(self) -> Iterator[tuple[Index, ...] | Feed]:
         """The missing cells in blocks, then those that others had, again and again until they are finished."""
         missing = self._cells.missing()
@@ -322,9 +324,10 @@ class _WorkState:
             else:
                 yield Feed.WAIT
 
-    def add(self, finished: Finished) -> list[Index]:
-        """Count a block that came back; returns the cells whose results are saved."""
-        block, saved = finished.item, []
+    def add(self, finished: Finished) -> list[tuple[Index, str | None]]:
+        """Count a block that came back; returns the cells that have ended, with the reasons of those that failed."""
+        block: Sequence[Index] = finished.item
+        ended: list[tuple[Index, str | None]] = []
         self._in_flight -= len(block)
         if finished.error is None:
             receipts = finished.value
@@ -332,10 +335,10 @@ class _WorkState:
             receipts = [_noted(self._cells, index, finished.error) for index in block]
         for index, receipt in zip(block, receipts, strict=True):
             self._count(index, receipt)
-            if receipt.state in ("computed", "finished"):
-                saved.append(index)
+            if receipt.state in ("computed", "finished", "failed"):
+                ended.append((index, receipt.reason or None))
         self.report()
-        return saved
+        return ended
 
     def _count(self, index: Index, receipt: Receipt) -> None:
         match receipt.state:

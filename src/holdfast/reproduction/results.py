@@ -119,7 +119,9 @@ def data_sets(
         work = SimulationWork(simulations, engine is None, bar)
         chosen = engine or ThreadEngine(AT_ONCE)
 
-        def found(name: str) -> DataSource:
+        def found(name: str, reason: str | None = None) -> DataSource:
+            if reason is not None:
+                return DataSource(work.errors.get(name) or RemoteError(reason))
             data = temporary.load(passing[name]) if name in passing else store.load(lasting[name])
             if data is None:
                 return DataSource(RemoteError(LOST))
@@ -128,27 +130,25 @@ def data_sets(
 
         left = dict.fromkeys(keys)
         for cells in (EntryCells(store, missing), EntryCells(temporary, passing)):
-            with closing(_computed(cells, work, chosen)) as computed:
-                for name in computed:
+            with closing(_computed(cells, work, chosen)) as ended:
+                for name, reason in ended:
                     del left[name]
-                    yield name, found(name)
-            for index, reason in cells.failures().items():
-                name = str(index)
-                del left[name]
-                yield name, DataSource(work.errors.get(name) or RemoteError(reason))
+                    yield name, found(name, reason)
         for name in left:
             yield name, found(name)
 
 
-def _computed(cells: EntryCells[xr.Dataset], work: SimulationWork, engine: Engine) -> Generator[str, None, None]:
-    """Compute cells; yields the names of those that are saved."""
+def _computed(
+    cells: EntryCells[xr.Dataset], work: SimulationWork, engine: Engine
+) -> Generator[tuple[str, str | None], None, None]:
+    """Compute cells; yields the names of those that have ended, with the reasons of those that failed."""
     if not cells.keys:
         return
     with work.bars("experiments") as show:
         report = lambda done, total, *_: show(done, total)  # noqa: E731
-        with closing(compute_each(cells, work, engine, report, total=len(cells.keys))) as saved:
-            for index in saved:
-                yield str(index)
+        with closing(compute_each(cells, work, engine, report, total=len(cells.keys))) as ended:
+            for index, reason in ended:
+                yield str(index), reason
 
 
 def _why_not_saved(key: Key) -> str | None:

@@ -175,6 +175,7 @@ def test_a_finished_sweep_in_a_folder_that_takes_no_files_is_finished(spec, tmp_
     ):
         monkeypatch.setattr(target, refuse)
     monkeypatch.setattr(LocalFiles, "create", refuse)
+    monkeypatch.setattr("holdfast.core.writing.temporary_path", refuse, raising=False)
     capsys.readouterr()
     assert main(command) == 0
     assert "is up to date; nothing to compute" in capsys.readouterr().out

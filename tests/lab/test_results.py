@@ -170,7 +170,7 @@ def test_the_copied_code_draws_the_same_sweep(swept, tmp_path, monkeypatch):
         ({"quantity": "../x"}, "quantity must be one of"),
         ({"at": "order"}, "name=value"),
         ({"at": "moon=1"}, "at must be one of the axes"),
-        ({"at": "order=moon"}, "order must be held at one of"),
+        ({"at": "order=moon"}, "order must be fixed at one of"),
         ({"x": "step_size", "y": "step_size"}, "different axes"),
     ],
 )

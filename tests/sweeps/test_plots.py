@@ -58,7 +58,7 @@ def test_an_axis_is_held_at_a_value_that_the_title_names_and_never_beyond_its_en
     data = xr.Dataset({"spurious": (("bias", "overlap", "seed"), np.ones((2, 2, 3)))}, {"bias": [0.0, 1.0]})
     data = data.assign_coords(overlap=[0.1, 0.3])
     assert "overlap 0.3" in plot_sweep(data, "bias", at={"overlap": 0.25}).get_suptitle().splitlines()
-    with pytest.raises(ValueError, match=r"overlap must be held between 0\.1 and 0\.3, got 5"):
+    with pytest.raises(ValueError, match=r"overlap must be fixed between 0\.1 and 0\.3, got 5"):
         plot_sweep(data, "bias", at={"overlap": 5.0})
 
 

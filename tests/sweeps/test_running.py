@@ -317,7 +317,7 @@ def test_figures_have_labels_bands_and_the_medians(tmp_path):
         ({"x": "heterogenity"}, r"x and y must be axes .*, got 'heterogenity' \(perhaps heterogeneity\)"),
         ({"x": "bias"}, "x and y must be axes"),
         ({"x": "step_size", "quantity": "spurius"}, r"quantity must be one of .* \(perhaps spurious\)"),
-        ({"x": "step_size", "at": {"batching": "full"}}, "batching must be held at one of hetero, pooled, got 'full'"),
+        ({"x": "step_size", "at": {"batching": "full"}}, "batching must be fixed at one of hetero, pooled, got 'full'"),
     ):
         with pytest.raises(ValueError, match=words):
             plot_sweep(data, **arguments)

@@ -10,7 +10,7 @@ from holdfast.cli.parser import options_of
 from holdfast.core.validation import suggestion
 
 # Parts of the parser's names for kinds of values, and what they are called here.
-_KINDS = {"INT": "a whole number", "FLOAT": "a number", "PATH": "a path", "STR": "a text"}
+_KINDS = {"INT": "a whole number", "FLOAT": "a number", "PATH": "a path", "STR": "text"}
 
 
 def sentence(event: events.ParseErrorEvent, arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:

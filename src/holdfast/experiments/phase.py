@@ -20,6 +20,7 @@ from holdfast.reproduction.experiment import QUICK_SEEDS, Effort, Experiment
 from holdfast.sensing.names import OrderName
 from holdfast.sensing.outcome import Code
 from holdfast.sensing.simulation import simulate as run_simulation
+from holdfast.sweeps.recording import RecordName
 from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.specification import Sweep, specify
 from holdfast.theory.regions import Region, classify
@@ -90,7 +91,7 @@ def phase_sweep(
         128
     """
     chosen = _checked(plane, cells, seeds)
-    record = "trajectories" if "step" in chosen.dimensions else "final"
+    record: RecordName = "trajectories" if "step" in chosen.dimensions else "final"
     settings, axes = replace(chosen.settings(cells), order=order).asdict(), chosen.axes(cells)
     shared = {name: value for name, value in settings.items() if name not in (*axes, "seeds")}
     return specify(shared, axes, seeds=seeds, record=record)

@@ -144,7 +144,7 @@ def _read_cells(path: str | Path) -> tuple[xr.Dataset, dict[str, Any], dict[str,
     require(whole, "path must be a simulation with whole trajectories (see `holdfast simulate --out`)", repr(str(path)))
     finished = data["finished"]
     share = f"{str(path)!r} with {int(finished.sum())} of {finished.size} runs"
-    require(bool(finished.all()), "path must be a finished simulation (the same command goes on with it)", share)
+    require(bool(finished.all()), "path must be a finished simulation (the same command resumes it)", share)
     axes = {str(name): tuple(data[name].values.tolist()) for name in finished.dims[:-1]}
     settings = {**found["settings"], **axes, "seed": found["seed"], "seeds": data.sizes["seed"]}
     plain = data.drop_vars(["finished", "seconds"]).assign_coords(seed=data["seed"] + found["seed"])

@@ -63,7 +63,7 @@ def cells_together(sweep: Sweep, platform: str) -> int:
 
 
 def seeds_in_folder(cells: GridCells) -> range:
-    """The seeds of every point of a sweep, as its folder was last asked for them.
+    """The seeds of every point of a sweep, as they were last requested in its folder.
 
     Example:
         >>> import tempfile
@@ -76,7 +76,7 @@ def seeds_in_folder(cells: GridCells) -> range:
 
 
 def seeds_of_a_cell(cells: GridCells, index: Index) -> np.ndarray:
-    """The seeds that a cell computes; the last block of a point may reach beyond those that were asked for.
+    """The seeds that a cell computes; the last block of a point may reach beyond those that were requested.
 
     Example:
         >>> import tempfile

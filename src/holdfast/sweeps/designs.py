@@ -3,10 +3,8 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 from holdfast.core.validation import COUNT, LARGEST, NUMBER, SEED, require, suggestion
 from holdfast.execution.layout import Axis
@@ -14,7 +12,8 @@ from holdfast.execution.layout import Axis
 Scalar = bool | int | float | str
 _PLAIN = {bool, int, float, str}
 
-SCALES = ("linear", "log")
+ScaleName = Literal["linear", "log"]
+SCALES: tuple[ScaleName, ...] = get_args(ScaleName)
 RANGE, DRAWN = ("start", "stop", "count", "scale"), ("low", "high", "scale")
 WHOLE_TO = 1e-9  # relative; a range whose ends are whole numbers has its whole values exact, not to rounding
 POINT = "point"
@@ -92,7 +91,7 @@ def listed(points: Sequence[Mapping[str, Scalar]]) -> Axis:
         number, point = next(each for each in enumerate(points, 1) if each[1].keys() != names)
         given = f"{', '.join(point) or 'none'} in point {number}"
         raise ValueError(f"points must all give values to the same settings ({', '.join(names)}), got {given}")
-    columns = {name: python_values([point[name] for point in points]) for name in names}
+    columns = {name: tuple(plain([point[name] for point in points])) for name in names}
     for name, values in columns.items():
         _check_kinds(name, values)
     rows = list(zip(*columns.values(), strict=True))
@@ -103,18 +102,22 @@ def listed(points: Sequence[Mapping[str, Scalar]]) -> Axis:
     return Axis(POINT, columns)
 
 
-def python_values(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Values of which those of NumPy are Python's.
+def plain(value: Any) -> Any:
+    """A value, a list or a table of them, in which NumPy's numbers and arrays are Python's.
 
     Example:
         >>> import numpy as np
-        >>> python_values([np.float64(0.5), 1, "hetero"])
-        (0.5, 1, 'hetero')
+        >>> plain({"start": np.float64(0.5), "batching": ("hetero", "pooled")}), plain(np.arange(3))
+        ({'start': 0.5, 'batching': ['hetero', 'pooled']}, [0, 1, 2])
     """
-    found = tuple(values)
-    if set(map(type, found)) <= _PLAIN:  # fast, also for a million values
-        return found
-    return tuple(value.item() if isinstance(value, np.generic) else value for value in found)
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if hasattr(value, "tolist"):  # arrays and series of any package
+        return value.tolist()
+    if not isinstance(value, list | tuple | range):
+        return value
+    found = list(value)
+    return found if set(map(type, found)) <= _PLAIN else list(map(plain, found))  # fast, also for a million values
 
 
 def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[str] = ()) -> Axis:
@@ -138,13 +141,13 @@ def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[
     COUNT.check("count", count)
     SEED.check("seed", seed)
     laws = {name: _law(name, axis, name in whole) for name, axis in axes.items()}
-    generator = random.Random(seed)  # one number for each value, point by point: a longer design only goes on
+    generator = random.Random(seed)  # one number for each value, point by point: a longer design only continues
     shares = [generator.random() for _ in range(count * len(laws))]
     columns = (map(law, shares[number :: len(laws)]) for number, law in enumerate(laws.values()))
     return Axis(POINT, {name: tuple(values) for name, values in zip(laws, columns, strict=True)})
 
 
-def scales_of(axes: Mapping[str, Any]) -> dict[str, str]:
+def scales_of(axes: Mapping[str, Any]) -> dict[str, ScaleName]:
     """The scale of each axis that is a range, of a grid or a random design; lists have none.
 
     Example:
@@ -188,7 +191,7 @@ def _ends(name: str, axis: Mapping, keys: Sequence[str]) -> tuple[float, float]:
     return axis[keys[0]], axis[keys[1]]
 
 
-def _between(start: float, stop: float, scale: str) -> Callable[[float], float]:
+def _between(start: float, stop: float, scale: ScaleName) -> Callable[[float], float]:
     """A function of a number from 0 to 1: the value so far between two ends."""
     if scale == "linear":
         width = stop - start
@@ -216,6 +219,6 @@ def _kind(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "booleans"
     if isinstance(value, str):
-        return "texts"
+        return "strings"
     NUMBER.check(f"every value of {name}", value)
     return "numbers"

@@ -1,4 +1,4 @@
-"""Which points of a sweep failed, in settings and seeds that people can try by hand."""
+"""Which points of a sweep failed, in settings and seeds to try by hand."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

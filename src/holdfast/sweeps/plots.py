@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -26,7 +27,7 @@ SHARE_LIMITS = (-0.03, 1.03)
 MOST_PANELS, PANELS_IN_A_ROW = 6, 3
 # Values that span more than this factor are drawn on a logarithmic scale, in colours and upwards.
 WIDE = 100.0
-# Several points with the same text share this part of the distance to the next text.
+# Several points with the same string share this part of the distance to the next string.
 SPREAD = 0.5
 # Sizes of markers, and the side of a panel of a map, in points.
 MARKER, POINT_SIZE, PANEL = 5.0, 6.0, 200.0
@@ -61,7 +62,7 @@ def plot_sweep(
     A run is left out from the step on at which it diverged, whatever was recorded; the title says how many there are.
     A marker is hollow where fewer than half of the runs are left, and a cross stands where all of them diverged. The
     quantities "diverged" and "converged" are shares of all runs. A further axis with several values becomes lines of
-    several colours, or panels. Texts and the points of a list or a random design are not joined by lines.
+    several colours, or panels. Strings and the points of a list or a random design are not joined by lines.
 
     Args:
         data: of `holdfast.sweeps.open_sweep`.
@@ -70,7 +71,7 @@ def plot_sweep(
         quantity: a variable, "diverged" or "converged"; by default "spurious" or "test_error", if there is one.
         over: one of `OVER`; shares of runs do not need it.
         threshold: of the share.
-        at: axis -> the value at which it is held; the nearest one is taken, and the title says which.
+        at: axis -> the value at which it is fixed; the nearest one is taken, and the title says which.
 
     Example, a signal that grows with the step size:
         >>> values = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -120,28 +121,20 @@ def _lines(found: SweepSummary, x: str, scale: Scale) -> Figure:
     middle = found.band.middle
     others = [str(name) for name in middle.dims if name != middle[x].dims[0]]
     lines = list(np.ndindex(*(middle.sizes[name] for name in others)))
-    contract = f"x = {x!r} must leave at most {MOST_LINES} lines; hold other axes with at"
+    contract = f"x = {x!r} must leave at most {MOST_LINES} lines; fix other settings with at"
     require(len(lines) <= MOST_LINES, contract, f"{len(lines)} lines over {', '.join(others)}")
     figure = _figure(6.4, 4.4, found.title)
     axes = figure.subplots()
     is_joined = scale.names is None and middle[x].dims == (x,) and x != POINT
     draw, every = (_curve, 1 + middle.sizes[x] // MOST_MARKERS) if is_joined else (_bars, 1)
-    crossed = 0
+    marked = _LineMarks(axes, every)
     for number, (where, positions) in enumerate(zip(lines, _side_by_side(scale, len(lines)), strict=True)):
         at = dict(zip(others, where, strict=True))
         one, left = SeedBand(*(part.isel(at) for part in found.band)), found.left.isel(at)
-        held = ", ".join(f"{in_words(name)} {value_text(one.middle[name].values)}" for name in others)
+        fixed = ", ".join(f"{in_words(name)} {value_text(one.middle[name].values)}" for name in others)
         colour = _colour(number, len(lines))
-        draw(axes, one, positions, color=colour, label=held)
-        marked = _marked(one.middle.values, left.values)
-        few, gone = (np.flatnonzero(marked[name])[::every] for name in (FEW, NONE_LEFT))
-        look: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": MARKER, "zorder": 3}
-        if few.size:
-            axes.plot(positions[few], one.middle.values[few], **look, marker="o", markerfacecolor="white")
-        if gone.size:  # above the panel, each line in a row of its own
-            above, in_panel = np.full(gone.size, ABOVE + ROW * crossed), axes.get_xaxis_transform()
-            axes.plot(positions[gone], above, **look, marker="x", transform=in_panel, clip_on=False)
-            crossed += 1
+        draw(axes, one, positions, color=colour, label=fixed)
+        marked.add(positions, one.middle.values, left.values, colour)
     if others:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     _name_marks(figure, found, (FEW, NONE_LEFT))
@@ -154,13 +147,40 @@ def _lines(found: SweepSummary, x: str, scale: Scale) -> Figure:
     return figure
 
 
+@dataclass
+class _LineMarks:
+    """Marks of points along lines from which few runs, or none, are left.
+
+    Attributes:
+        axes: of the figure.
+        every: how many points of a line there are for each that is marked.
+        crossed: lines that have crosses, each in a row of its own above the panel.
+    """
+
+    axes: Axes
+    every: int
+    crossed: int = 0
+
+    def add(self, positions: np.ndarray, values: np.ndarray, left: np.ndarray, colour: Any) -> None:
+        """Those of one line."""
+        marked = _marked(values, left)
+        few, gone = (np.flatnonzero(marked[name])[:: self.every] for name in (FEW, NONE_LEFT))
+        look: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": MARKER, "zorder": 3}
+        if few.size:
+            self.axes.plot(positions[few], values[few], **look, marker="o", markerfacecolor="white")
+        if gone.size:
+            above, in_panel = np.full(gone.size, ABOVE + ROW * self.crossed), self.axes.get_xaxis_transform()
+            self.axes.plot(positions[gone], above, **look, marker="x", transform=in_panel, clip_on=False)
+            self.crossed += 1
+
+
 def _colour(number: int, count: int) -> Any:
     """Of a line, looked up here since the style ends before the figure is saved."""
     return to_hex(f"C{number}") if count <= COLOURS_OF_STYLE else matplotlib.colormaps[MORE_COLOURS](number)
 
 
 def _side_by_side(scale: Scale, lines: int) -> np.ndarray:
-    """The positions of each line; those of the same text lie next to each other."""
+    """The positions of each line; those of the same string lie next to each other."""
     if scale.names is None:
         return np.tile(scale.positions, (lines, 1))
     text = scale.positions.astype(int)
@@ -200,7 +220,7 @@ def _maps(found: SweepSummary, x: str, y: str, scales: Mapping[str, Scale], labe
     require(len(used) == 1 or used == {x, y}, contract, f"{x!r} and {y!r}")
     others = [str(name) for name in values.dims if name not in used]
     panels = list(np.ndindex(*(values.sizes[name] for name in others)))
-    contract = f"x = {x!r} and y = {y!r} must leave at most {MOST_PANELS} panels; hold other axes with at"
+    contract = f"x = {x!r} and y = {y!r} must leave at most {MOST_PANELS} panels; fix other settings with at"
     require(len(panels) <= MOST_PANELS, contract, f"{len(panels)} panels over {', '.join(others)}")
     rows = -(-len(panels) // PANELS_IN_A_ROW)
     columns = -(-len(panels) // rows)  # four are two by two
@@ -212,8 +232,8 @@ def _maps(found: SweepSummary, x: str, y: str, scales: Mapping[str, Scale], labe
         at = dict(zip(others, position, strict=True))
         panel = values.isel(at)
         image = _map(axes, panel, found.left.isel(at), x, y, scales, norm)
-        held = ", ".join(f"{in_words(name)} {value_text(panel[name].values)}" for name in others)
-        axes.set(xlabel=in_words(x), ylabel=in_words(y), title=held)
+        fixed = ", ".join(f"{in_words(name)} {value_text(panel[name].values)}" for name in others)
+        axes.set(xlabel=in_words(x), ylabel=in_words(y), title=fixed)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     figure.colorbar(image, ax=grid.ravel().tolist(), pad=0.02).set_label(label)

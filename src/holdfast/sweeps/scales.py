@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from holdfast.sweeps.designs import POINT
+from holdfast.sweeps.designs import POINT, ScaleName
 from holdfast.sweeps.summary import value_text
 
 MOST_TICKS, MOST_LOG_TICKS = 10, 30
@@ -46,7 +46,7 @@ class Scale(NamedTuple):
     is_random: bool
 
     @classmethod
-    def of(cls, coordinate: xr.DataArray, scale: str | None = None) -> "Scale":
+    def of(cls, coordinate: xr.DataArray, scale: ScaleName | None = None) -> "Scale":
         """Of a coordinate; the scale of a range is "linear" or "log", other values have none."""
         values, is_random = coordinate.values, scale is not None and coordinate.dims == (POINT,)
         if values.dtype.kind in "iuf":

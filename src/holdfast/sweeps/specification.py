@@ -12,7 +12,7 @@ from holdfast.core.validation import COUNT, SEED, require, suggestion
 from holdfast.execution.layout import Axis
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.combinations import check_single, complete_settings
-from holdfast.sweeps.designs import axis_length, axis_values, drawn, listed, scales_of
+from holdfast.sweeps.designs import ScaleName, axis_length, axis_values, drawn, listed, plain, scales_of
 from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
 from holdfast.sweeps.recording import RECORDS, RecordName
 
@@ -56,7 +56,7 @@ class Sweep:
     seed: int = 0
     record: RecordName = "final"
     seeds_per_cell: int | None = None
-    scales: Mapping[str, str] = field(default_factory=dict)
+    scales: Mapping[str, ScaleName] = field(default_factory=dict)
 
     @property
     def points(self) -> int:
@@ -94,8 +94,8 @@ def read_sweep(path: str | Path) -> Sweep:
     _check_known(table, KEYS, "the keys of the specification must be among")
     for name in TABLES:
         require(isinstance(table.get(name, {}), Mapping), f"{name} must be a table, [{name}]", repr(table.get(name)))
-        for key in TOP_KEYS:  # written below a table, it would be taken for a setting of the user's program
-            contract = f"{key} must stand at the top of the specification, before its tables"
+        for key in TOP_KEYS:  # written below a table, it would be taken for a setting of a user function
+            contract = f"{key} must come before the first table"
             require(key in table or key not in table.get(name, {}), contract, f"it in [{name}]")
     require("sweep" in table, "the specification must have a table [sweep] with axes", "none")
     return specify(
@@ -109,7 +109,7 @@ def specify(
     axes: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     seeds: int | None = None,
-    record: str = "final",
+    record: RecordName = "final",
     program: str | Callable = "matrix-sensing",
 ) -> Sweep:
     """A sweep, checked as a whole: keys, types, values, sizes, and settings that do not fit together.
@@ -135,14 +135,7 @@ def specify(
     shared = _plain(settings, {*_axes_of(table), *_names_of_points(table), *(("seeds",) if chosen else ())})
     own = shared.pop("seeds", None)
     require(own is None or is_dataclass(settings), "seeds must be given to the sweep, not among the settings", own)
-    chosen += [] if own is None else [own]
-    require(len(chosen) < 2, "seeds must be given once", " and ".join(map(str, chosen)))
-    number = chosen[0] if chosen else SEEDS
-    COUNT.check("seeds", number)
-    first = shared.pop("seed", 0)
-    SEED.check("seed", first)
-    # The last cell may be filled up with seeds that nobody asked for.
-    require(first + number <= LAST_SEED, "seed + seeds must be at most 2^32 - 2^16", f"{first} + {number}")
+    first, number = _seeding(shared.pop("seed", 0), [*chosen, *([] if own is None else [own])])
     together = table.get("seeds_per_cell")
     if together is not None:
         COUNT.check("seeds_per_cell", together)
@@ -151,7 +144,18 @@ def specify(
     _check_shapes(found, made, record)
     complete = complete_settings(found, shared, made)
     scales = scales_of(_axes_of(table))
-    return Sweep(name, complete, made, int(number), int(first), record, together, scales)  # type: ignore[arg-type]
+    return Sweep(name, complete, made, number, first, record, together, scales)
+
+
+def _seeding(first: Any, numbers: Sequence[Any]) -> tuple[int, int]:
+    """The first seed and the number of seeds, which is given once or not at all."""
+    require(len(numbers) < 2, "seeds must be given once", " and ".join(map(str, numbers)))
+    number = numbers[0] if numbers else SEEDS
+    COUNT.check("seeds", number)
+    SEED.check("seed", first)
+    # The last cell may be filled up with seeds that were not requested.
+    require(first + number <= LAST_SEED, "seed + seeds must be at most 2^32 - 2^16", f"{first} + {number}")
+    return int(first), int(number)
 
 
 def _plain(settings: Any, elsewhere: Collection[str]) -> dict[str, Any]:
@@ -206,7 +210,7 @@ def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis
         _check_runs(len(table["points"]) * seeds)
         return (listed(table["points"]),)
     require(bool(axes), "the sweep must have at least one axis, such as step_size = [0.02, 0.05]", "none")
-    axes = {name: _python(axis) for name, axis in axes.items()}
+    axes = plain(axes)
     if design == "random":
         require("count" in table, "a random design must have count, its number of points", "none")
         COUNT.check("count", table["count"])
@@ -219,18 +223,11 @@ def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis
     return tuple(Axis(name, {name: axis_values(name, axis, name in whole)}) for name, axis in axes.items())
 
 
-def _python(value: Any) -> Any:
-    """NumPy's numbers and arrays become Python's."""
-    if isinstance(value, Mapping):
-        return {name: _python(each) for name, each in value.items()}
-    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple | range) else value
-
-
 def _check_runs(runs: int) -> None:
     require(runs <= MOST_RUNS, f"the sweep must have at most {MOST_RUNS:,} runs", f"{runs:,}")
 
 
-def _check_shapes(program: SweepProgram, axes: Sequence[Axis], record: str) -> None:
+def _check_shapes(program: SweepProgram, axes: Sequence[Axis], record: RecordName) -> None:
     shaping = [*program.shaping, *(program.timing if record != "final" else ())]
     for name in (name for axis in axes for name in axis.coordinates):
         contract = f'{name} must be one value with record = "{record}", since it changes the form of what is recorded'

@@ -32,7 +32,7 @@ class SeedBand(NamedTuple):
     """The seeds of each point as one number and a band.
 
     Attributes:
-        middle: over the axes that are not held; NaN where no run is left.
+        middle: over the axes that are not fixed; NaN where no run is left.
         low, high: the band around it.
 
     Example:
@@ -51,7 +51,7 @@ class SweepSummary(NamedTuple):
     Attributes:
         band: its numbers.
         label: what they are.
-        title: what the quantity means, over how many seeds, what the band is, where axes are held, and how many runs
+        title: what the quantity means, over how many seeds, what the band is, where axes are fixed, and how many runs
             are left out or not finished.
         is_share: whether the numbers are shares of runs.
         has_band: whether the band is more than its middle.
@@ -248,11 +248,11 @@ def _chosen(values: xr.DataArray, at: dict[str, Any]) -> xr.DataArray:
         labels = values[name].values
         numbers = labels.dtype.kind in "iuf" and isinstance(value, int | float)
         if numbers:
-            contract = f"{name} must be held between {value_text(labels.min())} and {value_text(labels.max())}"
+            contract = f"{name} must be fixed between {value_text(labels.min())} and {value_text(labels.max())}"
             rounding = 1e-6 * np.abs(labels).max()  # of values that are saved in single precision
             require(bool(labels.min() - rounding <= value <= labels.max() + rounding), contract, f"{value:g}")
         known = ", ".join(map(value_text, labels))
-        require(numbers or value in labels.tolist(), f"{name} must be held at one of {known}", repr(value))
+        require(numbers or value in labels.tolist(), f"{name} must be fixed at one of {known}", repr(value))
         position = int(np.abs(labels - value).argmin()) if numbers else labels.tolist().index(value)
         values = values.isel({name: position})
     return values

@@ -1,12 +1,16 @@
 """`holdfast compare`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
 from holdfast.execution.engines.options import EngineOptions
+
+if TYPE_CHECKING:
+    from holdfast.comparison.summary import ComparisonSummary
 
 QUICK_SEEDS = 3
 
@@ -31,7 +35,7 @@ class CompareArguments:
     methods: tuple[str, ...] = ()
     """Methods to run; all of them if none is named."""
     data_seeds: int | None = None
-    """Seeds of each test, instead of the number that each test asks for; a real table has no more than its folds."""
+    """Seeds of each test, instead of its own number; a real table has no more than its folds."""
     out: Path = Path("results")
     """Folder for comparison.html, comparison.json, comparison.md and the cells that the next call reuses."""
     format: Literal["table", "json"] = "table"
@@ -52,23 +56,12 @@ class CompareArguments:
 
 def execute(arguments: CompareArguments) -> int:
     """Compare, print and write, or name what can be compared."""
-    from holdfast.comparison.methods import METHODS
-    from holdfast.comparison.public_tests import PUBLIC_TESTS
-
     if arguments.list:
-        for test in PUBLIC_TESTS.values():
-            print(f"test    {test.name:28} {test.about}")
-        for method in METHODS.values():
-            print(f"method  {method.name:28} {method.title}: {method.about}")
-        return 0
-
+        return _list()
     if arguments.record is not None and not arguments.recompute:
         raise ValueError("record needs recompute, or the file would hold what the package has already")
     engine = arguments.engine.engine()
 
-    from rich.console import Console
-
-    from holdfast.cli.terminal.comparison import show_comparison
     from holdfast.cli.terminal.progress import work_bar
     from holdfast.comparison.recorded import recorded_file
     from holdfast.comparison.rendering import to_html, to_json, to_markdown
@@ -77,7 +70,6 @@ def execute(arguments: CompareArguments) -> int:
     from holdfast.core.writing import check_output_folder, write_text
 
     check_output_folder(arguments.out)
-
     with work_bar("comparing") as report:
         comparison = compare(
             arguments.tests,
@@ -103,13 +95,32 @@ def execute(arguments: CompareArguments) -> int:
         write_text(arguments.out / name, text)
     if arguments.format == "json":
         print(files["comparison.json"], end="")
-        return 1 if summary.failures else 0
-    console = Console()
+    else:
+        _show(summary, [arguments.out / name for name in files])
+    return 1 if summary.failures else 0
+
+
+def _list() -> int:
+    from holdfast.comparison.methods import METHODS
+    from holdfast.comparison.public_tests import PUBLIC_TESTS
+
+    for test in PUBLIC_TESTS.values():
+        print(f"test    {test.name:28} {test.about}")
+    for method in METHODS.values():
+        print(f"method  {method.name:28} {method.title}: {method.about}")
+    return 0
+
+
+def _show(summary: "ComparisonSummary", written: Sequence[Path]) -> None:
+    """Print the tables and what was written, and on stderr what failed."""
+    from rich.console import Console
+
+    from holdfast.cli.terminal.comparison import show_comparison
+
+    console, errors = Console(), Console(stderr=True)
     show_comparison(summary, console)
-    for name in files:
-        console.print(f"wrote {arguments.out / name}", highlight=False, markup=False, soft_wrap=True)
-    errors = Console(stderr=True)
+    for path in written:
+        console.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
     for cell, error in summary.failures.items():
         text = f"{cell.method} failed on {cell.test}, seed {cell.seed}: {error}"
         errors.print(text, highlight=False, markup=False, soft_wrap=True)
-    return 1 if summary.failures else 0

@@ -77,7 +77,7 @@ def execute(arguments: PhaseArguments) -> int:
         finished = (
             f"computed {counted(outcome.computed, 'cell')} in {duration(time.monotonic() - begin)}, with {engine.name}"
         )
-        note(finished if outcome.computed or outcome.elsewhere else f"reused {path}")
+        note(finished if outcome.computed or outcome.computed_elsewhere else f"reused {path}")
         diagrams[name] = data = open_phase_diagram(name, path)
         for written in write_figure(partial(draw_phase_diagram, data), numbers(data), arguments.out, file):
             note(f"wrote {written}")

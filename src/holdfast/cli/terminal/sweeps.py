@@ -56,10 +56,10 @@ def _disk(estimate: SweepEstimate) -> str:
 def show_outcome(outcome: WorkOutcome, path: str) -> None:
     """Print what a command did, and why cells failed."""
     console = Console()
-    elsewhere = f", {outcome.elsewhere:,} by other processes" if outcome.elsewhere else ""
+    elsewhere = f", {outcome.computed_elsewhere:,} by other processes" if outcome.computed_elsewhere else ""
     computed = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
     done = f"{computed}{elsewhere}; result in {path}"
-    if not (outcome.computed or outcome.elsewhere):
+    if not (outcome.computed or outcome.computed_elsewhere):
         finished = f"{path} is up to date; nothing to compute"
         done = "no cell could be computed" if outcome.failed else finished
     if outcome.damaged:

@@ -17,7 +17,7 @@ from holdfast.core.worker import StoppedError, working
 from holdfast.execution.cells import Lease
 from holdfast.execution.engines import Finished, ThreadEngine, VersionMismatchError
 from holdfast.execution.engines.clusters import LostClusterError
-from holdfast.execution.work import CellWork, SaveError, Together, compute, compute_each
+from holdfast.execution.work import CellBatches, CellWork, SaveError, compute, compute_each
 
 
 class MemoryCells:
@@ -59,7 +59,7 @@ def test_all_missing_cells_are_computed_once_and_none_a_second_time():
     outcome = compute(cells, function, ThreadEngine(2))
     assert cells.saved == {index: sum(index) for index in cells.indices}
     assert set(calls.values()) == {1}
-    assert (outcome.computed, outcome.elsewhere, outcome.failed) == (100, 0, 0)
+    assert (outcome.computed, outcome.computed_elsewhere, outcome.failed) == (100, 0, 0)
     assert compute(cells, function, ThreadEngine(2)).computed == 0
     assert calls.total() == 100
 
@@ -175,7 +175,7 @@ def test_two_loops_share_the_cells():
     assert len(cells.saved) == 30
     assert set(calls.values()) == {1}
     assert sum(outcome.computed for outcome in outcomes) == 30
-    assert all(outcome.computed + outcome.elsewhere <= 30 for outcome in outcomes)
+    assert all(outcome.computed + outcome.computed_elsewhere <= 30 for outcome in outcomes)
 
 
 def test_a_cell_that_another_process_has_is_asked_for_until_it_is_finished_or_free(monkeypatch):
@@ -196,7 +196,7 @@ def test_a_cell_that_another_process_has_is_asked_for_until_it_is_finished_or_fr
     monkeypatch.setattr(cells, "lease", counted)
     outcome = compute(cells, lambda index: "by us", ThreadEngine(2))
     assert cells.saved == {(0,): "by us", (1,): "by the other process", (2,): "by us"}
-    assert (outcome.computed, outcome.elsewhere) == (2, 1)
+    assert (outcome.computed, outcome.computed_elsewhere) == (2, 1)
     assert asked == {(0,): 1, (1,): 3, (2,): 3}
 
 
@@ -302,8 +302,8 @@ def test_cells_of_one_kind_are_computed_together_and_saved_one_by_one():
         blocks.append(block)
         return [sum(index) for index in block]
 
-    together = Together(4, lambda index: index[1], function)
-    outcome = compute(cells, sum, ThreadEngine(2), together=together)
+    batches = CellBatches(4, lambda index: index[1], function)
+    outcome = compute(cells, sum, ThreadEngine(2), batches=batches)
     assert cells.saved == {index: sum(index) for index in cells.indices}
     assert (outcome.computed, outcome.failed) == (21, 0)
     assert sorted(map(len, blocks)) == [3, 3, 3, 4, 4, 4]
@@ -319,7 +319,7 @@ def test_a_block_leaves_out_what_others_have_and_fails_cell_by_cell():
         assert block == [(0,), (1,), (2,), (3,)]
         raise ZeroDivisionError
 
-    work = CellWork(cells, lambda index: 6 // index[0], Together(6, len, function))
+    work = CellWork(cells, lambda index: 6 // index[0], CellBatches(6, len, function))
     states = [receipt.state for receipt in work([(number,) for number in range(6)])]
     assert states == ["failed", "computed", "computed", "computed", "busy", "finished"]
     assert cells.saved == {(1,): 6, (2,): 3, (3,): 2, (5,): 25}

@@ -17,7 +17,7 @@ from holdfast.execution.engines.base import Engine, check_engine
 from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.execution.entries import EntryCells
 from holdfast.execution.store import FOLDER, LOST, RECORDS, DamagedError, Store
-from holdfast.execution.work import Report, Together, compute
+from holdfast.execution.work import CellBatches, Report, compute
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
 
@@ -136,8 +136,8 @@ def _compute(
 ) -> None:
     """Compute cells and add what they give to what was found, and to what failed."""
     entries = EntryCells(store, {name: cell.key for name, cell in work.cells.items()})
-    together = Together(width, work.kind, work.together) if width > 1 else None
-    outcome = compute(entries, work, engine, report, total=len(work.cells), together=together)
+    batches = CellBatches(width, work.kind, work.together) if width > 1 else None
+    outcome = compute(entries, work, engine, report, total=len(work.cells), batches=batches)
     reasons = {str(name): reason for reason, names in outcome.failures.items() for name in names}
     for name, cell in work.cells.items():
         values = None if name in reasons else store.load(cell.key)

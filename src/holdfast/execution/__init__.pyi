@@ -13,9 +13,9 @@ from .store import RECORDS as RECORDS
 from .store import DamagedError as DamagedError
 from .store import Key as Key
 from .store import Store as Store
+from .work import CellBatches as CellBatches
 from .work import Report as Report
 from .work import SaveError as SaveError
-from .work import Together as Together
 from .work import WorkOutcome as WorkOutcome
 from .work import compute as compute
 from .work import compute_each as compute_each

@@ -56,18 +56,18 @@ class WorkOutcome(NamedTuple):
 
     Attributes:
         computed: cells that were computed and saved.
-        elsewhere: cells that another process finished in the meantime.
+        computed_elsewhere: cells that another process finished in the meantime.
         failures: reason -> cells.
         seconds: of computation, summed over the cells.
         damaged: cells that were finished and had to be computed again, because their files do not fit their checksums.
 
     Example:
-        >>> WorkOutcome(computed=3, elsewhere=0, failures={"ValueError: no": [(0, 1)]}, seconds=6.0).failed
+        >>> WorkOutcome(computed=3, computed_elsewhere=0, failures={"ValueError: no": [(0, 1)]}, seconds=6.0).failed
         1
     """
 
     computed: int
-    elsewhere: int
+    computed_elsewhere: int
     failures: dict[str, list[Index]]
     seconds: float
     damaged: int = 0
@@ -99,7 +99,7 @@ class FailedCellsError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Together(Generic[Value]):
+class CellBatches(Generic[Value]):
     """Cells that are computed in one call and saved one by one, because a single one would leave an accelerator idle.
 
     Attributes:
@@ -108,7 +108,7 @@ class Together(Generic[Value]):
         function: indices of cells of one kind -> their results.
 
     Example:
-        >>> pairs = Together(2, len, lambda names: [{"letters": len(name)} for name in names])
+        >>> pairs = CellBatches(2, len, lambda names: [{"letters": len(name)} for name in names])
         >>> list(pairs.blocks(["one", "three", "two", "six"]))
         [('one', 'two'), ('three',), ('six',)]
     """
@@ -136,7 +136,7 @@ def compute(
     report: Report | None = None,
     *,
     total: int | None = None,
-    together: Together[Value] | None = None,
+    batches: CellBatches[Value] | None = None,
 ) -> WorkOutcome:
     """Compute and save all cells that are missing.
 
@@ -150,7 +150,7 @@ def compute(
         engine: where the cells are computed.
         report: is called now and then.
         total: number of missing cells, if the caller knows it: for the share that is done and the time that is left.
-        together: which cells are computed in one call, if any. If that fails, `function` computes them one by one, so
+        batches: which cells are computed in one call, if any. If that fails, `function` computes them one by one, so
             that a cell fails by itself.
 
     Raises:
@@ -170,7 +170,7 @@ def compute(
         >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
         0
     """
-    each = compute_each(cells, function, engine, report, total=total, together=together)
+    each = compute_each(cells, function, engine, report, total=total, batches=batches)
     while True:
         try:
             next(each)
@@ -185,7 +185,7 @@ def compute_each(
     report: Report | None = None,
     *,
     total: int | None = None,
-    together: Together[Value] | None = None,
+    batches: CellBatches[Value] | None = None,
 ) -> Generator[tuple[Index, str | None], None, WorkOutcome]:
     """As `compute`, but yields each cell as soon as it has ended, while the engine goes on with the others.
 
@@ -202,16 +202,16 @@ def compute_each(
         >>> sorted(compute_each(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)))
         [('one', None), ('three', None)]
     """
-    state = _WorkState(cells, report, total, together)
+    state = _WorkState(cells, report, total, batches)
     try:
-        with closing(engine.run(CellWork(cells, function, together), state.feed())) as results:
+        with closing(engine.run(CellWork(cells, function, batches), state.feed())) as results:
             for finished in results:
                 yield from state.add(finished)
     except (SaveError, VersionMismatchError, LostClusterError) as error:
         saved = f"{counted(state.computed, 'cell')} saved"
         raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
     state.report(last=True)
-    return WorkOutcome(state.computed, state.elsewhere, state.failures, state.seconds)
+    return WorkOutcome(state.computed, state.computed_elsewhere, state.failures, state.seconds)
 
 
 class Receipt(NamedTuple):
@@ -234,7 +234,7 @@ class CellWork(Generic[Value]):
 
     cells: Cells[Value]
     function: Callable[[Index], Value]
-    together: Together[Value] | None = None
+    batches: CellBatches[Value] | None = None
 
     def __call__(self, block: Sequence[Index]) -> list[Receipt]:
         """Compute cells, without those that another process has."""
@@ -249,11 +249,11 @@ class CellWork(Generic[Value]):
             return [Receipt("unsaved", describe(error))] * len(block)
 
     def _compute(self, block: Sequence[Index]) -> list[Receipt]:
-        if self.together is None or len(block) == 1:
+        if self.batches is None or len(block) == 1:
             return [self._compute_one(index) for index in block]
         begin = time.perf_counter()
         try:
-            values = self.together.function(block)
+            values = self.batches.function(block)
         except Exception as error:
             if _is_stopped(error):
                 return [Receipt("stopped")] * len(block)
@@ -298,9 +298,9 @@ def _is_stopped(error: Exception) -> bool:
 class _WorkState:
     """How far the work is, and which cells are still to be handed out."""
 
-    def __init__(self, cells: Cells[Any], report: Report | None, total: int | None, together: Together[Any] | None):
-        self._cells, self._report, self._total, self._together = cells, report, total, together
-        self.computed = self.elsewhere = self._failed = self._in_flight = 0
+    def __init__(self, cells: Cells[Any], report: Report | None, total: int | None, batches: CellBatches[Any] | None):
+        self._cells, self._report, self._total, self._batches = cells, report, total, batches
+        self.computed = self.computed_elsewhere = self._failed = self._in_flight = 0
         self.seconds = 0.0
         self.failures: dict[str, list[Index]] = {}
         self._busy: deque[tuple[float, Index]] = deque()
@@ -311,7 +311,7 @@ class _WorkState:
         """The missing cells in blocks, then those that others had, again and again until they are finished."""
         missing = self._cells.missing()
         handed_out = 0
-        for block in ((index,) for index in missing) if self._together is None else self._together.blocks(missing):
+        for block in ((index,) for index in missing) if self._batches is None else self._batches.blocks(missing):
             handed_out += len(block)
             if self._total is not None:  # damaged cells are found late, and nobody has counted them
                 self._total = max(self._total, handed_out)
@@ -346,7 +346,7 @@ class _WorkState:
                 self.computed += 1
                 self.seconds += receipt.seconds
             case "finished":
-                self.elsewhere += 1
+                self.computed_elsewhere += 1
             case "failed":
                 self._failed += 1
                 self.failures.setdefault(receipt.reason, []).append(index)
@@ -362,7 +362,7 @@ class _WorkState:
         now = time.monotonic()
         if self._report is None or (not last and now < self._history[-1][0] + REPORTING):
             return
-        done = self.computed + self.elsewhere + self._failed
+        done = self.computed + self.computed_elsewhere + self._failed
         self._history.append((now, done))
         while len(self._history) > 2 and self._history[1][0] < now - RATE_SECONDS:
             self._history.popleft()

@@ -19,7 +19,7 @@ from holdfast.execution.header import ConflictError
 from holdfast.execution.layout import Layout
 from holdfast.execution.leases import Leases
 from holdfast.execution.occupancy import is_replaceable, occupied, replace_grid
-from holdfast.execution.work import Report, Together, WorkOutcome, compute
+from holdfast.execution.work import CellBatches, Report, WorkOutcome, compute
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.blocks import cells_together, layout_of
 from holdfast.sweeps.cell_program import CellProgram
@@ -131,9 +131,9 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
         code=code_of(program_of(sweep.program)),
     )
     most = cells_together(sweep, jax.default_backend())
-    together = Together(most, function.kind, function.together) if most > 1 else None
+    batches = CellBatches(most, function.kind, function.together) if most > 1 else None
     with occupied(Leases(cells.files, cells.expires)):
-        outcome = compute(cells, function, engine or default_engine(), report, total=total, together=together)
+        outcome = compute(cells, function, engine or default_engine(), report, total=total, batches=batches)
     return outcome._replace(damaged=len(cells.damaged))
 
 

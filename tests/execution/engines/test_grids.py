@@ -74,7 +74,7 @@ def test_a_grid_has_the_same_bytes_on_every_engine_also_if_a_process_is_killed(t
             cells = _cells(tmp_path / name)
             killed = tmp_path / "killed" if name == "processes" else None
             outcome = compute(cells, _function(cells, killed), engine)
-            assert (outcome.computed, outcome.elsewhere, outcome.failed) == (12, 0, 0)
+            assert (outcome.computed, outcome.computed_elsewhere, outcome.failed) == (12, 0, 0)
             assert list(cells.missing()) == []
     assert (tmp_path / "killed").exists()
     contents = [_content(tmp_path / name) for name in engines]

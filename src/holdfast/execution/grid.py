@@ -47,9 +47,9 @@ class GridCells:
 
     Attributes:
         files: the folder.
-        layout: of all that was ever asked for in this folder; an index is a position in it.
-        positions: of the values that are asked for now, for each axis.
-        seeds: that are asked for now.
+        layout: of all that was ever requested in this folder; an index is a position in it.
+        positions: of the values that are requested now, for each axis.
+        seeds: that are requested now.
         identity: all that decides the values besides the layout.
         expires: seconds after which the lease of a process that is gone is free for others.
         damaged: cells that `missing` found not to fit their checksums.
@@ -94,7 +94,7 @@ class GridCells:
 
         Args:
             path: of the zarr group, or its URL.
-            layout: what is asked for; seeds per cell are those of the first layout in this folder.
+            layout: what is requested; seeds per cell are those of the first layout in this folder.
             identity: all that decides the values besides the layout; a folder with another one is refused.
             notes: what is good to know about the first run, such as versions and the platform.
             expires: seconds after which the lease of a process that is gone is free for others.
@@ -126,7 +126,7 @@ class GridCells:
 
     @classmethod
     def open(cls, path: str | Path) -> "GridCells":
-        """A grid that exists, as it was last asked for; nothing is written."""
+        """A grid that exists, as it was last requested; nothing is written."""
         files = files_at(path, temporary=CHECKSUMS)
         header = Header.read(files)
         if header is None:
@@ -143,7 +143,7 @@ class GridCells:
 
     @property
     def requested(self) -> Layout:
-        """The layout that is asked for, in its own order."""
+        """The layout that was requested, in its own order; `layout` may have more."""
         return self.layout.chosen(self.positions, self.seeds)
 
     @property
@@ -160,7 +160,7 @@ class GridCells:
         return self.layout.block(_position(index))
 
     def indices(self) -> np.ndarray:
-        """All cells that are asked for, in the order of their axes: an array of shape (..., dimensions)."""
+        """All requested cells, in the order of their axes: an array of shape (..., dimensions)."""
         return np.stack(np.meshgrid(*self._positions(), indexing="ij"), axis=-1)
 
     def missing(self, *, verify: bool = True) -> Iterator[Index]:
@@ -170,23 +170,23 @@ class GridCells:
         """
         self.damaged.clear()
         finished = self._finished()[np.ix_(*self._positions())]
-        yield from self._at(~finished)
+        yield from self._indices_where(~finished)
         if verify:
-            present = list(self._at(finished))
+            present = list(self._indices_where(finished))
             for index, content in zip(present, self._each(self.content, present), strict=True):
                 if content is None:
                     self.damaged.append(index)
                     yield index
 
     def _positions(self) -> list[np.ndarray]:
-        """Of all cells that are asked for, along each dimension."""
+        """Of all requested cells, along each dimension."""
         blocks = range(math.ceil(self.seeds / self.layout.seeds_per_cell))
         return [
             np.arange(len(each)) if isinstance(each, range) else np.array(each) for each in (*self.positions, blocks)
         ]
 
-    def _at(self, chosen: np.ndarray) -> Iterator[Index]:
-        """The indices of the cells where an array over all that are asked for is true, a part at a time."""
+    def _indices_where(self, chosen: np.ndarray) -> Iterator[Index]:
+        """The requested cells where an array of the shape of all of them is true, listed a part at a time."""
         positions, flat = self._positions(), np.flatnonzero(chosen)
         for begin in range(0, len(flat), _LISTED):
             found = np.unravel_index(flat[begin : begin + _LISTED], chosen.shape)
@@ -233,14 +233,14 @@ class GridCells:
         self.files.write(chunk_name(CHECKSUMS, _position(index)) + FAILURE_SUFFIX, reason.encode())
 
     def failures(self) -> dict[Index, str]:
-        """The cells that are asked for and could not be computed, with the reasons."""
+        """The requested cells that could not be computed, with the reasons."""
         names = set(self.files.names(CHECKSUMS))
         chunks = [name.removesuffix(FAILURE_SUFFIX) for name in names if name.endswith(FAILURE_SUFFIX)]
-        asked = [set(positions.tolist()) for positions in self._positions()]
+        requested = [set(positions.tolist()) for positions in self._positions()]
         failed = [
             index
             for name in chunks
-            if name not in names and (index := chunk_position(name)) and all(map(contains, asked, index))
+            if name not in names and (index := chunk_position(name)) and all(map(contains, requested, index))
         ]
         reasons = self._each(lambda index: self.files.read(chunk_name(CHECKSUMS, index) + FAILURE_SUFFIX), failed)
         found = zip(failed, reasons, strict=True)
@@ -272,7 +272,7 @@ class GridCells:
 
     def header(self) -> Header:
         """What the folder says about itself now."""
-        return _check_same_grid(Header.read(self.files), self.identity, self.files)
+        return _check_same_grid(Header.read(self.files, self.layout), self.identity, self.files)
 
     def content(self, index: Index) -> dict[str, bytes] | None:
         """The chunks of a cell by variable; None if it is not finished or damaged."""
@@ -341,9 +341,9 @@ class GridCells:
 
 
 def _write_header(files: Files, new: Header, layout: Layout, identity: Mapping[str, Any]) -> Header:
-    """Write the metadata of a grid, until it has all that is asked for where we think that it is.
+    """Write the metadata of a grid and read it back, until it has all requested values at the positions that we use.
 
-    A process on an object store, or one that lost the lease, may have written its own in the meantime.
+    Another process may have written its own in the meantime: on an object store, or because it lost the lease.
     """
     found = Header.read(files, layout)
     while True:
@@ -368,7 +368,7 @@ def _reopened(
 
 
 def _check_same_grid(header: Header | None, identity: Mapping[str, Any], files: Files) -> Header:
-    """What a folder says, if it is still about the same values: one in which nothing was saved can be begun anew."""
+    """The metadata of a folder, unless it was deleted or given to another grid since a command began."""
     if header is None or header.identity != identity:
         raise FileNotFoundError(f"the grid in {str(files)!r} was deleted, or replaced by another one")
     return header

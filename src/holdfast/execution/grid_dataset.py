@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def open_grid(path: str | Path, variables: Sequence[str] | None = None) -> "xr.Dataset":
-    """The results in a folder, in the order in which they were last asked for, each cell verified by its checksum.
+    """The results in a folder, in the order in which they were last requested, each cell verified by its checksum.
 
     What is not finished, or damaged, is NaN, the smallest integer, False or an empty string, and `finished` is False in
-    it. The folder is a zarr group, which `xarray.open_zarr` opens too: lazily, with everything that was ever asked for
+    it. The folder is a zarr group, which `xarray.open_zarr` opens too: lazily, with everything that was ever requested
     in order of arrival, and without verifying anything.
 
     Args:
@@ -40,7 +40,7 @@ def open_grid(path: str | Path, variables: Sequence[str] | None = None) -> "xr.D
 
 
 def read_cells(cells: GridCells, variables: Sequence[str] | None = None) -> "xr.Dataset":
-    """The results of cells, as they were asked for, whatever another command asked for in the folder since.
+    """The results of cells, as they were requested, whatever another command requested in the folder since.
 
     Args:
         cells: of a grid that exists.
@@ -49,30 +49,32 @@ def read_cells(cells: GridCells, variables: Sequence[str] | None = None) -> "xr.
     import xarray as xr
 
     header = cells.header()
-    known, asked = cells.variables() or Variables({}, {}), cells.requested
+    known, requested = cells.variables() or Variables({}, {}), cells.requested
     chosen = list(known.by_name) if variables is None else list(variables)
     for name in chosen:
         if name not in known.by_name:
             raise ValueError(f"variables must be among {', '.join(known.by_name)}, got {name!r}")
-    arrays = {name: _empty(known.by_name[name].kind, (*asked.points, *known.by_name[name].shape)) for name in chosen}
-    finished, seconds = np.zeros(asked.points, bool), _empty("float32", asked.points)
-    block = asked.seeds_per_cell
-    indices = [tuple(index) for index in cells.indices().reshape(-1, len(asked.shape)).tolist()]
-    for target, index, content in zip(np.ndindex(*asked.shape), indices, cells.contents(indices), strict=True):
+    arrays = {
+        name: _empty(known.by_name[name].kind, (*requested.points, *known.by_name[name].shape)) for name in chosen
+    }
+    finished, seconds = np.zeros(requested.points, bool), _empty("float32", requested.points)
+    block = requested.seeds_per_cell
+    indices = [tuple(index) for index in cells.indices().reshape(-1, len(requested.shape)).tolist()]
+    for target, index, content in zip(np.ndindex(*requested.shape), indices, cells.contents(indices), strict=True):
         if content is None:
             continue
         where = (*target[:-1], slice(target[-1] * block, (target[-1] + 1) * block))
-        count = min(block, asked.seeds - target[-1] * block)
+        count = min(block, requested.seeds - target[-1] * block)
         finished[where] = True
         for name, array in arrays.items():
             variable = known.by_name[name]
             array[where] = decode_chunk(content[name], variable.kind, (block, *variable.shape))[:count]
         seconds[where] = _seconds(cells, index, block)[:count]
-    dimensions = asked.dimensions
+    dimensions = requested.dimensions
     data = xr.Dataset(attrs={**header.identity, **header.notes})
-    for axis in asked.axes:
+    for axis in requested.axes:
         data = data.assign_coords({name: (axis.name, _labels(values)) for name, values in axis.coordinates.items()})
-    data = data.assign_coords(seed=np.arange(asked.seeds))
+    data = data.assign_coords(seed=np.arange(requested.seeds))
     own = {name: (name, _labels(values)) for name, values in known.coordinates.items()}
     used = {each for name in chosen for each in known.by_name[name].dimensions}
     data = data.assign_coords({name: values for name, values in own.items() if name in used})

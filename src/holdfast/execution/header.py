@@ -42,7 +42,7 @@ _MEANINGS = {
 
 
 class ConflictError(ValueError):
-    """A folder has something else than what is asked for, which would be right by itself.
+    """A folder has something else than what is requested, which would be right by itself.
 
     Example:
         >>> raise ConflictError("program must be 'square' as in the folder (choose another folder), got 'cube'")
@@ -115,9 +115,9 @@ class Header:
     """All metadata of a grid; its files follow from it, so processes that write it at once write the same.
 
     Attributes:
-        layout: all that was ever asked for; new values come last.
-        positions: of the values that were asked for last, in their order.
-        seeds: that were asked for last.
+        layout: all that was ever requested; new values come last.
+        positions: of the values that were requested last, in their order.
+        seeds: that were requested last.
         identity: what decides the values: program, settings, code. Plain values.
         notes: what is good to know: versions, platform. Plain values.
         variables: None before the first cell is saved.
@@ -147,7 +147,7 @@ class Header:
         return cls(layout, positions, layout.seeds, _plain(identity), _plain(notes), chunks=large)
 
     def extended(self, layout: Layout, identity: Mapping[str, Any]) -> "Header":
-        """With a layout that is asked for now; refused if something else decides its values."""
+        """With a layout that is requested now; refused if something else decides its values."""
         try:  # first, because a setting that becomes an axis is missing among the others
             larger, positions = self.layout.extended(layout)
         except ValueError as error:
@@ -220,7 +220,7 @@ class Header:
 
         Args:
             files: the folder.
-            requested: what a command asks for. Long coordinates are taken from it where it has those of the folder, by
+            requested: by a command. Long coordinates are taken from it where it has those of the folder, by
                 their checksum, so that a damaged file of theirs is written again.
         """
         content = files.read(METADATA)
@@ -247,7 +247,7 @@ class Header:
                     or _read_values(files, name, described, "ask for the same values again", sizes.get(name, FEW))
                 ),
             )
-            asked = tuple(range(each) if isinstance(each, int) else compact(each) for each in positions)
+            last = tuple(range(each) if isinstance(each, int) else compact(each) for each in positions)
             variables = Variables.from_plain(arrays[CHECKSUMS]["attributes"], files)
         except ConflictError:
             raise
@@ -256,7 +256,7 @@ class Header:
                 f"path must be a folder of a grid or a new one, got {str(files)!r}, whose {METADATA} cannot be used "
                 f"({describe(error)}); move the folder away if it is damaged, or choose another one"
             ) from error
-        return cls(layout, asked, grid["seeds"], identity, attributes, variables, sizes)
+        return cls(layout, last, grid["seeds"], identity, attributes, variables, sizes)
 
     def write(self, files: Files) -> None:
         """Write what is not in the folder yet; whatever does not follow from the rest survives a power failure."""

@@ -46,7 +46,7 @@ class Layout:
     """Axes and seeds of a grid; a cell is one point of the grid with one block of seeds.
 
     Every block has the same number of seeds, so that every cell is the same computation to the last bit, whatever the
-    number of seeds. The last block may reach beyond the seeds that were asked for.
+    number of seeds. The last block may reach beyond the seeds that were requested.
 
     Attributes:
         axes: in the order of their dimensions.

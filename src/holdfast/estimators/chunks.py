@@ -1,8 +1,7 @@
 """What a fit needs of the rows of a table, added up over chunks: of a file, an iterable, or a Dask data frame."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from operator import add
 from typing import Any, NamedTuple
 
@@ -12,7 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from holdfast.estimators.class_moments import add_class_moments, collect_class_moments
-from holdfast.estimators.contract import check_no_text, check_rows, response_name
+from holdfast.estimators.contract import (
+    check_no_text,
+    check_rows,
+    checked_weights,
+    response_name,
+    warn_of_small_weights,
+)
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.moments import MomentSums, add_moments, collect_moments
 from holdfast.estimators.screening import QUICK_ROWS
@@ -35,6 +40,7 @@ class ChunkSums(NamedTuple):
         response: its name.
         categories: the environments in their own order; None: they are sorted.
         sample: features, response and environments of some rows.
+        rows: how many there are, whatever their weights.
     """
 
     sums: Any
@@ -42,6 +48,7 @@ class ChunkSums(NamedTuple):
     response: str
     categories: tuple | None
     sample: RowSample
+    rows: int
 
     def merge(self, after: "ChunkSums") -> "ChunkSums":
         """With the rows after these; ValueError if they have other features."""
@@ -54,6 +61,7 @@ class ChunkSums(NamedTuple):
             self.response,
             None if own is None or other is None else tuple(dict.fromkeys([*own, *other])),
             self.sample.merge(after.sample),
+            self.rows + after.rows,
         )
 
     def ordered(self) -> Any:
@@ -68,18 +76,33 @@ class ChunkSums(NamedTuple):
 
     def introduce(self, estimator: BaseEstimator) -> None:
         """Set what scikit-learn's checks would set: the number and the names of the features."""
-        estimator.n_features_in_ = self.sums.sums.shape[-1] - (2 if isinstance(self.sums, MomentSums) else 1)
+        estimator.n_features_in_ = self._features
         vars(estimator).pop("feature_names_in_", None)
         if self.names is not None:
             estimator.feature_names_in_ = np.array(self.names, dtype=object)
 
+    def warn_of_weights(self) -> None:
+        """Warn if the weights of all rows are so small that they stand for hardly any."""
+        weight = float(self.sums.counts.sum())
+        warn_of_small_weights(weight, self.rows, self._features, len(self.sums.labels))
 
-# (X, y, environments, positions of the rows) -> their sums; None of no rows
-Collect = Callable[[Any, Any, Any, np.ndarray | None], ChunkSums | None]
+    @property
+    def _features(self) -> int:
+        return self.sums.sums.shape[-1] - (2 if isinstance(self.sums, MomentSums) else 1)
+
+
+# (X, y, environments, positions of the rows, weights) -> their sums; None of no rows, or none that counts
+Collect = Callable[[Any, Any, Any, np.ndarray | None, Any], ChunkSums | None]
 
 
 def regression_sums(
-    X: Any, y: Any, environments: Any = None, rows: np.ndarray | None = None, *, sampled: int = QUICK_ROWS
+    X: Any,
+    y: Any,
+    environments: Any = None,
+    rows: np.ndarray | None = None,
+    weights: Any = None,
+    *,
+    sampled: int = QUICK_ROWS,
 ) -> ChunkSums | None:
     """The second moments of one chunk.
 
@@ -88,6 +111,7 @@ def regression_sums(
         y: (rows,), numbers.
         environments: one label for each row; None: one environment.
         rows: their positions in the table, increasing; None: from 0.
+        weights: how many rows each row stands for; None: one.
         sampled: rows in the sample.
 
     Example:
@@ -99,8 +123,12 @@ def regression_sums(
         return None
     checked = BaseEstimator()
     x, values = check_rows(checked, X, y, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=1)
-    grouping = group_rows(environments, len(x))
-    return _sums(collect_moments(x, values, grouping), checked, x, values, y, environments, grouping, rows, sampled)
+    chunk = _counted_rows(x, values, environments, rows, weights)
+    if chunk is None:
+        return None
+    return _sums(
+        collect_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights), checked, chunk, y, environments, sampled
+    )
 
 
 def expanded_sums(
@@ -108,6 +136,7 @@ def expanded_sums(
     y: Any,
     environments: Any = None,
     rows: np.ndarray | None = None,
+    weights: Any = None,
     *,
     expand: Callable[[np.ndarray], np.ndarray],
 ) -> ChunkSums | None:
@@ -118,17 +147,26 @@ def expanded_sums(
         y: (rows,), numbers.
         environments: one label for each row; None: one environment.
         rows: their positions in the table, increasing; None: from 0.
+        weights: how many rows each row stands for; None: one.
         expand: columns -> features.
 
     Example:
         >>> expanded_sums([[2.0], [3.0]], [1.0, 2.0], expand=np.square).sums.shift.tolist()
         [6.5, 1.5]
     """
-    return None if len(X) == 0 else regression_sums(expand(np.asarray(X, float)), y, environments, rows, sampled=0)
+    if len(X) == 0:
+        return None
+    return regression_sums(expand(np.asarray(X, float)), y, environments, rows, weights, sampled=0)
 
 
 def class_sums(
-    X: Any, y: Any, environments: Any = None, rows: np.ndarray | None = None, *, numbers: bool = False
+    X: Any,
+    y: Any,
+    environments: Any = None,
+    rows: np.ndarray | None = None,
+    weights: Any = None,
+    *,
+    numbers: bool = False,
 ) -> ChunkSums | None:
     """The moments of the classes in one chunk.
 
@@ -137,6 +175,7 @@ def class_sums(
         y: (rows,), labels of the classes.
         environments: one label for each row; None: one environment.
         rows: their positions in the table, increasing; None: from 0.
+        weights: how many rows each row stands for; None: one.
         numbers: whether any numbers may be labels; scikit-learn takes whole numbers only.
 
     Example:
@@ -149,32 +188,52 @@ def class_sums(
     x, values = check_rows(checked, X, y, dtype=np.float64, ensure_min_samples=1)
     if not numbers:
         check_classification_targets(values)
-    grouping = group_rows(environments, len(x))
-    return _sums(collect_class_moments(x, values, grouping), checked, x, values, y, environments, grouping, rows)
+    chunk = _counted_rows(x, values, environments, rows, weights)
+    if chunk is None:
+        return None
+    return _sums(
+        collect_class_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights), checked, chunk, y, environments
+    )
+
+
+class _CountedChunk(NamedTuple):
+    """The rows of a chunk that count: those of positive weight."""
+
+    x: np.ndarray
+    y: np.ndarray
+    grouping: Grouping
+    rows: np.ndarray
+    weights: np.ndarray | None
+
+
+def _counted_rows(
+    x: np.ndarray, y: np.ndarray, environments: Any, rows: np.ndarray | None, weights: Any
+) -> _CountedChunk | None:
+    grouping, rows = group_rows(environments, len(x)), np.arange(len(x)) if rows is None else rows
+    if weights is None:
+        return _CountedChunk(x, y, grouping, rows, None)
+    weights = checked_weights(weights, len(x))
+    counted = weights > 0
+    if not counted.any():
+        return None
+    return _CountedChunk(x[counted], y[counted], grouping.where(counted), rows[counted], weights[counted])
 
 
 def _sums(
-    sums: Any,
-    checked: BaseEstimator,
-    x: np.ndarray,
-    values: np.ndarray,
-    y: Any,
-    environments: Any,
-    grouping: Grouping,
-    rows: np.ndarray | None,
-    sampled: int = QUICK_ROWS,
+    sums: Any, checked: BaseEstimator, chunk: _CountedChunk, y: Any, environments: Any, sampled: int = QUICK_ROWS
 ) -> ChunkSums:
     names = getattr(checked, "feature_names_in_", None)
     kind = getattr(environments, "dtype", None)
-    sample = sample_rows(np.arange(len(x)) if rows is None else rows, [x, values, grouping.codes], sampled)
-    labels = np.empty(grouping.count, object)
-    labels[:] = list(grouping.labels)
+    sample = sample_rows(chunk.rows, [chunk.x, chunk.y, chunk.grouping.codes], sampled)
+    labels = np.empty(chunk.grouping.count, object)
+    labels[:] = list(chunk.grouping.labels)
     return ChunkSums(
         sums,
         None if names is None else tuple(names),
         response_name(y),
         tuple(kind.categories) if isinstance(kind, pd.CategoricalDtype) else None,
         sample.map(lambda x, values, codes: (x, values, labels[codes])),
+        len(chunk.y),
     )
 
 
@@ -182,28 +241,45 @@ def _listed(names: tuple[str, ...] | None) -> str:
     return "without names" if names is None else ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
-def sums_of_chunks(chunks: Iterable[tuple], collect: Collect) -> ChunkSums:
+def sums_of_chunks(chunks: Iterable[tuple], collect: Collect, *, weighted: bool = True) -> ChunkSums:
     """The sums of all chunks of an iterable, which is read once.
 
     Args:
-        chunks: of (X, y) or (X, y, environments).
+        chunks: of (X, y), (X, y, environments) or (X, y, environments, sample_weight).
         collect: `regression_sums` or `class_sums`.
+        weighted: whether chunks may have weights.
     """
     total: ChunkSums | None = None
     begin = 0
-    labelled: bool | None = None
-    for X, y, *rest in chunks:
-        environments = rest[0] if rest else None
-        if labelled not in (None, environments is not None):
-            raise ValueError("chunks must all have environments, or none of them, got some with and some without")
-        labelled = environments is not None
+    given: dict[str, bool] = {}
+    for X, y, environments, weights in _entries(chunks, weighted):
+        for name, entry in (("environments", environments), ("weights", weights)):
+            if given.setdefault(name, entry is not None) != (entry is not None):
+                raise ValueError(f"chunks must all have {name}, or none of them, got some with and some without")
         rows = np.arange(begin, begin + len(X))
         begin += len(X)
-        found = collect(X, y, environments, rows)
+        found = collect(X, y, environments, rows, weights)
         total = found if total is None else total if found is None else total.merge(found)
     if total is None:
-        raise ValueError("chunks must hold at least one chunk with rows, got none")
+        what = "with rows of positive weight" if given.get("weights") else "with rows"
+        raise ValueError(f"chunks must hold at least one chunk {what}, got none")
+    if given["weights"]:
+        total.warn_of_weights()
     return total
+
+
+def _entries(chunks: Any, weighted: bool) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """X, y, environments and weights of each chunk; ValueError for anything else than a chunk."""
+    forms = "(X, y) or (X, y, environments)" + (" or (X, y, environments, sample_weight)" if weighted else "")
+    if not isinstance(chunks, Iterable):
+        raise ValueError(f"chunks must be an iterable of {forms}, got {type(chunks).__name__}")
+    for number, chunk in enumerate(chunks):
+        several = isinstance(chunk, tuple | list)
+        if not several or not 2 <= len(chunk) <= 3 + weighted:
+            what = f"{len(chunk)} entries" if several else type(chunk).__name__
+            raise ValueError(f"chunks must each be {forms}, got {what} as chunk {number}")
+        X, y, environments, weights = (*chunk, None, None)[:4]
+        yield X, y, environments, weights
 
 
 class DaskRows(NamedTuple):
@@ -215,15 +291,13 @@ class DaskRows(NamedTuple):
 
     Attributes:
         X: a Dask data frame.
-        y: a Dask column with the same partitions.
-        environments: a Dask column with the same partitions; None: one environment.
+        columns: argument -> a Dask column with the same partitions: y, and environments and sample_weight where given.
         passes: by which they are read, and counted.
         lengths: partition -> its rows, once they are known.
     """
 
     X: Any
-    y: Any
-    environments: Any
+    columns: Mapping[str, Any]
     passes: Passes
     lengths: Mapping[int, int]
 
@@ -240,44 +314,68 @@ class DaskRows(NamedTuple):
         Args:
             collect: `regression_sums` or `class_sums`.
         """
+        weighted = "sample_weight" in self.columns
         total = self.reduce(collect, ChunkSums.merge)
         if total is None:
-            raise ValueError("X must have at least one row, got a Dask data frame without any")
-        return total._replace(response=response_name(self.y._meta))
+            what = "row of positive weight" if weighted else "row"
+            raise ValueError(f"X must have at least one {what}, got a Dask data frame without any")
+        if weighted:
+            total.warn_of_weights()
+        return total._replace(response=response_name(self.columns["y"]._meta))
 
-    def reduce(self, collect: Callable[[Any, Any, Any, np.ndarray], Any], merge: Callable[[Any, Any], Any]) -> Any:
-        """What is found in the rows of all chunks, merged; None if there are no rows."""
-        names = [str(name) for name in self.X.columns]
-        response, place = (_unused(name, names) for name in ("response", "environment"))
-        added = {response: self.y} | ({} if self.environments is None else {place: self.environments})
-        joined = self.X.assign(**added)
-        split = partial(_split_columns, collect=collect, names=names, columns=[*added])
-        frames = TableFrames(joined, self.lengths)
-        return self.passes.reduce(frames, Columns([*names, *added], (), CHUNK_ROWS), split, merge)
+    def reduce(self, collect: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
+        """What is found in the rows of all chunks, merged; None if there are no rows.
+
+        Args:
+            collect: (X, y, environments, positions of the rows, weights) -> what is found in these rows.
+            merge: of two findings.
+        """
+        features = list(self.X.columns)
+        join = partial(_joined_columns, arguments=tuple(self.columns))
+        meta = join(self.X._meta, *(column._meta for column in self.columns.values()))
+        # partition by partition: rows that do not match are an error, and not to be moved to where they would
+        joined = self.X.map_partitions(join, *self.columns.values(), meta=meta, align_dataframes=False)
+        split = partial(_split_columns, collect=collect, features=features)
+        reading = Columns(list(meta.columns), (), CHUNK_ROWS)
+        return self.passes.reduce(TableFrames(joined, self.lengths), reading, split, merge)
 
 
-def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any) -> DaskRows:
+def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any = None) -> DaskRows:
     """The arguments of `fit` with a Dask data frame; ValueError if they do not belong together."""
     import dask.dataframe as dd
 
-    if sample_weight is not None:
-        raise ValueError("sample_weight must be None for a Dask data frame, got weights")
-    for name, column in (("y", y), ("environments", environments)):
-        if name == "environments" and column is None:
-            continue
-        if not isinstance(column, dd.Series) or column.npartitions != X.npartitions:
+    given = {"environments": environments, "sample_weight": sample_weight}
+    columns = {"y": y} | {name: column for name, column in given.items() if column is not None}
+    for name, column in columns.items():
+        if not isinstance(column, dd.Series):
             raise ValueError(
                 f"{name} must be a column of Dask with the {X.npartitions} partitions of X, got {type(column).__name__}"
             )
+        if column.npartitions != X.npartitions:
+            raise ValueError(f"{name} must have the {X.npartitions} partitions of X, got {column.npartitions}")
     check_no_text(X)
-    return DaskRows(X, y, environments, Passes(), {})
+    return DaskRows(X, columns, Passes(), {})
 
 
-def _unused(name: str, names: list[str]) -> str:
-    return next(word for word in accumulate([name] * (len(names) + 1), "{}_{}".format) if word not in names)
+def _joined_columns(
+    X: pd.DataFrame, *columns: pd.Series, arguments: Sequence[str], partition_info: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """The rows of a partition: features by their numbers, since names may be anything, then what goes with them."""
+    for name, column in zip(arguments, columns, strict=True):
+        where = f"partition {(partition_info or {}).get('number', 0)}"
+        if len(column) != len(X):
+            raise ValueError(f"{name} must have the rows of X, got {len(column)} rows in {where}, where X has {len(X)}")
+        if not column.index.equals(X.index):
+            raise ValueError(f"{name} must have the index of X, got another one in {where}, of {len(X)} rows each")
+    features = X.set_axis([str(number) for number in range(X.shape[1])], axis="columns")
+    return features.assign(**dict(zip(arguments, columns, strict=True)))
 
 
-def _split_columns(chunk: pd.DataFrame, collect: Callable[..., Any], names: list[str], columns: list[str]) -> Any:
+def _split_columns(chunk: pd.DataFrame, collect: Callable[..., Any], features: Sequence[Any]) -> Any:
     """Features come first: a range of columns is no copy."""
-    response, *place = (chunk[name] for name in columns)
-    return collect(chunk.iloc[:, : len(names)], response, place[0] if place else None, chunk.index.to_numpy())
+    weights = chunk.get("sample_weight")
+    if weights is not None:
+        checked_weights(weights, len(chunk))
+        chunk, weights = chunk[weights > 0], weights[weights > 0]
+    X = chunk.iloc[:, : len(features)].set_axis(list(features), axis="columns")
+    return collect(X, chunk["y"], chunk.get("environments"), chunk.index.to_numpy(), weights)

@@ -92,7 +92,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         effects_: environments x features, in log-odds; by `class_means`, those that a feature alone would have. Of more
             than two classes, on the one for which they have the widest range; `summary()` says which.
         invariant_, stability_, effect_tables_, advice_, environments_, directions_, coordinates_, scale_,
-            response_scale_: as in `HeteroRegressor`.
+            response_scale_, passes_: as in `HeteroRegressor`.
         paths_, amplification_, step_size_, washout_, choice_: as in `HeteroRegressor`, if effects are compared
             (`has_runs_`). Of more than two classes, for the first.
 
@@ -144,12 +144,14 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             X: (rows, features); a data frame of pandas or Dask, or an array.
             y: (rows,), labels of two or more classes; with Dask, a column with the partitions of X.
             environments: one label for each row, of any kind; None: one environment.
-            sample_weight: how many rows each row stands for.
+            sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
         if is_dask_frame(X):
             self._check_chunked("a Dask data frame")
             partitions = dask_rows(X, y, environments, sample_weight)
-            return self._fit_sums(partitions.sums(class_sums), partial(partitions.reduce, merge=and_))
+            self._fit_sums(partitions.sums(class_sums), partial(partitions.reduce, merge=and_))
+            self.passes_ = partitions.passes.count
+            return self
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, dtype=np.float64)
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
@@ -191,10 +193,12 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         """Fit to a table that does not fit into memory; `invariance` must be "class_means", which needs moments only.
 
         Args:
-            chunks: of (X, y) or (X, y, environments), in any order; read once.
+            chunks: of (X, y), (X, y, environments) or (X, y, environments, sample_weight), in any order; read once.
         """
         self._check_chunked("chunks")
-        return self._fit_sums(sums_of_chunks(chunks, class_sums))
+        self._fit_sums(sums_of_chunks(chunks, class_sums))
+        self.passes_ = 1
+        return self
 
     def _check_chunked(self, what: str) -> None:
         check_settings(self)
@@ -225,7 +229,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         self._describe_class_means(self._class_means(moments), list(moments.labels), total.response)
         rule = LinearRule(self.coef_, self.intercept_, self.classes_)
         # one wrong row of the sample is enough to know
-        if rule.separates(x, y) and (len(y) == round(moments.counts.sum()) or (reread and reread(rule.separates))):
+        if rule.separates(x, y) and (len(y) == total.rows or (reread and reread(rule.separates))):
             self.advice_.append(_SEPARATED[self.invariance_])
         return self
 

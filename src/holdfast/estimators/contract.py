@@ -221,28 +221,56 @@ def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight
     grouping = group_rows(environments, len(x))
     if sample_weight is None:
         return WeightedRows(x, y, grouping, np.ones(len(x)))
-    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weights.ndim == 0:
-        weights = np.full(len(x), float(weights))
-    if weights.shape != (len(x),):
-        raise ValueError(f"sample_weight must be one number for each of the {len(x)} rows, got shape {weights.shape}")
-    if weights.min() < 0:
-        raise ValueError(f"sample_weight must not be negative, got {weights.min()}")
+    weights = checked_weights(sample_weight, len(x))
     positive = weights > 0
     if not positive.any():
         raise ValueError("sample_weight must be positive for at least one row, got zeros only")
     found = WeightedRows(x[positive], y[positive], grouping.where(positive), weights[positive])
-    factor = len(found.y) / float(weights.sum())
-    total, fewest = float(weights.sum()), max(x.shape[1], found.grouping.count)
-    if total < fewest < len(found.y):
+    warn_of_small_weights(float(weights.sum()), len(found.y), x.shape[1], found.grouping.count)
+    return found
+
+
+def checked_weights(sample_weight: Any, row_count: int) -> np.ndarray:
+    """One weight for each row; ValueError if they are no weights.
+
+    Args:
+        sample_weight: one number for each row, or one for all.
+        row_count: the number of rows.
+
+    Example:
+        >>> checked_weights(2, 3).tolist()
+        [2.0, 2.0, 2.0]
+    """
+    each = np.full(row_count, sample_weight) if isinstance(sample_weight, Real) else sample_weight
+    weights = check_array(each, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (row_count,):
+        raise ValueError(
+            f"sample_weight must be one number for each of the {row_count} rows, got shape {weights.shape}"
+        )
+    if weights.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min()}")
+    return weights
+
+
+def warn_of_small_weights(total: float, rows: int, features: int, environments: int) -> None:
+    """Warn if weights add up to fewer rows than there are features or environments.
+
+    Args:
+        total: the sum of all weights.
+        rows: of positive weight.
+        features: in the table.
+        environments: with such rows.
+    """
+    fewest = max(features, environments)
+    if total < fewest < rows:
+        factor = rows / total
         warnings.warn(
             f"sample_weight is how many rows each row stands for, and its sum is {total:.3g}, fewer than the "
-            f"{fewest} {'features' if fewest == x.shape[1] else 'environments'}: so few rows tell nothing apart. "
+            f"{fewest} {'features' if fewest == features else 'environments'}: so few rows tell nothing apart. "
             f"Weights of mean 1 (sample_weight * {factor:{'.0f' if factor >= 100 else '.3g'}}) count each row as one",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return found
 
 
 def _number(value: Any) -> bool:

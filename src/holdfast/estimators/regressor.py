@@ -84,6 +84,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
         coordinates_: their name: features, principal or joint.
         scale_, response_scale_: standard deviations of the features and of the response.
+        passes_: how often a Dask data frame, or chunks, were read.
         paths_, amplification_, step_size_, washout_, choice_: of runs of SGD, which are made when one of these is read.
 
     Reference: Xu, Gu and Fang (NeurIPS 2024) for HeteroSGD; amplification and automatic choice are ours.
@@ -135,11 +136,13 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
             X: (rows, features); a data frame of pandas or Dask, or an array.
             y: (rows,); with Dask, a column with the partitions of X.
             environments: one label for each row, of any kind; None: one environment.
-            sample_weight: how many rows each row stands for.
+            sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
         if is_dask_frame(X):
             seed, rows = check_settings(self), dask_rows(X, y, environments, sample_weight)
-            return self._fit_sums(rows.sums(regression_sums), seed)
+            self._fit_sums(rows.sums(regression_sums), seed)
+            self.passes_ = rows.passes.count
+            return self
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
@@ -150,10 +153,12 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         """Fit to a table that does not fit into memory.
 
         Args:
-            chunks: of (X, y) or (X, y, environments), in any order; read once.
+            chunks: of (X, y), (X, y, environments) or (X, y, environments, sample_weight), in any order; read once.
         """
         seed = check_settings(self)
-        return self._fit_sums(sums_of_chunks(chunks, regression_sums), seed)
+        self._fit_sums(sums_of_chunks(chunks, regression_sums), seed)
+        self.passes_ = 1
+        return self
 
     def _fit_sums(self, total: ChunkSums, seed: int) -> "HeteroRegressor":
         total.introduce(self)

@@ -119,7 +119,7 @@ class _Summing(NamedTuple):
         rows = features.index.to_numpy()
         if self.classes:
             self._check(values.nunique(), len(values))  # before there are moments of each of them
-        return _RowSums(len(chunk), self.sums(features, values, labels, rows))
+        return _RowSums(len(chunk), self.sums(features, values, labels, rows, None))
 
     def merge(self, before: _RowSums, after: _RowSums) -> _RowSums:
         read = before.read + after.read

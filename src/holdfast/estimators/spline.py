@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
-from holdfast.estimators.chunks import ChunkSums, dask_rows, expanded_sums, regression_sums, sums_of_chunks
+from holdfast.estimators.chunks import ChunkSums, Collect, dask_rows, expanded_sums, regression_sums, sums_of_chunks
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_rows, check_settings, response_name, two_classes
 from holdfast.estimators.curves import effect_curves
@@ -266,8 +266,8 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         environments_: labels.
         expansion_: the fitted `EffectExpansion`.
         regressor_: the `HeteroRegressor` of the expanded columns.
-        passes_: how often a Dask data frame was read: to count its rows, for straight lines and a sample, and for
-            curves if there are any.
+        passes_: how often a Dask data frame, or chunks, were read: for straight lines and a sample, for curves if
+            there are any, and before that to count the rows of a Dask data frame.
         curves_: column -> its effect along the column, in the fit and in each environment (`EffectCurves`).
 
     Example, the best straight line through a parabola falls in one environment and rises in the other:
@@ -319,7 +319,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         """
         check_settings(self)
         if is_dask_frame(X):
-            rows = dask_rows(X, y, environments, None).counted()
+            rows = dask_rows(X, y, environments).counted()
             straight = rows.sums(partial(regression_sums, sampled=SAMPLED_ROWS))
             straight.introduce(self)
             self._fit_sums(
@@ -343,10 +343,20 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
                 f"chunks must be something that can be read twice, such as a list, got {type(chunks).__name__}, which "
                 "can be read once"
             )
-        straight = sums_of_chunks(chunks, partial(regression_sums, sampled=SAMPLED_ROWS))
+        passes = 0
+
+        def read(collect: Collect) -> ChunkSums:
+            nonlocal passes
+            passes += 1
+            return sums_of_chunks(chunks, collect, weighted=False)
+
+        straight = read(partial(regression_sums, sampled=SAMPLED_ROWS))
         straight.introduce(self)
-        table = ColumnSums(straight, lambda expand: sums_of_chunks(chunks, partial(expanded_sums, expand=expand)))
-        return self._fit_sums(table, straight.response)
+        self._fit_sums(
+            ColumnSums(straight, lambda expand: read(partial(expanded_sums, expand=expand))), straight.response
+        )
+        self.passes_ = passes
+        return self
 
     def _fit_sums(self, table: ColumnSums, response: str) -> "HeteroSplineRegressor":
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)])

@@ -15,11 +15,14 @@ import xarray as xr
 from holdfast import Settings, simulate
 from holdfast.comparison import compare
 from holdfast.core.run import _advance
-from holdfast.execution.engines import ThreadEngine
+from holdfast.execution.engines import ThreadEngine, VersionMismatchError
+from holdfast.execution.engines.remote import Payload
 from holdfast.reproduction import reproduce
 from holdfast.sensing.outcome import outcome_codes, outcomes
 from holdfast.sensing.simulation import execute
 from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
+from holdfast.sweeps.cell_program import CellProgram
+from holdfast.sweeps.programs import code_of, program_of
 from holdfast.sweeps.results import results_path
 
 SMALL = {"dimension": 6, "steps": 20, "every": 5, "oracle": "population"}
@@ -254,20 +257,21 @@ def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
         sweep({}, {"scale": [1.0, 3.0]}, seeds=2, program="programs_of_a_user:picky", out=tmp_path)
 
 
-def test_a_worker_that_knows_an_older_program_saves_nothing(tmp_path, monkeypatch):
+def test_a_worker_that_knows_an_older_program_is_refused(tmp_path):
+    """It would answer in no time, take cell after cell, and fail nearly the whole sweep."""
     chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
-    ours, asked = running.code_of, []
-
-    def edited(program):  # the command sees the edited file, a worker what it imported before
-        asked.append(program)
-        return ours(program) if len(asked) > 2 else "edited"
-
-    monkeypatch.setattr(running, "code_of", edited)
-    outcome = run_sweep(chosen, results_path(tmp_path), ThreadEngine(1))
-    assert list(outcome.failures) == [
-        "RuntimeError: a worker knows another version of programs_of_a_user than the command; restart the workers"
-    ]
-    assert not open_sweep(tmp_path)["finished"].any()
+    code = code_of(program_of(chosen.program))
+    cells, folder = running.prepare(chosen, tmp_path / "results.zarr"), str(Path(__file__).parent)
+    current, edited, missing = (
+        Payload.of(CellProgram(cells, name, chosen.settings, chosen.record, folder, digest))
+        for name, digest in ((chosen.program, code), (chosen.program, "edited"), ("no_such_module:square", code))
+    )
+    assert current.open("worker 3")((0, 0)).seeds == 2
+    words = f"worker 3 has code of programs_of_a_user with the digest {code}, we have edited; install the same"
+    with pytest.raises(VersionMismatchError, match=words):
+        edited.open("worker 3")
+    with pytest.raises(VersionMismatchError, match=r"worker 3 cannot open the work: .*imported here, got 'no_such_mod"):
+        missing.open("worker 3")
 
 
 def test_a_program_that_returns_something_else_fails_with_the_reason(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.execution.cells import Index
+from holdfast.execution.engines.remote import VersionMismatchError, difference
 from holdfast.execution.grid import GridCells
 from holdfast.execution.recorded import Recorded
 from holdfast.sweeps.blocks import seeds_of_a_cell
@@ -33,6 +34,10 @@ class CellProgram:
     folder: str
     code: str
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Loaded only by a worker that has the same program: another one would fail cell after cell, in no time."""
+        return _loaded_program, (self.cells, self.program, self.settings, self.record, self.folder, self.code)
+
     def __call__(self, index: Index) -> Recorded:
         """The records of one cell."""
         function, seeds = self._function(program_of(self.program).target), seeds_of_a_cell(self.cells, index)
@@ -51,17 +56,25 @@ class CellProgram:
         return [reduced(checked(each, len(seeds)), self.record) for each in found]
 
     def _function(self, target: str) -> Callable:
-        return _loaded(program_of(self.program), target, self.folder, self.code)
+        return _loaded(program_of(self.program), target, self.folder)
 
     def _settings(self, index: Index) -> dict[str, Any]:
         return {**self.settings, **self.cells.settings(index)}
 
 
 @functools.cache
-def _loaded(program: SweepProgram, target: str, folder: str, code: str) -> Callable:
-    """A function of a program, if it is the one that the command has: a worker that lives on may know an older one."""
-    function = program._replace(target=target).load(folder)
-    if code_of(program) != code:
-        module = target.partition(":")[0]
-        raise RuntimeError(f"a worker knows another version of {module} than the command; restart the workers")
-    return function
+def _loaded(program: SweepProgram, target: str, folder: str) -> Callable:
+    return program._replace(target=target).load(folder)
+
+
+def _loaded_program(
+    cells: GridCells, name: str, settings: Mapping[str, Any], record: RecordName, folder: str, code: str
+) -> CellProgram:
+    """The program on a worker, if it is the one that the command has: one that lives on may know an older one."""
+    program = program_of(name)
+    program.load(folder)  # from here on, modules of the user's are found there
+    of_module = f"code of {program.target.partition(':')[0]} with the digest"
+    different = difference({of_module: code}, {of_module: code_of(program)})
+    if different:
+        raise VersionMismatchError(different)
+    return CellProgram(cells, name, settings, record, folder, code)

@@ -25,7 +25,7 @@ from holdfast.estimators import HeteroClassifier, HeteroRegressor, HeteroSplineR
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
 from holdfast.estimators.class_moments import class_statistics
 from holdfast.estimators.moments import standardized
-from holdfast.execution.engines.remote import VersionMismatchError, Versions
+from holdfast.execution.engines.remote import RefusedWorkerError, Versions
 from holdfast.io import ReadingOptions, TableModel
 from holdfast.io.frames import TableFrames
 from holdfast.io.missing import plan_missing, with_bins
@@ -463,7 +463,7 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(in_one_piece, tmp_p
                 fit_table("*.parquet", "grown", "site", dask=client)
             ours = Versions.installed()._replace(jax="0.0.1")
             monkeypatch.setattr(Versions, "installed", lambda: ours)
-            with pytest.raises(VersionMismatchError, match=r"Dask worker .* has jax .*, we have 0.0.1; install"):
+            with pytest.raises(RefusedWorkerError, match=r"Dask worker .* has jax .*, we have 0.0.1; install"):
                 fit_table(cut(frame, [300]), "grown", "site", dask=client)
     finally:
         for process in reversed(processes):

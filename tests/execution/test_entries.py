@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from holdfast.execution import RECORDS, EntryCells, Key, Lease, Store
-from holdfast.execution.engines import VersionMismatchError
+from holdfast.execution.engines import RefusedWorkerError
 from holdfast.execution.engines.remote import Payload
 from holdfast.execution.work import CellWork
 
@@ -83,7 +83,7 @@ def test_a_worker_that_would_save_under_other_names_is_refused(tmp_path, monkeyp
     store, key = Store(tmp_path / "results", RECORDS), Key("test", {}, MODULES, ("scipy",))
     payload = Payload.of(CellWork(EntryCells(store, {"test": key}), lambda index: {"error": 0.5}))
     monkeypatch.setattr(changed, other)
-    with pytest.raises(VersionMismatchError, match=refusal):
+    with pytest.raises(RefusedWorkerError, match=refusal):
         payload.open("worker 3")
     monkeypatch.undo()
     assert [receipt.state for receipt in payload.open("worker 3")(["test"])] == ["computed"]

@@ -15,7 +15,7 @@ from holdfast.core.algorithm import Algorithm
 from holdfast.core.run import Run, run
 from holdfast.core.worker import StoppedError, working
 from holdfast.execution.cells import Lease
-from holdfast.execution.engines import Finished, ThreadEngine, VersionMismatchError
+from holdfast.execution.engines import Finished, RefusedWorkerError, ThreadEngine
 from holdfast.execution.engines.clusters import LostClusterError
 from holdfast.execution.work import CellBatches, CellWork, SaveError, compute, compute_each
 
@@ -254,7 +254,7 @@ def test_a_stopped_cell_is_neither_saved_nor_a_failure():
     assert work(["b"])[0].state == "failed"
 
 
-@pytest.mark.parametrize("error", [VersionMismatchError("worker 3 has jax 0.9.0"), LostClusterError("no connection")])
+@pytest.mark.parametrize("error", [RefusedWorkerError("worker 3 has jax 0.9.0"), LostClusterError("no connection")])
 def test_when_an_engine_gives_up_the_error_says_what_is_saved(error):
     class Failing:
         name = "failing"

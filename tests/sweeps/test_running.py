@@ -15,7 +15,7 @@ import xarray as xr
 from holdfast import Settings, simulate
 from holdfast.comparison import compare
 from holdfast.core.run import _advance
-from holdfast.execution.engines import ThreadEngine, VersionMismatchError
+from holdfast.execution.engines import RefusedWorkerError, ThreadEngine
 from holdfast.execution.engines.remote import Payload
 from holdfast.reproduction import reproduce
 from holdfast.sensing.outcome import outcome_codes, outcomes
@@ -268,9 +268,9 @@ def test_a_worker_that_knows_an_older_program_is_refused(tmp_path):
     )
     assert current.open("worker 3")((0, 0)).seeds == 2
     words = f"worker 3 has code of programs_of_a_user with the digest {code}, we have edited; install the same"
-    with pytest.raises(VersionMismatchError, match=words):
+    with pytest.raises(RefusedWorkerError, match=words):
         edited.open("worker 3")
-    with pytest.raises(VersionMismatchError, match=r"worker 3 cannot open the work: .*imported here, got 'no_such_mod"):
+    with pytest.raises(RefusedWorkerError, match=r"worker 3 cannot open the work: .*imported here, got 'no_such_mod"):
         missing.open("worker 3")
 
 

@@ -33,7 +33,7 @@ from holdfast.cli.errors import sentence
 from holdfast.cli.help import described, overview
 from holdfast.cli.parser import parse_command
 from holdfast.core.validation import suggestion
-from holdfast.execution.engines.remote import VersionMismatchError
+from holdfast.execution.engines.remote import RefusedWorkerError
 from holdfast.execution.work import FailedCellsError
 
 INTRODUCTION = """usage: holdfast COMMAND [OPTIONS]
@@ -107,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(str(error), 2)
         except BrokenPipeError:
             raise
-        except (FailedCellsError, VersionMismatchError, ConnectionError) as error:  # the latter two of a cluster
+        except (FailedCellsError, RefusedWorkerError, ConnectionError) as error:  # the latter two of a cluster
             return _fail(str(error), 1)
         except OSError as error:
             return _fail(f"cannot write or read: {error}", 1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from holdfast.execution.cells import FAILURE_SUFFIX, LEASE_SUFFIX, Index, Lease
-from holdfast.execution.engines.remote import VersionMismatchError, difference
+from holdfast.execution.engines.remote import RefusedWorkerError, difference
 from holdfast.execution.files import files_at
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.store import Key, Store, Value
@@ -80,5 +80,5 @@ def _reopened(
 ) -> EntryCells[Value]:
     different = difference(versions, store.versions(keys.values()))
     if different:
-        raise VersionMismatchError(different)
+        raise RefusedWorkerError(different)
     return EntryCells(store, keys, expires)

@@ -13,7 +13,7 @@ from holdfast.core.worker import StoppedError, current_worker
 from holdfast.execution.cells import Cells, Index, Lease
 from holdfast.execution.engines.base import Engine, Feed, Finished
 from holdfast.execution.engines.clusters import LostClusterError
-from holdfast.execution.engines.remote import VersionMismatchError
+from holdfast.execution.engines.remote import RefusedWorkerError
 
 Value = TypeVar("Value")
 
@@ -155,7 +155,7 @@ def compute(
 
     Raises:
         SaveError: if results cannot be saved.
-        VersionMismatchError: if a worker has other code than we do.
+        RefusedWorkerError: if a worker has other code than we do, or cannot open the folder.
         LostClusterError: if the cluster is lost.
 
     Example:
@@ -207,7 +207,7 @@ def compute_each(
         with closing(engine.run(CellWork(cells, function, batches), state.feed())) as results:
             for finished in results:
                 yield from state.add(finished)
-    except (SaveError, VersionMismatchError, LostClusterError) as error:
+    except (SaveError, RefusedWorkerError, LostClusterError) as error:
         saved = f"{counted(state.computed, 'cell')} saved"
         raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
     state.report(last=True)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.execution.engines.clusters import LostClusterError, connect, describe_worker, disconnect
-from holdfast.execution.engines.remote import VersionMismatchError, Versions
+from holdfast.execution.engines.remote import RefusedWorkerError, Versions
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -218,7 +218,7 @@ def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progres
     except (CancelledError, FutureCancelledError) as error:
         raise LostClusterError(f"the Dask scheduler at {address} was lost while a table was read") from error
     except ImportError as error:
-        raise VersionMismatchError(f"a worker of {address} cannot load the work: {error}") from error
+        raise RefusedWorkerError(f"a worker of {address} cannot load the work: {error}") from error
 
 
 def _current_client() -> "Client | None":

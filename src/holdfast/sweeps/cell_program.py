@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.execution.cells import Index
-from holdfast.execution.engines.remote import VersionMismatchError, difference
+from holdfast.execution.engines.remote import RefusedWorkerError, difference
 from holdfast.execution.grid import GridCells
 from holdfast.execution.recorded import Recorded
 from holdfast.sweeps.blocks import seeds_of_a_cell
@@ -76,5 +76,5 @@ def _loaded_program(
     of_module = f"code of {program.target.partition(':')[0]} with the digest"
     different = difference({of_module: code}, {of_module: code_of(program)})
     if different:
-        raise VersionMismatchError(different)
+        raise RefusedWorkerError(different)
     return CellProgram(cells, name, settings, record, folder, code)

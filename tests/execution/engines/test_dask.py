@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from holdfast.execution import GridCells, Layout, Recorded, compute, open_grid
-from holdfast.execution.engines import DaskEngine, LostClusterError, ProcessEngine, VersionMismatchError, Versions
+from holdfast.execution.engines import DaskEngine, LostClusterError, ProcessEngine, RefusedWorkerError, Versions
 from holdfast.execution.engines.remote import Payload
 
 distributed = pytest.importorskip("distributed")
@@ -137,7 +137,7 @@ class _Unmounted:
 def test_a_worker_that_cannot_open_the_work_is_refused_by_name(local):
     """It is an OSError, but not one of a lost scheduler, to which the engine would connect again without end."""
     folder = _Unmounted()
-    with pytest.raises(VersionMismatchError, match=r"Dask worker 0 cannot open the work: FileNotFoundError: .*/not"):
+    with pytest.raises(RefusedWorkerError, match=r"Dask worker 0 cannot open the work: FileNotFoundError: .*/not"):
         list(DaskEngine(local.scheduler_address).run(lambda item: folder, [1, 2]))
 
 
@@ -211,7 +211,7 @@ def test_a_worker_with_another_version_is_refused_by_name(cluster, tmp_path):
     other.write_text("import holdfast\nholdfast.__version__ = '0.0.1'\n")
     cluster.add_worker("outdated", "--preload", str(other))
     ours = Versions.installed().holdfast
-    with pytest.raises(VersionMismatchError, match=f"Dask worker outdated has holdfast 0.0.1, we have {ours}; install"):
+    with pytest.raises(RefusedWorkerError, match=f"Dask worker outdated has holdfast 0.0.1, we have {ours}; install"):
         list(DaskEngine(cluster.address).run(abs, [1]))
 
 
@@ -223,5 +223,5 @@ def test_a_worker_that_lacks_a_module_of_the_user_is_refused_by_name(cluster, tm
 
     cluster.add_worker("first")
     refusal = "Dask worker first cannot open the work: ModuleNotFoundError: No module named 'only_here'"
-    with pytest.raises(VersionMismatchError, match=refusal):
+    with pytest.raises(RefusedWorkerError, match=refusal):
         list(DaskEngine(cluster.address).run(only_here.work, [1]))

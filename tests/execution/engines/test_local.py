@@ -17,8 +17,8 @@ from holdfast.execution.engines import (
     EngineOptions,
     Feed,
     ProcessEngine,
+    RefusedWorkerError,
     ThreadEngine,
-    VersionMismatchError,
 )
 from holdfast.execution.engines.remote import Payload
 
@@ -275,7 +275,7 @@ def test_work_is_loaded_once_for_a_run_and_again_for_the_next(tmp_path):
 
 def test_work_of_another_platform_or_version_is_refused_by_name():
     payload = Payload.of(abs)
-    with pytest.raises(VersionMismatchError, match="worker 3 computes on a cpu, we on a gpu; start the command where"):
+    with pytest.raises(RefusedWorkerError, match="worker 3 computes on a cpu, we on a gpu; start the command where"):
         payload._replace(platform="gpu").open("worker 3")
-    with pytest.raises(VersionMismatchError, match=r"worker 3 has jax .*, we have 0\.0\.1; install the same"):
+    with pytest.raises(RefusedWorkerError, match=r"worker 3 has jax .*, we have 0\.0\.1; install the same"):
         payload._replace(versions=payload.versions._replace(jax="0.0.1")).open("worker 3")

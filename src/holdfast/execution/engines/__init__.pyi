@@ -6,6 +6,6 @@ from .dask import DaskEngine as DaskEngine
 from .devices import DeviceEngine as DeviceEngine
 from .options import EngineOptions as EngineOptions
 from .processes import ProcessEngine as ProcessEngine
-from .remote import VersionMismatchError as VersionMismatchError
+from .remote import RefusedWorkerError as RefusedWorkerError
 from .remote import Versions as Versions
 from .threads import ThreadEngine as ThreadEngine

@@ -16,7 +16,7 @@ from holdfast.core.errors import describe
 from holdfast.core.worker import working
 from holdfast.execution.engines.base import DEPTH, Finished, attempt, drained, drive
 from holdfast.execution.engines.clusters import check_scheduler, connect, describe_worker, disconnect
-from holdfast.execution.engines.remote import Payload, VersionMismatchError
+from holdfast.execution.engines.remote import Payload, RefusedWorkerError
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -63,7 +63,7 @@ class DaskEngine:
 
         Raises:
             LostClusterError: if there is no scheduler at the address, or it does not come back.
-            VersionMismatchError: at the first worker with another version.
+            RefusedWorkerError: at the first worker with another version, or that cannot open the work.
         """
         return drive(partial(_Cluster, self, work), items)
 
@@ -130,10 +130,10 @@ class _Cluster:
         except (CancelledError, CommClosedError):
             self._reconnect()
             return []
-        except VersionMismatchError:
+        except RefusedWorkerError:
             raise
         except ImportError as error:
-            raise VersionMismatchError(f"a worker of {self._engine.address} cannot load the work: {error}") from error
+            raise RefusedWorkerError(f"a worker of {self._engine.address} cannot load the work: {error}") from error
         except Exception as error:
             if self._client.status != "running":
                 self._reconnect()

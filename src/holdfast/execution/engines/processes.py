@@ -22,7 +22,7 @@ from holdfast.core.errors import describe
 from holdfast.core.validation import COUNT
 from holdfast.core.worker import available_cores, working
 from holdfast.execution.engines.base import DEPTH, POLL, Finished, attempt, drained, drive
-from holdfast.execution.engines.remote import Payload, VersionMismatchError
+from holdfast.execution.engines.remote import Payload, RefusedWorkerError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -159,7 +159,7 @@ class _Processes:
             reason = f"LostWorkerError: its process ended {ATTEMPTS} times (killed, crashed or out of memory)"
             return [Finished(running.item, None, reason)] if given_up else []
         job = process.jobs.pop(future)
-        if isinstance(error, VersionMismatchError):
+        if isinstance(error, RefusedWorkerError):
             raise error
         return [future.result() if error is None else Finished(job.item, None, describe(error))]
 

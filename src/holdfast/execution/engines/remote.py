@@ -20,14 +20,14 @@ _loaded: dict[str, Callable[[Any], Any]] = {}
 _LOADING = threading.Lock()
 
 
-class VersionMismatchError(Exception):
-    """A worker has other code than we do, so that its results would not be ours.
+class RefusedWorkerError(Exception):
+    """A worker cannot have work: its results would not be ours, because its code is another, or it cannot open it.
 
     Example:
         >>> ours = Versions("0.1.0", "c0de", "0.10.2", "0.10.2", "2.4.1")
         >>> ours.demand(ours._replace(jax="0.9.0"), "worker 3")
         Traceback (most recent call last):
-        holdfast.execution.engines.remote.VersionMismatchError: worker 3 has jax 0.9.0, we have 0.10.2; ...
+        holdfast.execution.engines.remote.RefusedWorkerError: worker 3 has jax 0.9.0, we have 0.10.2; ...
     """
 
 
@@ -61,11 +61,11 @@ class Versions(NamedTuple):
         """Refuse a worker that has other versions.
 
         Raises:
-            VersionMismatchError: with the name of the worker and all that differs.
+            RefusedWorkerError: with the name of the worker and all that differs.
         """
         different = difference(self._asdict(), theirs._asdict())
         if different:
-            raise VersionMismatchError(f"{worker} {different}")
+            raise RefusedWorkerError(f"{worker} {different}")
 
 
 def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
@@ -122,20 +122,20 @@ class Payload(NamedTuple):
             worker: the name of this process, for errors.
 
         Raises:
-            VersionMismatchError: if this process has other versions or another platform, or cannot open the work.
+            RefusedWorkerError: if this process has other versions or another platform, or cannot open the work.
         """
         self.versions.demand(Versions.installed(), worker)
         if self.platform != _platform():
-            raise VersionMismatchError(
+            raise RefusedWorkerError(
                 f"{worker} computes on a {_platform()}, we on a {self.platform}; start the command where jax finds the "
                 "same, or set JAX_PLATFORMS"
             )
         try:
             return self._load()
-        except VersionMismatchError as error:  # of packages that only this work depends on
-            raise VersionMismatchError(f"{worker} {error}") from error
+        except RefusedWorkerError as error:  # of packages that only this work depends on
+            raise RefusedWorkerError(f"{worker} {error}") from error
         except Exception as error:  # it lacks a module, does not see the folder, may not read it, ...
-            raise VersionMismatchError(f"{worker} cannot open the work: {describe(error)}") from error
+            raise RefusedWorkerError(f"{worker} cannot open the work: {describe(error)}") from error
 
     def _load(self) -> Callable[[Any], Any] | None:
         with _LOADING:

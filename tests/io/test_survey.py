@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.io import Column, ReadingOptions, open_table
 from holdfast.io.columns import encode
+from holdfast.io.labels import environment_labels
 from holdfast.io.missing import about_dropped, plan_missing, with_bins
 from holdfast.io.survey import MOST_CATEGORIES, survey
 
@@ -248,3 +249,30 @@ def test_names_that_are_no_columns_are_refused(frame, tmp_path):
         survey(table, "weight", "site")
     with pytest.raises(ValueError, match="environment must be another column than target"):
         survey(table, "yield", "yield")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_whole_numbers_are_one_environment_and_one_category_however_they_are_written(frame, tmp_path, suffix):
+    """As in a column of numbers; 01 and numbers beside text are what is written."""
+    numbers = pd.Series(np.random.default_rng(1).choice(["1", "1.0", "2", "2.00", "-3.0", "4.5", "01"], 400))
+    grades = numbers.mask(np.arange(400) == 7)
+    plain = numbers.replace({"1.0": "1", "2.00": "2", "-3.0": "-3"})
+    path = tmp_path / f"plants{suffix}"
+    found = plan_missing(
+        _survey(frame.assign(site=numbers, grade=grades), path, categories=("grade",), missing="impute")
+    )
+    features, _, labels = _together(found)
+    grade = next(column for column in found.columns if column.name == "grade")
+    assert set(grade.categories) == set(plain)
+    assert labels.tolist() == plain.tolist()
+    for value, feature in zip(grade.categories[1:], grade.features[:-1], strict=True):
+        np.testing.assert_array_equal(features[feature][grades.notna()], plain[grades.notna()] == value)
+    mixed = _together(_survey(frame.assign(site=grades.fillna("north")), path))[2]
+    assert mixed.tolist() == grades.fillna("north").tolist()
+    assert environment_labels(frame.assign(site=numbers), "site").tolist() == plain.tolist()
+
+
+def test_a_model_with_both_ways_of_writing_a_number_keeps_them():
+    column = Column("grade", "category", ("1", "1.0", "2"))
+    encoded = encode(pd.DataFrame({"grade": ["1", "1.0", "2.0"]}), [column])
+    assert encoded.to_numpy().tolist() == [[0, 0], [1, 0], [0, 1]]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.splines import spline_basis, spline_width
-from holdfast.io.values import as_days, as_numbers, as_text, is_text
+from holdfast.io.values import as_days, as_numbers, as_text, is_text, whole_numbers
 
 ColumnKind = Literal["number", "category", "date"]
 Finite = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
@@ -91,7 +91,7 @@ def encode_column(values: pd.Series, column: Column, decimal: str = ".") -> Enco
         ([[4.0, 0.0], [2.5, 1.0]], [False, True])
     """
     if column.kind == "category":
-        texts = as_text(values)
+        texts = category_texts(values, column, decimal)
         missing = texts.isna().to_numpy()
         positions = pd.Index(column.categories, dtype=object).get_indexer(pd.Index(texts, dtype=object))
         unknown = (positions < 0) & ~missing
@@ -108,6 +108,19 @@ def encode_column(values: pd.Series, column: Column, decimal: str = ".") -> Enco
     if column.fill is not None:
         coded = np.column_stack([coded, missing])
     return EncodedColumn(coded, missing, unknown)
+
+
+def category_texts(values: pd.Series, column: Column, decimal: str = ".") -> pd.Series:
+    """The categories of cells: as they are written, but where all categories are numbers, 1.0 is the category 1.
+
+    Example:
+        >>> category_texts(pd.Series(["1.0", "2", "01"]), Column("grade", "category", ("1", "2"))).tolist()
+        ['1', '2', '01']
+    """
+    texts = as_text(values)
+    if np.isnan(as_numbers(pd.Series(column.categories, dtype=object), decimal)).any():
+        return texts
+    return texts.where(texts.isin(column.categories), whole_numbers(texts, decimal))
 
 
 def encode(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str = ".") -> pd.DataFrame:
@@ -158,7 +171,7 @@ def check_kind(values: pd.Series, column: Column, decimal: str, file: str) -> No
     if len(present) == 0:
         return
     if column.kind == "category":
-        known = as_text(present).isin(column.categories)
+        known = category_texts(present, column, decimal).isin(column.categories)
         if not known.any() and not np.isnan(as_numbers(present, decimal)).any():
             raise ValueError(
                 f"column {column.name!r} must hold categories such as {column.categories[0]!r}, as in the fit, got "

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.io.options import listed
-from holdfast.io.values import as_dates, as_numbers, as_text
+from holdfast.io.values import as_dates, as_numbers, as_text, whole_numbers
 
 PERIODS = ("year", "quarter", "month", "week", "day")
 MOST_BINS = 100
@@ -85,10 +85,17 @@ class EnvironmentRule:
     Attributes:
         columns: that environments are made of.
         edges: column with bins -> the upper ends of all bins but the last.
+        numbered: columns of numbers, in which 1 and 1.0 are one environment, however they are written.
+
+    Example:
+        >>> rule = EnvironmentRule((EnvironmentColumn("plot"),), numbered=frozenset({"plot"}))
+        >>> rule.labels(pd.DataFrame({"plot": ["1", "1.0", "2"]})).tolist()
+        ['1', '1', '2']
     """
 
     columns: tuple[EnvironmentColumn, ...]
     edges: Mapping[str, np.ndarray] = field(default_factory=dict)
+    numbered: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:
@@ -108,7 +115,7 @@ class EnvironmentRule:
             return _bin_labels(as_numbers(values, decimal), column.name, self.edges[column.name], values.index)
         if column.period is not None:
             return _period_labels(as_dates(values), column.period, values.index)
-        return as_text(values)
+        return whole_numbers(as_text(values), decimal) if column.name in self.numbered else as_text(values)
 
 
 def bin_edges(values: np.ndarray, column: EnvironmentColumn) -> np.ndarray:
@@ -170,7 +177,12 @@ def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
     edges = {column.name: bin_edges(as_numbers(frame[column.name]), column) for column in columns if column.bins}
     for column in columns:
         check_dates(frame[column.name], column)
-    return EnvironmentRule(columns, edges).labels(frame).rename(specification)
+    numbered = frozenset(column.name for column in columns if _holds_numbers(frame[column.name]))
+    return EnvironmentRule(columns, edges, numbered).labels(frame).rename(specification)
+
+
+def _holds_numbers(values: pd.Series) -> bool:
+    return not np.isnan(as_numbers(values.dropna())).any()
 
 
 def check_dates(values: pd.Series, column: EnvironmentColumn) -> None:

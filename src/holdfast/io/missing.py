@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
-from holdfast.io.columns import Column, check_features, encode_column
+from holdfast.io.columns import Column, category_texts, check_features, encode_column
 from holdfast.io.encoding import RowEncoding
 from holdfast.io.labels import EnvironmentColumn, EnvironmentRule, bin_edges, check_dates
 from holdfast.io.passes import Columns, Passes
@@ -188,7 +188,9 @@ def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str) ->
         missing[column.name] = int(encoded.missing.sum())
         lost |= encoded.missing
         if column.kind == "category":
-            categories[column.name] = Counter(as_text(chunk[column.name]).value_counts().to_dict())
+            categories[column.name] = Counter(
+                category_texts(chunk[column.name], column, decimal).value_counts().to_dict()
+            )
         else:
             numbers.append(encoded.values[:, 0])
     values = np.column_stack([*numbers, np.empty((len(chunk), 0))])

@@ -83,6 +83,11 @@ class ColumnScan:
             return "number"
         return "date" if self.present - self.dates <= allowed else "category"
 
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether all its values are numbers."""
+        return self.numbers == self.present
+
     def merge(self, after: "ColumnScan") -> "ColumnScan":
         """What these rows hold together with the ones after them."""
         if not self.rows or not after.rows:

@@ -1,6 +1,7 @@
 """What the columns of a table are: features, target, environments, or nothing that can be used."""
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +18,7 @@ from holdfast.io.options import ReadingOptions, listed, named_columns
 from holdfast.io.passes import ChunkedRows, Columns, Passes
 from holdfast.io.reading import CHUNK_ROWS
 from holdfast.io.scan import MOST_COUNTED, ColumnScan, scan
-from holdfast.io.values import as_numbers
+from holdfast.io.values import as_numbers, whole_numbers
 
 # A column of text with more different values is an identifier, not a category, unless the user says that it is one.
 MOST_CATEGORIES = 50
@@ -145,7 +146,7 @@ def survey(
             if name == target and numeric:
                 absent = found[name].rows - found[name].numbers + found[name].infinite
         else:
-            column, said = _column(name, found[name], roles, rows)
+            column, said = _column(name, found[name], roles, table.decimal)
             notes += said
             if column is None:
                 continue
@@ -159,12 +160,13 @@ def survey(
         reasons = " ".join(notes)
         raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())
     check_features(columns, table.name)
+    numbered = frozenset(name for name in roles.environments if found[name].holds_numbers)
     if environment is None:
         notes.append(_without_environment(columns))
     return Survey(
         table.counted(scanning.lengths),
         target,
-        roles.rule,
+        None if roles.rule is None else replace(roles.rule, numbered=numbered),
         tuple(columns),
         found[target].seen_numbers if numeric else found[target].seen_texts,
         numeric,
@@ -188,7 +190,8 @@ def survey_as(
 ) -> Survey:
     r"""The columns of a table are those of a model that was fitted before, so that nothing has to be read to know them.
 
-    Rows with a category that the model does not know are left out. What stands for missing values is what the model
+    Rows with a category that the model does not know are left out. 1.0 is the environment 1, even in a column that has
+    text as well. What stands for missing values is what the model
     has. The rows of a Dask data frame are not counted first: edges of bins, of more than a million rows, depend on its
     partitions.
 
@@ -226,11 +229,10 @@ def survey_as(
         raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
     text = roles.text | {column.name for column in model.columns if column.kind == "category"}
+    rule = None if roles.rule is None else replace(roles.rule, numbered=roles.environments)
     # what a column is does not depend on whether its effect is a curve, which is for the rows of this table to say
     columns = tuple(msgspec.structs.replace(column, knots=()) for column in model.columns)
-    return Survey(
-        table, target, roles.rule, columns, (), numeric, 0, table.notes, {}, text, options, chunk_rows, model.task
-    )
+    return Survey(table, target, rule, columns, (), numeric, 0, table.notes, {}, text, options, chunk_rows, model.task)
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,7 @@ def _roles(table: ChunkedRows, target: str, environment: str | None, options: Re
     return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
 
 
-def _column(name: str, found: ColumnScan, roles: _Roles, rows: int) -> tuple[Column | None, list[str]]:
+def _column(name: str, found: ColumnScan, roles: _Roles, decimal: str) -> tuple[Column | None, list[str]]:
     """The column as a feature, or None, and notes about it."""
     kind = found.kind
     if name in roles.numeric:
@@ -290,13 +292,13 @@ def _column(name: str, found: ColumnScan, roles: _Roles, rows: int) -> tuple[Col
     if kind == "empty":
         return None, [f"{name} is empty and was left out."]
     if kind == "category":
-        return _category(name, found, named=name in roles.categories)
+        return _category(name, found, decimal, named=name in roles.categories)
     notes = []
     if kind == "date":
         notes.append(f"{name} holds dates and counts in days; --exclude {name} leaves it out.")
         stray = found.present - found.dates
     else:
-        if found.rise is not None and rows >= FEWEST_NUMBERED and name not in roles.numeric:
+        if found.rise is not None and found.rows >= FEWEST_NUMBERED and name not in roles.numeric:
             return None, [
                 f"{name} rises from row to row in whole numbers and was left out as a row number; --numeric {name} "
                 "makes it count."
@@ -308,12 +310,12 @@ def _column(name: str, found: ColumnScan, roles: _Roles, rows: int) -> tuple[Col
             notes.append(f"{name} has {found.infinite} infinite values, which count as missing.")
     if stray:
         notes.append(
-            f"{name} has text such as {found.stray[kind]!r} in {stray} of {rows} rows, which counts as missing."
+            f"{name} has text such as {found.stray[kind]!r} in {stray} of {found.rows} rows, which counts as missing."
         )
     return Column(name, "date" if kind == "date" else "number"), notes
 
 
-def _category(name: str, found: ColumnScan, *, named: bool) -> tuple[Column | None, list[str]]:
+def _category(name: str, found: ColumnScan, decimal: str, *, named: bool) -> tuple[Column | None, list[str]]:
     mixed = 0 < found.numbers < found.present
     hint = f"; --numeric {name} reads its text as missing values" if mixed else ""
     mixture = ", text as well as numbers," if mixed else ""
@@ -326,12 +328,22 @@ def _category(name: str, found: ColumnScan, *, named: bool) -> tuple[Column | No
             f"{name} has {count} different values{mixture or ','} more than the {MOST_CATEGORIES} that categories may "
             f"have, and was left out as an identifier{also}."
         ]
-    if len(found.values) == 1:
-        return None, [f"{name} is {next(iter(found.values))!r} in every row and was left out."]
+    values = _categories(found.values, decimal) if found.holds_numbers else found.values
+    if len(values) == 1:
+        return None, [f"{name} is {next(iter(values))!r} in every row and was left out."]
     # Compared with the most frequent value; sorted otherwise, so that the order of rows does not matter.
-    ordered = sorted(found.values, key=lambda value: (-found.values[value], value))  # type: ignore[index]
+    ordered = sorted(values, key=lambda value: (-values[value], value))
     notes = [f"{name} holds text as well as numbers, and all its values were taken as categories{hint}."]
     return Column(name, "category", (ordered[0], *sorted(ordered[1:]))), notes if mixed and not named else []
+
+
+def _categories(values: Mapping[str, int], decimal: str) -> Counter[str]:
+    """How often each number occurs: 1 and 1.0 are one category."""
+    counts = Counter[str]()
+    texts = pd.Series([*values], dtype=object)
+    for text, number in zip(whole_numbers(texts, decimal), texts, strict=True):
+        counts[text] += values[number]
+    return counts
 
 
 def _unusable(found: ColumnScan, column: Column) -> int:

@@ -23,6 +23,8 @@ _DATES = {
     re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}"): "%d.%m.%Y %H:%M",
     re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}:\d{2}"): "%d.%m.%Y %H:%M:%S",
 }
+# 1.0 and -20.00, but not 01.0
+_WHOLE = {sign: re.compile(rf"([+-]?(?:0|[1-9]\d*)){re.escape(sign)}0*") for sign in ".,"}
 _TRUTH = {"true": "True", "false": "False"}
 DAY = np.timedelta64(1, "D")
 
@@ -40,6 +42,18 @@ def is_date(values: pd.Series) -> bool:
 def grouped(text: str, decimal: str = ".") -> bool:
     """Whether a text is a number with thousands separators."""
     return _GROUPED[decimal].fullmatch(text) is not None
+
+
+def whole_numbers(texts: pd.Series, decimal: str = ".") -> pd.Series:
+    """Texts in which 1.0 is written as 1, as a column of numbers would be; 01 stays what it is.
+
+    Example:
+        >>> whole_numbers(pd.Series(["1.0", "1", "01", "2.5", None], dtype=object)).tolist()
+        ['1', '1', '01', '2.5', None]
+    """
+    codes, different = pd.factorize(texts)
+    written = [found[1] if (found := _WHOLE[decimal].fullmatch(text)) else text for text in different]
+    return pd.Series(np.array([*written, None], object)[codes], index=texts.index, dtype=object)
 
 
 def as_numbers(values: pd.Series, decimal: str = ".") -> np.ndarray:

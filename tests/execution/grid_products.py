@@ -3,7 +3,7 @@
 import numpy as np
 
 from execution.grid_writer import computed
-from holdfast.execution import Lease, Recorded
+from holdfast.execution import CellResult, Lease
 
 
 def fill(cells, function=computed):
@@ -18,7 +18,9 @@ def fill(cells, function=computed):
 
 
 def product(settings, seeds):
-    return Recorded({"product": settings["a"] * seeds, "label": np.array([f"{settings['b']}{seed}" for seed in seeds])})
+    return CellResult(
+        {"product": settings["a"] * seeds, "label": np.array([f"{settings['b']}{seed}" for seed in seeds])}
+    )
 
 
 def check_products(data, a, b, seeds):

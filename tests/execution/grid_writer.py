@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.cells import Lease
 from holdfast.execution.grid import GridCells
 from holdfast.execution.layout import Layout
-from holdfast.execution.recorded import Recorded
 
 LAYOUT = Layout.of({"step_size": [0.1, 0.3, 0.2], "batching": ["hetero", "pooled"]}, seeds=50, most_seeds=5)
 IDENTITY = {"program": "test", "settings": {"steps": 30}}
@@ -25,7 +25,7 @@ def computed(settings, seeds):
     values = {f"path_{number}": np.array([each.normal(size=30) for each in random], np.float32) for number in range(4)}
     values["steps"] = np.array([each.integers(1000) for each in random], np.int32)
     values["outcome"] = np.array([f"{settings['batching']} {seed}" for seed in seeds])
-    return Recorded(values, {f"path_{number}": ("step",) for number in range(4)}, {"step": np.arange(30)})
+    return CellResult(values, {f"path_{number}": ("step",) for number in range(4)}, {"step": np.arange(30)})
 
 
 def main(folder: Path, log: Path, pause: float = 0.0) -> None:

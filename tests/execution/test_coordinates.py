@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.files import LocalFiles, files_at
 from holdfast.execution.grid import GridCells
 from holdfast.execution.header import ConflictError, Header
 from holdfast.execution.layout import Axis, Layout
-from holdfast.execution.recorded import Recorded
 
 MANY = 3000
 
@@ -24,7 +24,7 @@ def points(count, begin=0):
 
 
 def saved(cells, index):
-    cells.save(index, Recorded({"twice": np.array([2 * cells.settings(index)["size"]])}))
+    cells.save(index, CellResult({"twice": np.array([2 * cells.settings(index)["size"]])}))
 
 
 def test_many_points_are_read_as_they_were_written_and_leave_the_metadata_small(tmp_path):
@@ -115,7 +115,7 @@ def test_values_that_only_their_own_file_has_are_on_the_disk_before_the_group(tm
     coordinates = [f"{name}/c.0" for name in ("step_size", "batching", "size")]
     assert durable == [*coordinates, "zarr.json"]
     steps = np.arange(MANY)
-    cells.save((0, 0), Recorded({"loss": np.ones((1, MANY))}, {"loss": ("step",)}, {"step": steps}))
+    cells.save((0, 0), CellResult({"loss": np.ones((1, MANY))}, {"loss": ("step",)}, {"step": steps}))
     assert durable == [*coordinates, "zarr.json", "step/c.0", "step/c.1", "step/c.2", "zarr.json"]
     flip(tmp_path / "r/step/c.1")
     with pytest.raises(ConflictError, match=r"values of 'step' .* are damaged .* restore the file from a copy"):

@@ -16,7 +16,7 @@ import xarray as xr
 from execution.grid_products import check_products, fill, product
 from execution.grid_writer import IDENTITY, LAYOUT, computed
 from holdfast.core.owner import owner
-from holdfast.execution import Axis, GridCells, Layout, Lease, Recorded, open_grid
+from holdfast.execution import Axis, CellResult, GridCells, Layout, Lease, open_grid
 from holdfast.execution.files import files_at
 from holdfast.execution.header import Header
 
@@ -119,7 +119,7 @@ def test_growing_computes_only_what_is_new_and_opens_in_the_order_asked_for(tmp_
 def test_whole_numbers_may_be_followed_by_others(tmp_path):
     for a, new in (([1, 3], 2), ([1, 2.5, 3], 1)):
         cells = GridCells.at(tmp_path / "r", Layout.of({"a": a, "b": ["x"]}, seeds=2, most_seeds=2), identity={})
-        assert fill(cells, lambda settings, seeds: Recorded({"product": settings["a"] * seeds * 1.0})) == new
+        assert fill(cells, lambda settings, seeds: CellResult({"product": settings["a"] * seeds * 1.0})) == new
     assert open_grid(tmp_path / "r")["product"].sel(a=2.5, seed=1).item() == 2.5
     assert xr.open_zarr(tmp_path / "r")["a"].values.tolist() == [1.0, 3.0, 2.5]
 
@@ -181,9 +181,9 @@ def test_folders_of_other_things_are_refused(tmp_path):
 )
 def test_a_cell_of_another_form_is_refused(tmp_path, values, message):
     cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
-    cells.save((0, 0), Recorded({"loss": np.ones((2, 3))}))
+    cells.save((0, 0), CellResult({"loss": np.ones((2, 3))}))
     with pytest.raises(ValueError, match=message):
-        cells.save((1, 0), Recorded(values))
+        cells.save((1, 0), CellResult(values))
     assert list(cells.missing()) == [(1, 0)]
 
 
@@ -191,7 +191,7 @@ def test_a_cell_of_another_form_is_refused(tmp_path, values, message):
 def test_variables_have_names_of_their_own(tmp_path, name):
     cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
     with pytest.raises(ValueError, match="names of axes and variables must be"):
-        cells.save((0, 0), Recorded({name: np.ones(2)}))
+        cells.save((0, 0), CellResult({name: np.ones(2)}))
 
 
 @contextlib.contextmanager
@@ -282,11 +282,11 @@ def test_a_grid_whose_creation_was_interrupted_is_made_by_the_next_command(tmp_p
 
 def test_the_time_of_a_block_is_shared_between_the_cells_that_are_computed(tmp_path):
     cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
-    cells.save((0, 0), Recorded({"loss": np.ones(2)}))
+    cells.save((0, 0), CellResult({"loss": np.ones(2)}))
     with cells.lease((0, 0)) as first, cells.lease((1, 0)) as second:
         assert (first, second) == (Lease.FINISHED, Lease.TAKEN)
         time.sleep(0.02)
-        cells.save((1, 0), Recorded({"loss": np.ones(2)}))
+        cells.save((1, 0), CellResult({"loss": np.ones(2)}))
     assert float(open_grid(cells.files.root)["seconds"].sel(a=2).sum()) >= 0.02
 
 
@@ -317,7 +317,7 @@ def test_a_copy_on_a_worker_saves_the_same_bytes(cells, tmp_path):
 def test_many_cells_are_listed_without_looking_at_each(tmp_path, monkeypatch):
     layout = Layout.of({"a": range(200), "b": np.linspace(0, 1, 50)}, seeds=16, most_seeds=8)
     cells = GridCells.at(tmp_path / "r", layout, identity={})
-    cells.save((3, 4, 1), Recorded({"loss": np.ones(8)}))
+    cells.save((3, 4, 1), CellResult({"loss": np.ones(8)}))
     with monkeypatch.context() as patch:
         patch.setattr("os.stat", lambda *_: pytest.fail("a question per cell"))
         patch.setattr("os.open", lambda *_: pytest.fail("a question per cell"))
@@ -331,10 +331,10 @@ def test_the_writer_needs_numpy_alone(tmp_path):
 import sys
 sys.modules.update(dict.fromkeys(["xarray", "zarr", "pandas", "fsspec", "jax"]))
 import numpy as np
-from holdfast.execution import GridCells, Layout, Recorded
+from holdfast.execution import CellResult, GridCells, Layout
 cells = GridCells.at({str(tmp_path / "r")!r}, Layout.of({{"a": ["x", "y"]}}, seeds=2, most_seeds=2), identity={{}})
 for index in cells.missing():
-    cells.save(index, Recorded({{"loss": np.ones(2)}}))
+    cells.save(index, CellResult({{"loss": np.ones(2)}}))
 """
     subprocess.run([sys.executable, "-c", script], check=True)
     assert (open_grid(tmp_path / "r")["loss"] == 1).all()

@@ -13,7 +13,7 @@ import xarray as xr
 
 from execution.grid_products import check_products, fill, product
 from holdfast.core.owner import owner
-from holdfast.execution import GridCells, Layout, Lease, Recorded, open_grid
+from holdfast.execution import CellResult, GridCells, Layout, Lease, open_grid
 from holdfast.execution.files import LocalFiles
 from holdfast.execution.header import ConflictError, Header
 from holdfast.execution.occupancy import replace_grid
@@ -79,7 +79,7 @@ def test_who_looks_at_what_is_running_writes_nothing(tmp_path, monkeypatch):
 
 
 def multiple(settings, seeds):
-    return Recorded({"product": settings["a"] * seeds * 1.0})
+    return CellResult({"product": settings["a"] * seeds * 1.0})
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -137,7 +137,7 @@ def grid_with_one_cell(path, identity):
 
 
 def save(cells, index):
-    cells.save(index, Recorded({"x": np.full(2, float(cells.identity["settings"]["dimension"]))}))
+    cells.save(index, CellResult({"x": np.full(2, float(cells.identity["settings"]["dimension"]))}))
 
 
 def test_a_grid_in_which_a_command_works_is_not_replaced_by_force(tmp_path):

@@ -4,10 +4,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.coordinates import read_values
 from holdfast.execution.files import files_at
 from holdfast.execution.layout import Axis, Layout
-from holdfast.execution.recorded import Recorded
 
 
 @pytest.mark.parametrize("seeds", [1, 7, 8, 9, 31, 32, 100])
@@ -69,4 +69,4 @@ def test_a_layout_has_seeds(seeds, most):
 )
 def test_values_and_their_dimensions_must_agree(arguments, message):
     with pytest.raises(ValueError, match=message):
-        Recorded(*arguments)
+        CellResult(*arguments)

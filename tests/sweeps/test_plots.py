@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.colors import to_hex
 
-from holdfast.execution.recorded import Recorded
+from holdfast.execution.cell_result import CellResult
 from holdfast.plots.bands import style
 from holdfast.sensing.outcome import Code
 from holdfast.sweeps import open_sweep, plot_sweep, sweep
@@ -28,7 +28,7 @@ def results(diverged_at=DIVERGED_AT):
         {"spurious": (("bias", "seed", "step"), SIGNAL[None]), "diverged_at": (("bias", "seed"), diverged_at[None])},
         {"bias": [1.0], "step": STEPS},
     )
-    recorded = Recorded({"spurious": SIGNAL, "diverged_at": diverged_at}, {"spurious": ("step",)}, {"step": STEPS})
+    recorded = CellResult({"spurious": SIGNAL, "diverged_at": diverged_at}, {"spurious": ("step",)}, {"step": STEPS})
     found = reduced(recorded, "quantiles").values
     dimensions = {"spurious": ("bias", QUANTILE, "step"), "diverged": ("bias", "step")}
     quantiles = xr.Dataset(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from holdfast.core.owner import owner
-from holdfast.execution import Recorded
+from holdfast.execution import CellResult
 from holdfast.execution.leases import Leases
 from holdfast.execution.occupancy import is_replaceable, occupied
 from holdfast.sweeps import run_sweep, running, specify, sweep_status
@@ -64,7 +64,7 @@ def test_who_computes_in_a_folder_that_was_replaced_saves_nothing(tmp_path):
     assert run_sweep(other, path).computed == 1
     before = _bytes(path)
     with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
-        cells.save((0, 0), Recorded({"square": np.ones(2), "row": np.ones((2, 2))}))
+        cells.save((0, 0), CellResult({"square": np.ones(2), "row": np.ones((2, 2))}))
     with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
         pickle.loads(copied)
     assert _bytes(path) == before
@@ -101,7 +101,7 @@ def test_results_that_are_saved_between_the_two_looks_at_a_folder_stay(tmp_path,
     cells = prepare(other, path)
 
     def late(*arguments, **options):
-        cells.save((0, 0), Recorded({"square": np.ones(2)}))
+        cells.save((0, 0), CellResult({"square": np.ones(2)}))
         return real(*arguments, **options)
 
     real = running.replace_grid

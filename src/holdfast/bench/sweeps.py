@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.engines.base import DEPTH, Engine
 from holdfast.execution.engines.processes import ProcessEngine
 from holdfast.execution.engines.threads import ThreadEngine
-from holdfast.execution.recorded import Recorded
 from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import specify
@@ -42,19 +42,19 @@ next(prepare(read_sweep(sys.argv[1]), sys.argv[2]).missing())
 """
 
 
-def small(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+def small(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:
     """The program of a cell that takes no time."""
-    return Recorded({f"value_{number}": (seeds * settings["x"]).astype(np.float32) for number in range(VARIABLES)})
+    return CellResult({f"value_{number}": (seeds * settings["x"]).astype(np.float32) for number in range(VARIABLES)})
 
 
-def long(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+def long(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:
     """The program of a cell that takes `LONG` seconds of its processor, and says how many it took."""
     begin, number = time.thread_time(), np.ones(100_000)
     while time.thread_time() - begin < LONG:
         number = np.sqrt(number + settings["x"])
     recorded = small(settings, seeds)
     used = np.full(len(seeds), (time.thread_time() - begin) / len(seeds))
-    return Recorded({**recorded.values, "processor_seconds": used})
+    return CellResult({**recorded.values, "processor_seconds": used})
 
 
 def store_of_small_cells(quick: bool) -> dict[str, dict[str, float]]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from holdfast.completion.jumps import rank_paths
 from holdfast.completion.training import Simulation
-from holdfast.execution.recorded import Recorded
+from holdfast.execution.cell_result import CellResult
 from holdfast.sensing.outcome import DIVERGED_AT
 
 MEANINGS = {
@@ -23,7 +23,7 @@ MEANINGS = {
 """What is recorded, in words."""
 
 
-def recorded_ranks(simulation: Simulation) -> Recorded:
+def recorded_ranks(simulation: Simulation) -> CellResult:
     """Rank, ratio of singular values and errors at every record, and the number of jumps.
 
     Example:
@@ -55,7 +55,7 @@ def bytes_of_ranks(settings: Mapping[str, Any]) -> int:
     return 4 + 3 * 8
 
 
-def recorded_matrices(simulation: Simulation) -> Recorded:
+def recorded_matrices(simulation: Simulation) -> CellResult:
     """The fitted matrices themselves, from which `holdfast jumps` makes its summary.
 
     Example:
@@ -69,7 +69,7 @@ def recorded_matrices(simulation: Simulation) -> Recorded:
     return _recorded(simulation, values, {"fitted": ("step", "row", "column"), "diverged_at": ()})
 
 
-def _recorded(simulation: Simulation, values: dict[str, np.ndarray], over: dict[str, tuple[str, ...]]) -> Recorded:
+def _recorded(simulation: Simulation, values: dict[str, np.ndarray], over: dict[str, tuple[str, ...]]) -> CellResult:
     """With the errors of offshoots, if there are any."""
     coordinates = {"step": simulation.paths.steps}
     if len(simulation.offshoot_steps):
@@ -78,4 +78,4 @@ def _recorded(simulation: Simulation, values: dict[str, np.ndarray], over: dict[
             {**over, "offshoot_error": ("offshoot",)},
         )
         coordinates["offshoot"] = simulation.offshoot_steps
-    return Recorded(values, over, coordinates, {name: MEANINGS[name] for name in over})
+    return CellResult(values, over, coordinates, {name: MEANINGS[name] for name in over})

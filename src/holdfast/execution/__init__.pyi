@@ -1,3 +1,4 @@
+from .cell_result import CellResult as CellResult
 from .cells import Cells as Cells
 from .cells import Index as Index
 from .cells import Lease as Lease
@@ -7,7 +8,6 @@ from .grid_dataset import open_grid as open_grid
 from .layout import Axis as Axis
 from .layout import Layout as Layout
 from .leases import Leases as Leases
-from .recorded import Recorded as Recorded
 from .store import DATASETS as DATASETS
 from .store import RECORDS as RECORDS
 from .store import DamagedError as DamagedError

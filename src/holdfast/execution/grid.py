@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.cells import FAILURE_SUFFIX, LEASE_SUFFIX, Index, Lease
 from holdfast.execution.files import Files, LocalFiles, files_at
 from holdfast.execution.header import CHECKSUMS, SECONDS, ConflictError, Header, Variables
 from holdfast.execution.layout import Layout, Positions
 from holdfast.execution.leases import EXPIRES, Leases
 from holdfast.execution.occupancy import GRID_LEASE, remove_abandoned
-from holdfast.execution.recorded import Recorded
 from holdfast.execution.zarr_format import METADATA, chunk_name, chunk_position, encode_chunk
 
 Result = TypeVar("Result")
@@ -64,7 +64,7 @@ class GridCells:
         ...     with cells.lease(index) as lease:
         ...         if lease is Lease.TAKEN:
         ...             step_size = cells.settings(index)["step_size"]
-        ...             cells.save(index, Recorded({"square": step_size * cells.block(index) ** 2}))
+        ...             cells.save(index, CellResult({"square": step_size * cells.block(index) ** 2}))
         >>> list(cells.missing())
         []
     """
@@ -206,7 +206,7 @@ class GridCells:
                 if lease is Lease.TAKEN:
                     self._started.pop(index, None)
 
-    def save(self, index: Index, value: Recorded) -> None:
+    def save(self, index: Index, value: CellResult) -> None:
         """Write the chunks of a cell, and its checksum last."""
         position, variables = _position(index), self._declared(value)
         checksum = self._checksum_begin(position)
@@ -306,7 +306,7 @@ class GridCells:
         """The chunks of several cells, in their order."""
         return self._each(self.content, list(indices))
 
-    def _declared(self, value: Recorded) -> Variables:
+    def _declared(self, value: CellResult) -> Variables:
         """The variables of the grid, which the first cell decides and the others must have."""
         if value.seeds != self.layout.seeds_per_cell:
             raise ValueError(f"values must be for {self.layout.seeds_per_cell} seeds, got {value.seeds}")

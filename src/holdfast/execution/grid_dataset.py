@@ -27,11 +27,11 @@ def open_grid(path: str | Path, variables: Sequence[str] | None = None) -> "xr.D
 
     Example:
         >>> import tempfile
-        >>> from holdfast.execution import Layout, Recorded
+        >>> from holdfast.execution import CellResult, Layout
         >>> path = Path(tempfile.mkdtemp()) / "results.zarr"
         >>> layout = Layout.of({"step_size": [0.1, 0.2]}, seeds=3, most_seeds=3)
         >>> cells = GridCells.at(path, layout, identity={"program": "square"})
-        >>> cells.save((1, 0), Recorded({"square": cells.block((1, 0)) ** 2}, meanings={"square": "seed squared"}))
+        >>> cells.save((1, 0), CellResult({"square": cells.block((1, 0)) ** 2}, meanings={"square": "seed squared"}))
         >>> data = open_grid(path)
         >>> data["square"].sel(step_size=0.2).values, data["finished"].any("seed").values
         (array([0, 1, 4]), array([False,  True]))

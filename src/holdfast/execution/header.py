@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.errors import describe
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.coordinates import FEW, Values, chunk_size, chunks, column, describe_values, read_values
 from holdfast.execution.files import Files
 from holdfast.execution.layout import Layout, Positions, compact
-from holdfast.execution.recorded import Recorded
 from holdfast.execution.zarr_format import (
     METADATA,
     array_metadata,
@@ -67,7 +67,7 @@ class Variables(NamedTuple):
     coordinates: Mapping[str, Values]
 
     @classmethod
-    def of(cls, recorded: Recorded) -> "Variables":
+    def of(cls, recorded: CellResult) -> "Variables":
         """Of the first cell that is saved."""
         found = {}
         for name, values in sorted(recorded.values.items()):

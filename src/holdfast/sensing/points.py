@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.core.run import Records
-from holdfast.execution.recorded import Recorded
+from holdfast.execution.cell_result import CellResult
 from holdfast.sensing.builder import SensingBuilder
 from holdfast.sensing.outcome import CODES_IN_WORDS, DIVERGED_AT, outcome_codes
 from holdfast.sensing.settings import MEASURED, Settings
@@ -65,7 +65,7 @@ def execute_points(points: Sequence[Mapping[str, Any]], seeds: np.ndarray) -> li
     ]
 
 
-def recorded_signals(records: Records) -> Recorded:
+def recorded_signals(records: Records) -> CellResult:
     """The signals of runs at every record, with their outcomes and the steps at which they diverged.
 
     Example:
@@ -76,7 +76,7 @@ def recorded_signals(records: Records) -> Recorded:
     dimensions = {name: ("step", "direction")[: values.ndim - 1] for name, values in records.values.items()}
     values = {**records.values, "outcome": outcome_codes(records), "diverged_at": records.diverged_at}
     meanings = {**MEANINGS, "outcome": CODES_IN_WORDS, "diverged_at": DIVERGED_AT}
-    return Recorded(values, {**dimensions, "outcome": (), "diverged_at": ()}, {"step": records.steps}, meanings)
+    return CellResult(values, {**dimensions, "outcome": (), "diverged_at": ()}, {"step": records.steps}, meanings)
 
 
 def bytes_of_signals(settings: Mapping[str, Any]) -> int:

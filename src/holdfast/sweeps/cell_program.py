@@ -5,10 +5,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.cells import Index
 from holdfast.execution.engines.remote import RefusedWorkerError, difference
 from holdfast.execution.grid import GridCells
-from holdfast.execution.recorded import Recorded
 from holdfast.sweeps.blocks import seeds_of_a_cell
 from holdfast.sweeps.programs import SweepProgram, code_of, program_of
 from holdfast.sweeps.recording import RecordName, checked, reduced
@@ -38,7 +38,7 @@ class CellProgram:
         """Loaded only by a worker that has the same program: another one would fail cell after cell, in no time."""
         return _loaded_program, (self.cells, self.program, self.settings, self.record, self.folder, self.code)
 
-    def __call__(self, index: Index) -> Recorded:
+    def __call__(self, index: Index) -> CellResult:
         """The records of one cell."""
         function, seeds = self._function(program_of(self.program).target), seeds_of_a_cell(self.cells, index)
         return reduced(checked(function(self._settings(index), seeds), len(seeds)), self.record)
@@ -49,7 +49,7 @@ class CellProgram:
         own = self.cells.settings(index).items()
         return index[-1], tuple((name, value) for name, value in own if name not in free)
 
-    def together(self, indices: Sequence[Index]) -> list[Recorded]:
+    def together(self, indices: Sequence[Index]) -> list[CellResult]:
         """The records of several cells of one kind."""
         function, seeds = self._function(program_of(self.program).together), seeds_of_a_cell(self.cells, indices[0])
         found = function([self._settings(index) for index in indices], seeds)

@@ -12,11 +12,11 @@ import numpy as np
 from holdfast.core.errors import describe
 from holdfast.core.names import Named
 from holdfast.core.validation import require, suggestion
+from holdfast.execution.cell_result import CellResult
 from holdfast.execution.fingerprint import fingerprint
-from holdfast.execution.recorded import Recorded
 from holdfast.sensing.settings import SWEPT
 
-ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], Recorded | Mapping[str, Any]]
+ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], CellResult | Mapping[str, Any]]
 """(settings of a point, seeds) -> what is recorded of each seed; a plain mapping of arrays will do."""
 
 SEEDING = ("seeds", "seed")  # settings that a sweep decides on
@@ -151,7 +151,7 @@ def code_of(program: SweepProgram) -> str:
     return fingerprint(tuple(filter(None, functions)))[:16]
 
 
-def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:
     """The signals of matrix sensing at every record, the outcome and the step of divergence.
 
     Example:
@@ -166,7 +166,7 @@ def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
     return recorded_signals(execute(Settings(**settings, **_seeding(seeds))))
 
 
-def matrix_sensing_together(points: Sequence[Mapping[str, Any]], seeds: np.ndarray) -> list[Recorded]:
+def matrix_sensing_together(points: Sequence[Mapping[str, Any]], seeds: np.ndarray) -> list[CellResult]:
     """As `matrix_sensing` of every point, computed as one simulation; the points differ in settings of `SWEPT` only.
 
     Example:
@@ -180,7 +180,7 @@ def matrix_sensing_together(points: Sequence[Mapping[str, Any]], seeds: np.ndarr
     return list(map(recorded_signals, execute_points(points, seeds)))
 
 
-def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:
     """The signals of a network with quadratic activation at every record, the outcome and the step of divergence.
 
     Example:
@@ -194,7 +194,7 @@ def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorde
     return recorded_signals(execute_network(QuadraticNetworkSettings(**settings, **_seeding(seeds))))
 
 
-def matrix_completion(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+def matrix_completion(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:
     """Rank, ratio of singular values and errors of matrix completion at every record, and the number of jumps.
 
     Example:
@@ -209,7 +209,7 @@ def matrix_completion(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorde
     return recorded_ranks(simulate_completion(CompletionSettings(**settings, **_seeding(seeds))))
 
 
-def completed_matrices(settings: Mapping[str, Any], seeds: np.ndarray) -> Recorded:
+def completed_matrices(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:
     """The fitted matrices of matrix completion themselves, from which `holdfast jumps` makes its summary.
 
     Example:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from holdfast.core.validation import require
-from holdfast.execution.recorded import Recorded
+from holdfast.execution.cell_result import CellResult
 
 RecordName = Literal["final", "quantiles", "trajectories"]
 RECORDS: dict[RecordName, str] = {
@@ -42,11 +42,11 @@ def values_of_a_record(record: RecordName, seeds: int) -> tuple[int, int]:
     return (1, len(QUANTILES)) if merges_seeds(record) else (seeds, 1)
 
 
-def checked(found: Any, seeds: int) -> Recorded:
-    """What a program returned as `Recorded`, or an error that says what is wrong with it.
+def checked(found: Any, seeds: int) -> CellResult:
+    """What a program returned as `CellResult`, or an error that says what is wrong with it.
 
     Args:
-        found: `Recorded`, or a mapping of names to arrays whose first dimension is that of the seeds.
+        found: `CellResult`, or a mapping of names to arrays whose first dimension is that of the seeds.
         seeds: their number.
 
     Example:
@@ -56,10 +56,10 @@ def checked(found: Any, seeds: int) -> Recorded:
         Traceback (most recent call last):
         ValueError: the program must return one value of each name for each of 3 seeds, got 2
     """
-    if not isinstance(found, Recorded):
+    if not isinstance(found, CellResult):
         contract = "the program must return a mapping of names to arrays, one value for each seed"
         require(isinstance(found, Mapping) and len(found) > 0, contract, repr(found))
-        found = Recorded(found)
+        found = CellResult(found)
     for name in found.values:
         usable = isinstance(name, str) and name.isidentifier() and name not in RESERVED
         require(usable, f"the program must return names other than {', '.join(sorted(RESERVED))}", repr(name))
@@ -68,14 +68,14 @@ def checked(found: Any, seeds: int) -> Recorded:
     return found
 
 
-def reduced(recorded: Recorded, record: RecordName) -> Recorded:
+def reduced(recorded: CellResult, record: RecordName) -> CellResult:
     """What is recorded of all that a program found.
 
     Quantiles leave out a run from the step on at which it diverged, if the program says so by `diverged_at`; the share
     of such runs is the variable `diverged`.
 
     Example, the quantiles of 0, 1, ..., 100 over 101 seeds:
-        >>> recorded = Recorded({"signal": np.arange(101.0)[:, None]}, {"signal": ("step",)}, {"step": [200]})
+        >>> recorded = CellResult({"signal": np.arange(101.0)[:, None]}, {"signal": ("step",)}, {"step": [200]})
         >>> reduced(recorded, "quantiles").values["signal"].ravel().tolist()
         [5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0]
     """
@@ -84,7 +84,7 @@ def reduced(recorded: Recorded, record: RecordName) -> Recorded:
     return _final(recorded) if record == "final" else _quantiles(recorded)
 
 
-def _final(recorded: Recorded) -> Recorded:
+def _final(recorded: CellResult) -> CellResult:
     values: dict[str, np.ndarray] = {}
     dimensions: dict[str, tuple[str, ...]] = {}
     for name, array in recorded.values.items():
@@ -92,10 +92,10 @@ def _final(recorded: Recorded) -> Recorded:
         at = (slice(None), *(-1 if each == STEP else slice(None) for each in over))
         values[name], dimensions[name] = array[at], tuple(each for each in over if each != STEP)
     coordinates = {name: labels for name, labels in recorded.coordinates.items() if name != STEP}
-    return Recorded(values, dimensions, coordinates, recorded.meanings)
+    return CellResult(values, dimensions, coordinates, recorded.meanings)
 
 
-def _quantiles(recorded: Recorded) -> Recorded:
+def _quantiles(recorded: CellResult) -> CellResult:
     """With a first dimension of length 1, in the place of the seeds."""
     steps, diverged_at = recorded.coordinates.get(STEP), recorded.values.get("diverged_at")
     values: dict[str, np.ndarray] = {}
@@ -118,7 +118,7 @@ def _quantiles(recorded: Recorded) -> Recorded:
         values[name], dimensions[name] = found.astype(numbers.dtype)[None], (QUANTILE, *over)
     meanings = {**recorded.meanings, "diverged": "share of the runs that have diverged"}
     coordinates = {**recorded.coordinates, QUANTILE: np.array(QUANTILES)}
-    return Recorded(values, dimensions, coordinates, {name: meanings[name] for name in values if name in meanings})
+    return CellResult(values, dimensions, coordinates, {name: meanings[name] for name in values if name in meanings})
 
 
 def _over_seeds(numbers: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.execution import GridCells, Layout, Recorded, compute, open_grid
+from holdfast.execution import CellResult, GridCells, Layout, compute, open_grid
 from holdfast.execution.engines import DaskEngine, LostClusterError, ProcessEngine, RefusedWorkerError, Versions
 from holdfast.execution.engines.remote import Payload
 
@@ -163,7 +163,7 @@ def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted
 
     def function(index):
         time.sleep(0.05)
-        return Recorded(
+        return CellResult(
             {"process": np.array([os.getpid()]), "square": np.array([cells.settings(index)["number"] ** 2])}
         )
 

@@ -65,12 +65,12 @@ sys.modules.update(dict.fromkeys(packages.split()))
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.execution import GridCells, Layout, Recorded, compute
+from holdfast.execution import CellResult, GridCells, Layout, compute
 from holdfast.execution.engines import EngineOptions
 
 cells = GridCells.at(Path(tempfile.mkdtemp()), Layout.of({"size": [1, 2, 3]}, seeds=2, most_seeds=2), identity={})
 for options in (EngineOptions(devices=True), EngineOptions(workers=2)):
-    outcome = compute(cells, lambda index: Recorded({"sum": np.asarray(jnp.ones(2) * sum(index))}), options.engine())
+    outcome = compute(cells, lambda index: CellResult({"sum": np.asarray(jnp.ones(2) * sum(index))}), options.engine())
     print(outcome.computed, outcome.failures)
 """
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from holdfast.execution import GridCells, Layout, Recorded
+from holdfast.execution import CellResult, GridCells, Layout
 from holdfast.execution.engines import DaskEngine, ProcessEngine, ThreadEngine
 from holdfast.execution.work import compute
 
@@ -47,7 +47,7 @@ def _function(cells, killed=None):
 
         seeds = cells.block(index)
         scales = np.full(len(seeds), cells.settings(index)["scale"], np.float32)
-        return Recorded(
+        return CellResult(
             {"final": run(build, None, scales, seeds, steps=10).values["state"][:, -1, 0]}, {"final": ["column"]}
         )
 
@@ -90,7 +90,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.core.worker import StoppedError, current_worker
-from holdfast.execution import GridCells, Layout, Recorded
+from holdfast.execution import CellResult, GridCells, Layout
 from holdfast.execution.engines import EngineOptions
 from holdfast.execution.work import compute
 
@@ -100,7 +100,7 @@ def function(index):
         time.sleep(0.01)
         if current_worker().stopped():
             raise StoppedError
-    return Recorded({"value": np.full(1, float(sum(index)))})
+    return CellResult({"value": np.full(1, float(sum(index)))})
 
 
 if __name__ == "__main__":

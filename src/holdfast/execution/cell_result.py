@@ -7,7 +7,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Recorded:
+class CellResult:
     """Values for a block of seeds, with the names of their dimensions.
 
     Attributes:
@@ -19,12 +19,12 @@ class Recorded:
 
     Example:
         >>> steps = np.array([0, 50, 100])
-        >>> recorded = Recorded({"loss": np.ones((8, 3))}, {"loss": ("step",)}, {"step": steps}, {"loss": "test loss"})
-        >>> recorded.sizes()
+        >>> result = CellResult({"loss": np.ones((8, 3))}, {"loss": ("step",)}, {"step": steps}, {"loss": "test loss"})
+        >>> result.sizes()
         {'step': 3}
-        >>> Recorded({"loss": np.ones((8, 3))}).dimensions
+        >>> CellResult({"loss": np.ones((8, 3))}).dimensions
         {'loss': ('loss_1',)}
-        >>> Recorded({"loss": np.ones(8), "share": np.ones(4)})
+        >>> CellResult({"loss": np.ones(8), "share": np.ones(4)})
         Traceback (most recent call last):
         ValueError: values must have as many seeds in every variable, got 8 of 'loss' and 4 of 'share'
     """

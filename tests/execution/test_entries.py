@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from holdfast.core.owner import owner
 from holdfast.execution import RECORDS, EntryCells, Key, Lease, Store
 from holdfast.execution.engines import RefusedWorkerError
 from holdfast.execution.engines.remote import Payload
@@ -42,6 +43,19 @@ def test_failures_are_noted_until_the_entry_is_saved(cells):
     assert "c" in set(cells.missing())
     cells.save("c", {"error": 0.5})
     assert cells.failures() == {}
+
+
+def test_notes_of_other_code_are_deleted_with_its_results(cells, monkeypatch):
+    """Whoever was killed left its lease; nobody asks for it again when the code has changed."""
+    home, gone = cells.store.folder / "test/a", f"{owner().partition('-')[0]}-{2**22 + 1}"
+    with monkeypatch.context() as patch:
+        patch.setattr("holdfast.execution.store.fingerprint", lambda modules: "other code")
+        cells.save("a", {"error": 0.5})
+        cells.fail("a", "ValueError: no")
+        (cells.store.folder / f"{cells.store.stem(cells.keys['a'])}.lease").write_text(gone)
+    assert len(list(home.iterdir())) == 3
+    cells.save("a", {"error": 0.5})
+    assert list(home.iterdir()) == [cells.store.find(cells.keys["a"])]
 
 
 def test_threads_compute_every_entry_once(cells):

@@ -25,8 +25,8 @@ Value = TypeVar("Value")
 FOLDER = ".computed"
 LOST = "its result was deleted in the meantime, perhaps by a run of other code; the same command computes it again"
 """Why a result is not there although it was computed."""
-# Code, settings and content: names of this form are results, all others are not.
-_ENTRY = re.compile(r"([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{16}\.\w+")
+# Code, settings and content: names of this form are results, and those without content are notes next to them.
+_ENTRY = re.compile(r"([0-9a-f]{16})-[0-9a-f]{16}(-[0-9a-f]{16})?\.\w+")
 
 
 class DamagedError(Exception):
@@ -145,7 +145,7 @@ class Store(Generic[Value]):
         return self.codec.read(path)
 
     def save(self, key: Key, value: Value) -> Value:
-        """Write a result and return it as `load` will; results of the same name made by other code are deleted.
+        """Write a result and return it as `load` will; those of the same name by other code are deleted.
 
         Raises:
             ValueError: if the value cannot be written, or changes when it is written and read.

@@ -141,6 +141,12 @@ def test_a_worker_that_cannot_open_the_work_is_refused_by_name(local):
         list(DaskEngine(local.scheduler_address).run(lambda item: folder, [1, 2]))
 
 
+def test_an_item_that_the_cluster_cannot_load_fails_by_itself(local):
+    finished = list(DaskEngine(local.scheduler_address).run(lambda item: item, [1, _Unmounted(), 2]))
+    assert sorted(each.value for each in finished if each.error is None) == [1, 2]
+    assert len(finished) == 3
+
+
 def test_an_item_that_meets_a_closed_client_is_submitted_again(local, monkeypatch):
     submit, calls = distributed.Client.submit, itertools.count()
 

@@ -118,7 +118,6 @@ class _Cluster:
 
     def _answer(self, future: "Future") -> list[Finished]:
         from distributed import CancelledError, KilledWorker
-        from distributed.comm import CommClosedError
 
         if future not in self._items:  # submitted again a moment ago
             return []
@@ -127,15 +126,13 @@ class _Cluster:
         except TimeoutError:  # the worker that has it is being lost, and another one will compute it
             future.add_done_callback(self._results.put)
             return []
-        except (CancelledError, CommClosedError):
-            self._reconnect()
-            return []
         except RefusedWorkerError:
             raise
         except ImportError as error:
             raise RefusedWorkerError(f"a worker of {self._engine.address} cannot load the work: {error}") from error
         except Exception as error:
-            if self._client.status != "running":
+            on_the_way = isinstance(error, OSError) and future.status != "error"  # and not on the worker
+            if on_the_way or isinstance(error, CancelledError) or self._client.status != "running":
                 self._reconnect()
                 return []
             name = "LostWorkerError: its worker ended several times" if isinstance(error, KilledWorker) else ""

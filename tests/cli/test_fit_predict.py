@@ -329,3 +329,23 @@ def test_four_classes_and_class_means_are_explained_in_the_terminal(plants, tmp_
     assert all(words[1] in ("s", "m", "l", "xl") for words in body)
     assert "by itself would have" in " ".join(printed.split())
     assert "next to those" not in printed
+
+
+def test_files_may_differ_in_columns_that_are_not_used(plants, tmp_path, capsys):
+    """Left out of the fit, unknown to the schema, or without a coefficient."""
+    frame = pd.read_csv(plants).drop(columns="good").dropna()
+    frame[:1500].to_csv(tmp_path / "1.csv", index=False)
+    frame[1500:].assign(remark="fine").to_csv(tmp_path / "2.csv", index=False)
+    pattern, model = str(tmp_path / "[12].csv"), str(tmp_path / "model.json")
+    fit = ["fit", pattern, "--target", "yield", "--environment", "place"]
+    assert main(fit) == 2
+    assert "got 2.csv, which adds 'remark' compared with 1.csv" in capsys.readouterr().err
+    assert main([*fit, "--exclude", "remark", "--out", model]) == 0
+    assert main([*fit, "--schema", model]) == 0
+    assert "Read the data 1 time." in capsys.readouterr().out
+    frame[1500:].drop(columns=["weeds", "place"]).to_csv(tmp_path / "2.csv", index=False)
+    assert main(["predict", model, pattern]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(frame)
+    frame[1500:].drop(columns="light").to_csv(tmp_path / "2.csv", index=False)
+    assert main(["predict", model, pattern]) == 2
+    assert "got 2.csv, which lacks 'light' compared with 1.csv" in capsys.readouterr().err

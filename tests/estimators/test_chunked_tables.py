@@ -28,7 +28,7 @@ from holdfast.estimators.moments import standardized
 from holdfast.execution.engines.remote import RefusedWorkerError, Versions
 from holdfast.io import ReadingOptions, TableModel
 from holdfast.io.frames import TableFrames
-from holdfast.io.missing import plan_missing, with_bins
+from holdfast.io.missing import complete_survey
 from holdfast.io.parts import FilePart
 from holdfast.io.passes import Columns, Passes
 from holdfast.io.survey import survey
@@ -94,7 +94,7 @@ def test_samples_beyond_the_limit_do_not_depend_on_partitions(plants, monkeypatc
     with dask.config.set(scheduler="synchronous"):
         for cuts in ([], [0, 7, 300], [599]):
             table = survey(TableFrames(cut(frame, cuts)), "grown", "age:bins=3", chunk_rows=250)
-            table = plan_missing(with_bins(table))
+            table = complete_survey(table)
             found.append([*table.environment.edges["age"], table.columns[0].fill])
     exact = [*frame["age"].quantile([1 / 3, 2 / 3]), frame["water"].median()]
     np.testing.assert_array_equal(found, [found[0]] * 3)
@@ -119,15 +119,34 @@ def test_files_and_chunks_do_not_matter(in_one_piece, tmp_path, suffix):
 
 
 def test_the_number_of_passes(in_one_piece, plants):
-    """Columns, and the fit; besides, bins, and medians for missing values."""
-    assert in_one_piece["regression by bins and years"][1].estimator.passes_ == 4
+    """Columns, and the fit; besides, one for bins and medians together, and one for curves."""
+    assert in_one_piece["regression by bins and years"][1].estimator.passes_ == 3
     assert in_one_piece["regression by site"][1].estimator.passes_ == 3
-    complete = plants[["light", "site", "grown"]].dropna()
-    found = fit_table(complete, "grown", "site")
-    assert found.estimator.passes_ == 2
-    again = fit_table(complete, "grown", "site", schema=found.model)
-    assert again.estimator.passes_ == 1
-    agree(again.model, found.model)
+    complete = plants[["light", "site", "day", "age", "grown"]].dropna()
+    for environment, passes, with_schema in (("site", 2, 1), ("day:year", 2, 1), ("day:year,age:bins=3", 3, 2)):
+        used = complete[["light", "grown", *(name for name in ("site", "day", "age") if name in environment)]]
+        found = fit_table(used, "grown", environment)
+        assert found.estimator.passes_ == passes
+        again = fit_table(used, "grown", environment, schema=found.model)
+        assert again.estimator.passes_ == with_schema
+        agree(again.model, found.model)
+    frame, _ = in_one_piece["regression by bins and years"]
+    assert fit_table(frame, "grown", "age:bins=3,day:year", effects="smooth").estimator.passes_ == 4
+
+
+@pytest.mark.parametrize("schema", [True, False])
+@pytest.mark.parametrize("day", ["soon", 2019, 2019.5, float("inf"), None])
+def test_periods_of_a_column_without_dates_are_refused(plants, day, schema):
+    complete = plants[["light", "day", "grown"]]
+    model = fit_table(complete, "grown", "day:year").model if schema else None
+    other = complete.assign(day=pd.Series([day] * ROWS, dtype=object if isinstance(day, str | None) else float))
+    words = (
+        "data must have (complete )?rows"
+        if day is None
+        else f"dates such as 2020-01-31 for the periods of 'day', got '{day}'"
+    )
+    with pytest.raises(ValueError, match=words):
+        fit_table(other, "grown", "day:year", schema=model)
 
 
 def test_a_schema_has_categories_and_imputed_values(in_one_piece, tmp_path):
@@ -147,6 +166,32 @@ def test_a_schema_has_categories_and_imputed_values(in_one_piece, tmp_path):
         fit_table(some, "grown", "site", schema=found, task="classification")
     with pytest.raises(ValueError, match="no features of the schema, got 'age'"):
         fit_table(some, "grown", "age", schema=found)
+
+
+@pytest.mark.parametrize("target", ["grown", "tall"])  # by moments, and all rows at once
+def test_rows_that_a_schema_cannot_use_are_named_by_column_and_reason(plants, target):
+    complete = plants.drop(columns={"grown", "tall"} - {target}).dropna()
+    model = fit_table(complete, target, "site").model
+    other = complete.reset_index(drop=True).astype({"light": object})
+    other.loc[0:9, "soil"] = "peat"
+    other.loc[5:24, "light"] = "dark"
+    other.loc[30:32, "site"] = None
+    other.loc[40, target] = None
+    found = fit_table(other, target, "site", schema=model, chunk_rows=50).model
+    rows = len(other)
+    assert found.rows == rows - 29
+    assert found.notes == (
+        f"light has values such as 'dark' in 20 of {rows} rows, which count as missing.",
+        f"29 of {rows} rows were left out: light is missing in 20; site is missing in 3; {target} is missing in 1; "
+        "soil has categories that the model does not know in 10, such as 'peat'.",
+    )
+    with pytest.raises(
+        ValueError, match=r"rows that the schema can use, got \d+ rows of the data frame and none of"
+    ) as no:
+        fit_table(other.assign(soil="peat"), target, "site", schema=model)
+    assert "--" not in str(no.value)
+    with pytest.raises(ValueError, match="column 'light' must hold numbers, as in the fit, got values such as 'dark'"):
+        fit_table(other.assign(light=["dark"] * (rows - 2) + [1.0, 2.0]), target, "site", schema=model)
 
 
 @pytest.mark.parametrize("names", [True, False])
@@ -447,7 +492,7 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(in_one_piece, tmp_p
             out = tmp_path / f"{name}.json"
             arguments = ["fit", "*.parquet", "--target", "grown", "--environment", "age:bins=3,day:year"]
             assert main([*arguments, "--out", str(out), *more]) == 0
-            assert "Read the data 4 times." in capsys.readouterr().out
+            assert "Read the data 3 times." in capsys.readouterr().out
             models[name] = TableModel.load(out)
         agree(models["cluster"], models["one machine"])
         with Client(scheduler_file=str(scheduler), set_as_default=False) as client:

@@ -6,8 +6,9 @@ import pytest
 
 from holdfast.io import Column, ReadingOptions, open_table
 from holdfast.io.columns import encode
+from holdfast.io.faults import CellFaults
 from holdfast.io.labels import environment_labels
-from holdfast.io.missing import about_dropped, plan_missing, with_bins
+from holdfast.io.missing import CountedRows, about_dropped, complete_survey
 from holdfast.io.survey import MOST_CATEGORIES, survey
 
 
@@ -32,6 +33,10 @@ def _survey(frame, path, environment="site", chunk_rows=100, **options):
     else:
         {".parquet": frame.to_parquet, ".feather": frame.to_feather}[path.suffix](path)
     return survey(open_table(path), "yield", environment, ReadingOptions(**options), chunk_rows=chunk_rows)
+
+
+def _counted(found, complete):
+    return CountedRows(found.rows, complete, CellFaults.none())
 
 
 def _together(found):
@@ -139,21 +144,21 @@ def test_features_of_two_columns_with_one_name_are_refused(frame, tmp_path):
     frame.loc[:100, "height"] = np.nan
     found = _survey(frame.assign(**{"height is missing": 1.5}), tmp_path / "plants.csv")
     with pytest.raises(ValueError, match="got 'height is missing' from two columns"):
-        plan_missing(found)
+        complete_survey(found)
 
 
 def test_rows_with_missing_values_are_left_out_and_counted(frame, tmp_path):
     frame.loc[:9, "height"] = np.nan
     frame.loc[5:14, "colour"] = None
     frame.loc[20, "site"] = None
-    found = plan_missing(_survey(frame, tmp_path / "plants.csv"))
+    found = complete_survey(_survey(frame, tmp_path / "plants.csv"))
     complete = len(_together(found)[0])
     assert complete == 400 - 15 - 1  # 15 of 399 rows are less than 5 %
-    assert about_dropped(found, complete) == [
+    assert about_dropped(found, _counted(found, complete)) == [
         "16 of 400 rows were left out because values are missing: height (10), colour (10), site (1)."
     ]
     frame.loc[15:19, "height"] = np.nan  # 20 of 399 rows are more
-    found = plan_missing(_survey(frame, tmp_path / "plants.csv"))
+    found = complete_survey(_survey(frame, tmp_path / "plants.csv"))
     assert len(_together(found)[0]) == 399
     by_name = {column.name: column for column in found.columns}
     labelled = frame[frame["site"].notna()]
@@ -169,7 +174,7 @@ def test_a_table_without_complete_rows_is_refused(frame, tmp_path):
     found = _survey(frame, tmp_path / "plants.csv", missing="drop")
     assert list(found.complete()) == []
     with pytest.raises(ValueError, match=r"missing values in each: height \(200\), width \(200\); --missing impute"):
-        about_dropped(found, 0)
+        about_dropped(found, _counted(found, 0))
 
 
 @pytest.mark.parametrize("chunk_rows", [100, 400])
@@ -182,7 +187,7 @@ def test_what_is_text_anywhere_is_text_everywhere(frame, tmp_path, chunk_rows):
     found = _survey(frame, tmp_path / "plants.csv", chunk_rows=chunk_rows)
     features, _, labels = _together(found)
     assert len(features) == 400
-    assert about_dropped(found, len(features)) == []
+    assert about_dropped(found, _counted(found, len(features))) == []
     assert set(labels) == {"0", "1", "north"}
     grade = next(column for column in found.columns if column.name == "grade")
     assert set(grade.categories) == {"1", "02", "other"}
@@ -219,7 +224,9 @@ def test_a_chunk_without_any_target_does_not_make_it_text(frame, tmp_path):
     features, targets, _ = _together(found)
     assert len(features) == 300
     assert targets.dtype == float
-    assert about_dropped(found, 300) == ["100 of 400 rows were left out because values are missing: yield (100)."]
+    assert about_dropped(found, _counted(found, 300)) == [
+        "100 of 400 rows were left out because values are missing: yield (100)."
+    ]
 
 
 def test_missing_values_of_columns_that_are_not_used_are_no_reason(frame, tmp_path):
@@ -229,7 +236,7 @@ def test_missing_values_of_columns_that_are_not_used_are_no_reason(frame, tmp_pa
 
 
 def test_bins_have_equally_many_rows_and_are_no_features(frame, tmp_path):
-    found = with_bins(_survey(frame, tmp_path / "plants.csv", environment="site,height:bins=4"))
+    found = complete_survey(_survey(frame, tmp_path / "plants.csv", environment="site,height:bins=4"))
     _, _, labels = _together(found)
     assert "height" not in found.features
     assert labels.nunique() == 8
@@ -258,7 +265,7 @@ def test_whole_numbers_are_one_environment_and_one_category_however_they_are_wri
     grades = numbers.mask(np.arange(400) == 7)
     plain = numbers.replace({"1.0": "1", "2.00": "2", "-3.0": "-3"})
     path = tmp_path / f"plants{suffix}"
-    found = plan_missing(
+    found = complete_survey(
         _survey(frame.assign(site=numbers, grade=grades), path, categories=("grade",), missing="impute")
     )
     features, _, labels = _together(found)

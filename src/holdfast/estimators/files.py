@@ -1,7 +1,7 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,12 +22,13 @@ from holdfast.estimators.contract import check_settings
 from holdfast.estimators.expansion import SAMPLED_ROWS
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.estimators.row_sums import CountedRows, check_classes, check_sizes, sum_rows, true_of_all
+from holdfast.estimators.row_sums import check_classes, check_sizes, sum_rows, true_of_all
 from holdfast.estimators.spline import ColumnSums, HeteroSplineRegressor
 from holdfast.io.columns import Column, encode, groups_of
-from holdfast.io.encoding import class_labels
+from holdfast.io.encoding import EncodedRows, class_labels
+from holdfast.io.faults import CellFaults
 from holdfast.io.frames import TableFrames, is_dask_frame
-from holdfast.io.missing import about_dropped, plan_missing, refilled, with_bins
+from holdfast.io.missing import CountedRows, about_dropped, complete_survey, refilled
 from holdfast.io.models import EnvironmentEffects, TableModel
 from holdfast.io.options import ReadingOptions
 from holdfast.io.passes import Passes, passes_on
@@ -73,12 +74,14 @@ def fit_table(
     progress: Progress | None = None,
     **settings: Any,
 ) -> FittedTable:
-    """Fit the table of one or several files, or of a data frame, which is read two to five times.
+    """Fit the table of one or several files, or of a data frame, which is read two to four times as a rule.
 
     A regression, and a classification with invariance="class_means", need memory for one chunk only, for a million
     rows of the columns that are imputed or binned, and with curves for 131,072 rows. They can be read by the workers of
     a Dask cluster: the answer is the same, up to rounding. `estimator.passes_` says how often the table was read: once
-    to see what its columns are and once for the fit, and once more for each of bins, imputation and curves.
+    to see what its columns are, unless a schema says so, and once for the fit; once more for bins and imputation
+    together, and once more for curves. Two things may each add another: a text file with a column that is numbers in
+    some chunks and text in others, and classes that seem to be separated.
 
     Args:
         data: .csv, .tsv (also .gz), .parquet or .feather; a path, a pattern, "-" or several of them; or a data frame of
@@ -124,9 +127,8 @@ def fit_table(
             )
         else:
             passes.count += 1
-            features, response, labels = _together(found, kind, reading)
+            (features, response, labels), used = _together(found, kind, reading)
             model.fit(features, response, environments=labels)
-            used = CountedRows(found.rows, len(features))
     model.set_params(verbose=0)
     model.passes_ = passes.count
     linear, columns = model, found.columns
@@ -145,7 +147,7 @@ def fit_table(
         stability=tuple(_records(summary.stability, summary.of_class)),
         effects=tuple(_effects(model.effects_)),
         advice=tuple(model.advice_),
-        notes=(*found.notes, *about_dropped(found, used.complete, used.read)),
+        notes=(*found.notes, *about_dropped(found, used)),
         pooling=float(model.pooling_),
         rows=used.complete,
     )
@@ -203,7 +205,7 @@ def held_out_table(
     understanding, reading, fitting = stages(progress, (20, 10, 70))
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
-    cells, response, labels = _together(found, kind, reading, encoded=False)
+    (cells, response, labels), _ = _together(found, kind, reading, encoded=False)
     compared = {"hetero": _estimator(kind, found, settings, effects), "pooled": _pooled(kind, response)}
     imputed = {name: _ImputedFit(estimator, found) for name, estimator in compared.items()}
     return held_out_errors(imputed, cells, response, labels, fitting)
@@ -221,13 +223,14 @@ def _understood(
 ) -> Survey:
     """The survey of a table, with bins of environments and with what becomes of missing values."""
     options = options or ReadingOptions()
-    surveying, binning, planning = stages(progress, (50, 25, 25))
+    surveying, completing = stages(progress, (50, 50))
     table: Any = _opened(data, options)
     if schema is not None:
         model = schema if isinstance(schema, TableModel) else TableModel.load(schema)
-        return with_bins(survey_as(model, table, target, environment, options, chunk_rows=chunk_rows), passes, progress)
+        found = survey_as(model, table, target, environment, options, chunk_rows=chunk_rows)
+        return complete_survey(found, passes, progress)
     found = survey(table, target, environment, options, passes=passes, chunk_rows=chunk_rows, progress=surveying)
-    return plan_missing(with_bins(found, passes, binning), passes, planning)
+    return complete_survey(found, passes, completing)
 
 
 def _opened(data: Any, options: ReadingOptions) -> TableFiles | TableFrames:
@@ -276,10 +279,13 @@ def _with_knots(found: Survey, model: HeteroSplineRegressor) -> tuple[Column, ..
 
 def _together(
     found: Survey, task: TableTask, progress: Progress | None, *, encoded: bool = True
-) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
-    """Features (or cells, not encoded), target and environments of all rows at once."""
-    chunks = list(found.complete(progress, encoded=encoded))
-    about_dropped(found, sum(len(chunk.values) for chunk in chunks))
+) -> tuple[EncodedRows, CountedRows]:
+    """Features (or cells, not encoded), target and environments of all complete rows at once, and their number."""
+    examined = list(found.examined(progress, encoded=encoded))
+    faults = reduce(CellFaults.merge, (faults for *_, faults in examined), CellFaults.none())
+    chunks = [chunk for _, chunk, _ in examined if len(chunk.values)]
+    rows = CountedRows(sum(read for read, *_ in examined), sum(len(chunk.values) for chunk in chunks), faults)
+    about_dropped(found, rows)
     cells, values, parts = zip(*chunks, strict=True)
     response: pd.Series = pd.concat(values)
     if task == "classification":
@@ -288,7 +294,7 @@ def _together(
     labels = None if parts[0] is None else pd.concat(parts)
     if labels is not None:
         check_sizes(found, labels.value_counts().to_numpy())
-    return pd.concat(cells), response, labels
+    return EncodedRows(pd.concat(cells), response, labels), rows
 
 
 class _ImputedFit(BaseEstimator):

@@ -11,7 +11,8 @@ import pandas as pd
 from holdfast.core.progress import Progress
 from holdfast.estimators.chunks import ChunkSums, Collect, class_sums, regression_sums
 from holdfast.io.encoding import RowEncoding, class_labels
-from holdfast.io.missing import about_dropped
+from holdfast.io.faults import CellFaults
+from holdfast.io.missing import CountedRows, about_dropped
 from holdfast.io.passes import Passes
 from holdfast.io.survey import Survey
 
@@ -19,18 +20,6 @@ from holdfast.io.survey import Survey
 MOST_CLASSES = 50
 # An environment with fewer rows measures no effect: it takes a slope, an intercept, and an error to judge the slope by.
 FEWEST_ROWS = 3
-
-
-class CountedRows(NamedTuple):
-    """Rows of a table.
-
-    Attributes:
-        read: all of them.
-        complete: those that have all values that are needed.
-    """
-
-    read: int
-    complete: int
 
 
 def sum_rows(
@@ -56,8 +45,8 @@ def sum_rows(
         raise ValueError(f"data must have at least one row, got {found.table.name} with none")
     sums = total.sums
     sizes = np.zeros(1) if sums is None else sums.sums.counts.reshape(len(sums.sums.labels), -1).sum(1)
-    rows = CountedRows(total.read, round(float(sizes.sum())))
-    about_dropped(found, rows.complete, total.read)
+    rows = CountedRows(total.read, round(float(sizes.sum())), total.faults)
+    about_dropped(found, rows)
     assert sums is not None  # or there would be no complete row
     check_sizes(found, sizes)
     if not classes:
@@ -101,10 +90,11 @@ def check_sizes(found: Survey, sizes: np.ndarray) -> None:
 
 
 class _RowSums(NamedTuple):
-    """What a chunk adds to a fit: its rows, and the sums of the complete ones, None if there are none."""
+    """What a chunk adds to a fit: its rows, the sums of the complete ones, None if there are none, and what else is."""
 
     read: int
     sums: ChunkSums | None
+    faults: CellFaults
 
 
 class _Summing(NamedTuple):
@@ -115,19 +105,19 @@ class _Summing(NamedTuple):
     classes: bool
 
     def collect(self, chunk: pd.DataFrame) -> _RowSums:
-        features, values, labels = self.encoding.complete(chunk)
+        (features, values, labels), faults = self.encoding.examined(chunk)
         rows = features.index.to_numpy()
         if self.classes:
             self._check(values.nunique(), len(values))  # before there are moments of each of them
-        return _RowSums(len(chunk), self.sums(features, values, labels, rows, None))
+        return _RowSums(len(chunk), self.sums(features, values, labels, rows, None), faults)
 
     def merge(self, before: _RowSums, after: _RowSums) -> _RowSums:
-        read = before.read + after.read
+        read, faults = before.read + after.read, before.faults.merge(after.faults)
         if before.sums is None or after.sums is None:
-            return _RowSums(read, after.sums if before.sums is None else before.sums)
+            return _RowSums(read, after.sums if before.sums is None else before.sums, faults)
         if self.classes:
             self._check(len({*before.sums.sums.classes, *after.sums.sums.classes}), read)
-        return _RowSums(read, before.sums.merge(after.sums))
+        return _RowSums(read, before.sums.merge(after.sums), faults)
 
     def _check(self, count: int, rows: int) -> None:
         if count > MOST_CLASSES:

@@ -131,7 +131,12 @@ def encode(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str = ".") -
         >>> encode(chunk, [Column("light"), Column("soil", "category", ("clay", "sand"))]).to_numpy().tolist()
         [[1.5, 1.0], [2.0, nan]]
     """
-    parts = [encode_column(chunk[column.name], column, decimal).values for column in columns]
+    return features_frame([encode_column(chunk[column.name], column, decimal) for column in columns], chunk, columns)
+
+
+def features_frame(encoded: Sequence[EncodedColumn], chunk: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
+    """The features of encoded columns, with the index of the chunk that they come from."""
+    parts = [column.values for column in encoded]
     stacked = np.concatenate(parts, axis=1) if parts else np.empty((len(chunk), 0))
     return pd.DataFrame(stacked, index=chunk.index, columns=features_of(columns))
 
@@ -181,9 +186,16 @@ def check_kind(values: pd.Series, column: Column, decimal: str, file: str) -> No
     numbers = as_days(present) if column.kind == "date" else as_numbers(present, decimal)
     other = np.isnan(numbers)
     if 1 - other.mean() < LEAST_OF_ITS_KIND:
-        word = {"number": "numbers", "date": "dates such as 2020-01-31"}[column.kind]
         found = "text" if is_text(present) else "values"
-        raise ValueError(
-            f"column {column.name!r} must hold {word}, as in the fit, got {found} such as "
-            f"{as_text(present[other]).iloc[0]!r} in {file}"
-        )
+        raise ValueError(other_kind(column, found, as_text(present[other]).iloc[0], file))
+
+
+def other_kind(column: Column, found: str, example: str, file: str) -> str:
+    """The sentence about a column of numbers or dates that holds something else.
+
+    Example:
+        >>> other_kind(Column("light"), "text", "high", "new.csv")
+        "column 'light' must hold numbers, as in the fit, got text such as 'high' in new.csv"
+    """
+    word = {"number": "numbers", "date": "dates such as 2020-01-31"}[column.kind]
+    return f"column {column.name!r} must hold {word}, as in the fit, got {found} such as {example!r} in {file}"

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from holdfast.io.columns import Column, encode
+from holdfast.io.columns import Column, encode_column, features_frame
+from holdfast.io.faults import CellFaults, faults_of, feature_faults
 from holdfast.io.labels import EnvironmentRule
 from holdfast.io.values import as_numbers, as_text
 
@@ -50,22 +51,37 @@ class RowEncoding(NamedTuple):
 
     def labelled(self, chunk: pd.DataFrame) -> EncodedRows:
         """The rows of a chunk that have a target and an environment, with their cells."""
+        return self._labelled(chunk)[0]
+
+    def complete(self, chunk: pd.DataFrame, *, encoded: bool = True) -> EncodedRows:
+        """The rows of a chunk without missing values, with their features or, not encoded, with their cells."""
+        return self.examined(chunk, encoded=encoded)[0]
+
+    def examined(self, chunk: pd.DataFrame, *, encoded: bool = True) -> tuple[EncodedRows, CellFaults]:
+        """The same, and why the other rows cannot be used: features of those that have a target and an environment."""
+        rows, faults = self._labelled(chunk)
+        coded = [encode_column(rows.cells[column.name], column, self.decimal) for column in self.columns]
+        for column, one in zip(self.columns, coded, strict=True):
+            faults = faults.merge(feature_faults(column, rows.cells[column.name], one))
+        features = features_frame(coded, rows.cells, self.columns)
+        whole = ~np.isnan(features.to_numpy()).any(axis=1)
+        cells = features if encoded else rows.cells[[column.name for column in self.columns]]
+        return EncodedRows(cells, rows.values, rows.labels).where(whole), faults
+
+    def _labelled(self, chunk: pd.DataFrame) -> tuple[EncodedRows, CellFaults]:
         values = chunk[self.target]
         if self.target_numeric:
             values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target)
         else:
             values = as_text(values)
-        labels = None if self.environment is None else self.environment.labels(chunk, self.decimal)
-        known = values.notna() if labels is None else values.notna() & labels.notna()
-        return EncodedRows(chunk, values, labels).where(known.to_numpy())
-
-    def complete(self, chunk: pd.DataFrame, *, encoded: bool = True) -> EncodedRows:
-        """The rows of a chunk without missing values, with their features or, not encoded, with their cells."""
-        rows = self.labelled(chunk)
-        features = encode(rows.cells, self.columns, self.decimal)
-        whole = ~np.isnan(features.to_numpy()).any(axis=1)
-        cells = features if encoded else rows.cells[[column.name for column in self.columns]]
-        return EncodedRows(cells, rows.values, rows.labels).where(whole)
+        parts = {} if self.environment is None else self.environment.parts(chunk, self.decimal)
+        faults, known = CellFaults.none(), np.ones(len(chunk), bool)
+        for name, part in {self.target: values, **parts}.items():
+            missing = part.isna().to_numpy()
+            faults = faults.merge(faults_of(name, chunk[name], missing))
+            known &= ~missing
+        labels = None if self.environment is None else self.environment.joined([*parts.values()])
+        return EncodedRows(chunk, values, labels).where(known), faults
 
 
 def class_labels(values: pd.Series) -> Any:

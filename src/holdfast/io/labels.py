@@ -13,6 +13,8 @@ from holdfast.io.values import as_dates, as_numbers, as_text, whole_numbers
 
 PERIODS = ("year", "quarter", "month", "week", "day")
 MOST_BINS = 100
+# Of bins that are not known yet: rows that have a number are told from those that have none.
+_NO_EDGES = np.zeros(1)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class EnvironmentRule:
 
     Attributes:
         columns: that environments are made of.
-        edges: column with bins -> the upper ends of all bins but the last.
+        edges: column with bins -> the upper ends of all bins but the last, once they are known.
         numbered: columns of numbers, in which 1 and 1.0 are one environment, however they are written.
 
     Example:
@@ -104,7 +106,14 @@ class EnvironmentRule:
 
     def labels(self, chunk: pd.DataFrame, decimal: str = ".") -> pd.Series:
         """One label for each row, None where a value is missing."""
-        parts = [self._part(chunk[column.name], column, decimal) for column in self.columns]
+        return self.joined([*self.parts(chunk, decimal).values()])
+
+    def parts(self, chunk: pd.DataFrame, decimal: str = ".") -> dict[str, pd.Series]:
+        """Column -> its part of the label of each row, None where a value is missing."""
+        return {column.name: self._part(chunk[column.name], column, decimal) for column in self.columns}
+
+    def joined(self, parts: Sequence[pd.Series]) -> pd.Series:
+        """The labels that parts make, None where one is missing."""
         labels = parts[0].copy()
         for part in parts[1:]:
             labels = labels.str.cat(part, sep=", ")
@@ -112,7 +121,8 @@ class EnvironmentRule:
 
     def _part(self, values: pd.Series, column: EnvironmentColumn, decimal: str) -> pd.Series:
         if column.bins is not None:
-            return _bin_labels(as_numbers(values, decimal), column.name, self.edges[column.name], values.index)
+            edges = self.edges.get(column.name, _NO_EDGES)
+            return _bin_labels(as_numbers(values, decimal), column.name, edges, values.index)
         if column.period is not None:
             return _period_labels(as_dates(values), column.period, values.index)
         return whole_numbers(as_text(values), decimal) if column.name in self.numbered else as_text(values)
@@ -190,7 +200,14 @@ def check_dates(values: pd.Series, column: EnvironmentColumn) -> None:
     if column.period is None or values.isna().all():
         return
     if np.isnat(as_dates(values)).all():
-        example = as_text(values.dropna()).iloc[0]
-        raise ValueError(
-            f"environment must be made of dates such as 2020-01-31 for the periods of {column.name!r}, got {example!r}"
-        )
+        raise ValueError(without_dates(column, as_text(values.dropna()).iloc[0]))
+
+
+def without_dates(column: EnvironmentColumn, example: str) -> str:
+    """The sentence about a column whose periods are asked for, but which holds no dates.
+
+    Example:
+        >>> without_dates(EnvironmentColumn("born", period="year"), "1970")
+        "environment must be made of dates such as 2020-01-31 for the periods of 'born', got '1970'"
+    """
+    return f"environment must be made of dates such as 2020-01-31 for the periods of {column.name!r}, got {example!r}"

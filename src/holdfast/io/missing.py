@@ -13,11 +13,12 @@ import pandas as pd
 from holdfast.core.progress import Progress
 from holdfast.io.columns import Column, category_texts, check_features, encode_column
 from holdfast.io.encoding import RowEncoding
-from holdfast.io.labels import EnvironmentColumn, EnvironmentRule, bin_edges, check_dates
+from holdfast.io.faults import CellFaults
+from holdfast.io.labels import bin_edges, without_dates
 from holdfast.io.passes import Columns, Passes
 from holdfast.io.sampling import RowSample, sample_rows
 from holdfast.io.survey import Survey
-from holdfast.io.values import as_days, as_numbers, as_text
+from holdfast.io.values import as_numbers
 
 # Rows are dropped if no more than this share of them is lost.
 LARGEST_LOSS = 0.05
@@ -25,33 +26,16 @@ LARGEST_LOSS = 0.05
 MOST_SAMPLED = 1 << 20
 
 
-class _Values(NamedTuple):
-    """What one pass finds for bins and periods: of the columns that environments are made of.
-
-    Attributes:
-        sample: (rows, columns with bins).
-        dated: column with periods -> whether it has dates.
-        examples: column with periods -> its first value.
-    """
-
-    sample: RowSample
-    dated: dict[str, bool]
-    examples: dict[str, str]
-
-    def merge(self, after: "_Values") -> "_Values":
-        dated = {name: found or after.dated[name] for name, found in self.dated.items()}
-        return _Values(self.sample.merge(after.sample), dated, after.examples | self.examples)
-
-
 class _Statistics(NamedTuple):
-    """What one pass finds for imputation: of the rows that have a target and an environment.
+    """What one pass finds for imputation, of the rows that have a target and an environment, and for bins, of all.
 
     Attributes:
-        rows: how many.
+        rows: how many have a target and an environment.
         incomplete: with a missing value in one of the columns.
         missing: column -> rows without a value.
         sample: (rows, columns of numbers), NaN for missing values.
         categories: column of categories -> how often each occurs.
+        binned: (all rows, columns with bins).
     """
 
     rows: int
@@ -59,6 +43,7 @@ class _Statistics(NamedTuple):
     missing: Counter[str]
     sample: RowSample
     categories: dict[str, Counter[str]]
+    binned: RowSample
 
     def merge(self, after: "_Statistics") -> "_Statistics":
         return _Statistics(
@@ -67,49 +52,12 @@ class _Statistics(NamedTuple):
             self.missing + after.missing,
             self.sample.merge(after.sample),
             {name: counts + after.categories[name] for name, counts in self.categories.items()},
+            self.binned.merge(after.binned),
         )
 
 
-def with_bins(found: Survey, passes: Passes | None = None, progress: Progress | None = None) -> Survey:
-    """The survey with the edges of the bins that its environments are made of; checks that periods are of dates.
-
-    Args:
-        found: the survey.
-        passes: by which the table is read; None: by this process.
-        progress: called with (done, total).
-    """
-    rule, passes = found.environment, passes or Passes()
-    if rule is None or all(column.plain for column in rule.columns):
-        return found
-    reading = Columns(rule.names, found.text, found.chunk_rows)
-    collect = partial(_values, columns=rule.columns, decimal=found.table.decimal)
-    seen = passes.reduce(found.table, reading, collect, _Values.merge, progress)
-    if seen is None:
-        return found
-    binned = [column for column in rule.columns if column.bins is not None]
-    for column in rule.columns:
-        if column.name in seen.examples and not seen.dated[column.name]:
-            check_dates(pd.Series([seen.examples[column.name]], dtype=object), column)
-    numbers = seen.sample.arrays[0]
-    edges = {column.name: bin_edges(numbers[:, number], column) for number, column in enumerate(binned)}
-    return replace(found, environment=EnvironmentRule(rule.columns, edges))
-
-
-def _values(chunk: pd.DataFrame, columns: Sequence[EnvironmentColumn], decimal: str) -> _Values:
-    binned = [as_numbers(chunk[column.name], decimal) for column in columns if column.bins is not None]
-    dated, examples = {}, {}
-    for column in columns:
-        if column.period is not None:
-            values = chunk[column.name]
-            dated[column.name] = bool((~np.isnan(as_days(values))).any())
-            if values.notna().any():
-                examples[column.name] = str(as_text(values.dropna()[:1]).iloc[0])
-    numbers = np.column_stack([*binned, np.empty((len(chunk), 0))])
-    return _Values(sample_rows(chunk.index.to_numpy(), [numbers], MOST_SAMPLED), dated, examples)
-
-
-def plan_missing(found: Survey, passes: Passes | None = None, progress: Progress | None = None) -> Survey:
-    r"""Decide what happens to rows with missing values: the survey, its columns filled where cells are imputed.
+def complete_survey(found: Survey, passes: Passes | None = None, progress: Progress | None = None) -> Survey:
+    r"""The survey with the edges of bins, and with what stands for missing values: one pass for both, if needed.
 
     With "auto", rows are dropped if at most 5 % of those with a target and an environment are lost. Otherwise a number
     becomes the median of its column, a category the most frequent one, and each such column gets an indicator.
@@ -126,22 +74,37 @@ def plan_missing(found: Survey, passes: Passes | None = None, progress: Progress
         >>> from holdfast.io.survey import survey
         >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
         >>> _ = path.write_text("light,yield\n1,2\n3,3\n,4\n")
-        >>> plan_missing(survey(open_table(path), "yield")).columns[0].fill
+        >>> complete_survey(survey(open_table(path), "yield")).columns[0].fill
         2.0
     """
-    incomplete = {column.name: found.missing[column.name] for column in found.columns if column.name in found.missing}
-    rule = found.options.missing
-    if not incomplete or rule == "drop":
+    binned = [] if found.environment is None else [each for each in found.environment.columns if each.bins is not None]
+    lacking = _lacking(found)
+    if not binned and not lacking:
         return found
-    labelled = found.rows - sum(count for name, count in found.missing.items() if name not in incomplete)
-    if rule == "auto" and sum(incomplete.values()) <= LARGEST_LOSS * labelled:
-        return found
-    lacking = [column for column in found.columns if column.name in incomplete]
-    collect = partial(_labelled_statistics, encoding=found.encoding, columns=lacking)
-    seen = (passes or Passes()).reduce(found.table, found.reading, collect, _Statistics.merge, progress)
+    reading = found.reading if lacking else Columns([each.name for each in binned], found.text, found.chunk_rows)
+    collect = partial(_collected, encoding=found.encoding, columns=lacking, binned=[each.name for each in binned])
+    seen = (passes or Passes()).reduce(found.table, reading, collect, _Statistics.merge, progress)
     if seen is None:
         return found
-    if rule == "auto" and seen.incomplete <= LARGEST_LOSS * seen.rows:
+    if found.environment is not None and binned:
+        numbers = seen.binned.arrays[0].T
+        edges = {each.name: bin_edges(values, each) for each, values in zip(binned, numbers, strict=True)}
+        found = replace(found, environment=replace(found.environment, edges=edges))
+    return _imputed(found, seen, lacking) if lacking else found
+
+
+def _lacking(found: Survey) -> list[Column]:
+    """The columns whose missing values are imputed, as far as the survey can tell."""
+    incomplete = {column.name: found.missing[column.name] for column in found.columns if column.name in found.missing}
+    rule = found.options.missing
+    labelled = found.rows - sum(count for name, count in found.missing.items() if name not in incomplete)
+    if rule == "drop" or (rule == "auto" and sum(incomplete.values()) <= LARGEST_LOSS * labelled):
+        return []
+    return [column for column in found.columns if column.name in incomplete]
+
+
+def _imputed(found: Survey, seen: _Statistics, lacking: Sequence[Column]) -> Survey:
+    if found.options.missing == "auto" and seen.incomplete <= LARGEST_LOSS * seen.rows:
         return found
     columns = list(_filled(found.columns, seen, lacking))
     dropped = [column.name for column in found.columns if column.name not in {each.name for each in columns}]
@@ -171,15 +134,24 @@ def refilled(columns: Sequence[Column], rows: pd.DataFrame, decimal: str) -> lis
         1.5
     """
     lacking = [column for column in columns if column.fill is not None]
-    seen = _statistics(rows.reset_index(drop=True), lacking, decimal)
+    numbered = rows.reset_index(drop=True)
+    seen = _statistics(numbered, lacking, decimal, _sampled_numbers(numbered, [], decimal))
     return list(_filled(columns, seen, lacking))
 
 
-def _labelled_statistics(chunk: pd.DataFrame, encoding: RowEncoding, columns: Sequence[Column]) -> _Statistics:
-    return _statistics(encoding.labelled(chunk).cells, columns, encoding.decimal)
+def _collected(
+    chunk: pd.DataFrame, encoding: RowEncoding, columns: Sequence[Column], binned: Sequence[str]
+) -> _Statistics:
+    sample = _sampled_numbers(chunk, binned, encoding.decimal)
+    return _statistics(encoding.labelled(chunk).cells if columns else chunk, columns, encoding.decimal, sample)
 
 
-def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str) -> _Statistics:
+def _sampled_numbers(chunk: pd.DataFrame, names: Sequence[str], decimal: str) -> RowSample:
+    numbers = [as_numbers(chunk[name], decimal) for name in names]
+    return sample_rows(chunk.index.to_numpy(), [np.column_stack([*numbers, np.empty((len(chunk), 0))])], MOST_SAMPLED)
+
+
+def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str, binned: RowSample) -> _Statistics:
     lost, missing = np.zeros(len(chunk), bool), Counter[str]()
     numbers: list[np.ndarray] = []
     categories: dict[str, Counter] = {}
@@ -195,7 +167,7 @@ def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str) ->
             numbers.append(encoded.values[:, 0])
     values = np.column_stack([*numbers, np.empty((len(chunk), 0))])
     sample = sample_rows(chunk.index.to_numpy(), [values], MOST_SAMPLED)
-    return _Statistics(len(chunk), int(lost.sum()), missing, sample, categories)
+    return _Statistics(len(chunk), int(lost.sum()), missing, sample, categories, binned)
 
 
 def _filled(columns: Sequence[Column], seen: _Statistics, lacking: Sequence[Column]) -> Iterator[Column]:
@@ -215,25 +187,59 @@ def _filled(columns: Sequence[Column], seen: _Statistics, lacking: Sequence[Colu
             yield msgspec.structs.replace(column, fill=float(np.nanmedian(medians[column.name])))
 
 
-def about_dropped(found: Survey, complete: int, rows: int | None = None) -> list[str]:
-    """A sentence about rows that were left out; ValueError if no row is left.
+class CountedRows(NamedTuple):
+    """Rows of a table.
+
+    Attributes:
+        read: all of them.
+        complete: those that have all values that are needed.
+        faults: why the others cannot be used.
+    """
+
+    read: int
+    complete: int
+    faults: CellFaults
+
+
+def about_dropped(found: Survey, rows: CountedRows) -> list[str]:
+    """Sentences about rows that were left out; ValueError if no row is left, or a schema is that of other columns.
 
     Args:
         found: the survey.
-        complete: how many of its rows were used.
-        rows: how many there are; None: as the survey has counted them.
+        rows: how many of its rows were used.
     """
-    rows = found.rows if rows is None else rows
-    lost = rows - complete
+    if found.known_task is not None:
+        return _about_rows_of_a_schema(found, rows)
+    lost = rows.read - rows.complete
     if lost == 0:
         return []
     filled = {column.name for column in found.columns if column.fill is not None}
     counts = {name: count for name, count in found.missing.items() if name not in filled}
     worst = sorted(counts.items(), key=lambda item: -item[1])[:5]
     most = ", ".join(f"{name} ({count})" for name, count in worst) or "values that could not be used"
-    if complete == 0:
+    if rows.complete == 0:
         raise ValueError(
-            f"data must have complete rows, got {rows} rows of {found.table.name} with missing values in each: "
+            f"data must have complete rows, got {rows.read} rows of {found.table.name} with missing values in each: "
             f"{most}; --missing impute fills features, --exclude leaves columns out"
         )
-    return [f"{lost} of {rows} rows were left out because values are missing: {most}."]
+    return [f"{lost} of {rows.read} rows were left out because values are missing: {most}."]
+
+
+def _about_rows_of_a_schema(found: Survey, rows: CountedRows) -> list[str]:
+    """The survey has not read the table, so that all there is to know is what the fit has found."""
+    faults, table = rows.faults, found.table.name
+    for part in () if found.environment is None else found.environment.columns:
+        if part.period is not None and faults.stray[part.name] and faults.missing[part.name] == rows.read:
+            raise ValueError(without_dates(part, faults.examples[part.name]))
+    for column in found.columns:
+        faults.check_kind(column, table)
+    reasons = "; ".join(faults.reasons())
+    if rows.complete == 0:
+        raise ValueError(
+            f"data must have rows that the schema can use, got {rows.read} rows of {table} and none of them: {reasons}"
+        )
+    lost = rows.read - rows.complete
+    return [
+        *faults.about_stray(rows.read),
+        *([f"{lost} of {rows.read} rows were left out: {reasons}."] if lost else []),
+    ]

@@ -1,12 +1,12 @@
 """Predictions for tables in files, with the reasons why rows have none. Imports neither jax nor scikit-learn."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
 from holdfast.io.columns import check_kind, encode_column
+from holdfast.io.faults import CellFaults, feature_faults
 from holdfast.io.models import TableModel, lacking_columns
 from holdfast.io.options import ReadingOptions, listed
 from holdfast.io.reading import CHUNK_ROWS, TableData, open_table
@@ -22,8 +22,7 @@ class TablePredictions:
     Attributes:
         notes: how the files were read, if in an unusual way.
         rows, empty: rows so far, and those without a prediction.
-        missing, unknown: column -> rows in which its value is missing, or a category that the model does not know.
-        stray: column of numbers or dates -> rows in which it holds something else, which counts as missing.
+        faults: why they have none, column by column.
 
     Example:
         >>> import tempfile
@@ -74,10 +73,7 @@ class TablePredictions:
 
     def _start(self) -> None:
         self.rows = self.empty = 0
-        self.missing: Counter[str] = Counter()
-        self.unknown: Counter[str] = Counter()
-        self.stray: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}
+        self.faults = CellFaults.none()
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         self._start()
@@ -100,14 +96,7 @@ class TablePredictions:
         for column in self._needed:
             coded = encode_column(chunk[column.name], column, self._table.decimal)
             encoded[column.name] = coded
-            if column.fill is None:
-                self.missing[column.name] += int(coded.missing.sum())
-            self.unknown[column.name] += int(coded.unknown.sum())
-            stray = coded.missing & chunk[column.name].notna().to_numpy()
-            self.stray[column.name] += int(stray.sum())
-            odd = coded.unknown | stray  # a column has the one or the other
-            if odd.any() and column.name not in self._examples:
-                self._examples[column.name] = as_text(chunk[column.name])[odd].iloc[0]
+            self.faults = self.faults.merge(feature_faults(column, chunk[column.name], coded))
         predicted = self._model.combine(encoded, chunk)
         self.rows += len(chunk)
         self.empty += int(predicted["prediction"].isna().sum())
@@ -118,24 +107,13 @@ class TablePredictions:
 
     def about_stray(self) -> list[str]:
         """Which columns hold something else than the numbers or dates of the fit, a sentence for each."""
-        return [
-            f"{name} has values such as {self._examples[name]!r} in {count} of {self.rows} rows, which count as "
-            "missing."
-            for name, count in self.stray.items()
-            if count
-        ]
+        return self.faults.about_stray(self.rows)
 
     def about_empty(self) -> str | None:
         """Why rows have no prediction, in words; None if all have one."""
         if not self.empty:
             return None
-        reasons = [f"{name} is missing in {count}" for name, count in self.missing.items() if count]
-        reasons += [
-            f"{name} has categories that the model does not know in {count}, such as {self._examples[name]!r}"
-            for name, count in self.unknown.items()
-            if count
-        ]
-        because = "; ".join(reasons) or "numbers are too large"
+        because = "; ".join(self.faults.reasons()) or "numbers are too large"
         return f"{self.empty} of {self.rows} rows have no prediction: {because}"
 
 

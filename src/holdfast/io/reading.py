@@ -68,8 +68,8 @@ class TableFiles:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, in the order of the first file."""
-        return list(self.sources[0].columns)
+        """The names of the columns of any file, in the order of the first."""
+        return list(dict.fromkeys(name for source in self.sources for name in source.columns))
 
     @property
     def unusable(self) -> dict[str, str]:
@@ -96,6 +96,7 @@ class TableFiles:
         wanted = [name for name in self.columns if name not in unusable and (columns is None or name in columns)]
         if not wanted:
             return
+        self._check_same(wanted)
         sizes = [source.path.stat().st_size for source in self.sources]
         reports = stages(progress, sizes)
         for part, size, report in zip(self._files(), sizes, reports, strict=True):
@@ -119,7 +120,22 @@ class TableFiles:
                 raise ValueError(
                     "data must be files that workers can read, got '-', the standard input of this process"
                 )
+        self._check_same(columns)
         return [part for file in self._files() for part in file.split()]
+
+    def _check_same(self, columns: Sequence[str]) -> None:
+        """Raise a ValueError if a file lacks one of the columns that are read; others may differ."""
+        first = self.sources[0]
+        for other in self.sources[1:]:
+            lacking = [name for name in columns if name in first.columns and name not in other.columns]
+            added = [name for name in columns if name not in first.columns and name in other.columns]
+            if lacking or added:
+                parts = [f"lacks {', '.join(map(repr, lacking))}"] if lacking else []
+                parts += [f"adds {', '.join(map(repr, added))}"] if added else []
+                raise ValueError(
+                    f"columns must be the same in all files, got {other.name}, which {' and '.join(parts)} compared "
+                    f"with {first.name}"
+                )
 
     def _files(self) -> Iterator[FilePart]:
         for number, source in enumerate(self.sources):
@@ -131,7 +147,7 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
 
     Args:
         data: a path, a pattern such as `data/*.csv`, an address of fsspec such as `s3://bucket/*.parquet`, "-" for
-            standard input, or several of them; their columns agree.
+            standard input, or several of them; the columns that are read agree.
         options: how text files are written, if that is known.
 
     Example:
@@ -143,17 +159,6 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
     """
     options = options or ReadingOptions()
     sources = tuple(_open(path, options) for path in _expand(data))
-    first = sources[0]
-    for other in sources[1:]:
-        lacking = [name for name in first.columns if name not in other.columns]
-        added = [name for name in other.columns if name not in first.columns]
-        if lacking or added:
-            parts = [f"lacks {', '.join(map(repr, lacking))}"] if lacking else []
-            parts += [f"adds {', '.join(map(repr, added))}"] if added else []
-            raise ValueError(
-                f"columns must be the same in all files, got {other.name}, which {' and '.join(parts)} compared with "
-                f"{first.name}"
-            )
     dialects = {source.name: source.dialect for source in sources if source.dialect is not None}
     if not dialects:
         formats = ", ".join(sorted({source.suffix for source in sources}))

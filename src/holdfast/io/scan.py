@@ -44,7 +44,7 @@ class ColumnScan:
         infinite: numbers that are not finite.
         by_type: whether numbers came from a chunk that was not read as text, so that 01 may have become 1.
         values: how often each text occurs; None if there are too many.
-        seen_numbers, seen_texts: the three smallest different values, in order; numbers of the noted column alone.
+        seen_numbers, seen_texts: the three smallest different values, in order; numbers of noted columns alone.
         stray: the first text, in the order of the alphabet, that is no number, and the first that is no date.
         thousands: a number with thousands separators, the first in the order of the alphabet.
         rise: of a column of whole numbers that rise from row to row; None of any other.
@@ -221,7 +221,7 @@ def scan(
     chunk_rows: int,
     passes: Passes,
     *,
-    noted: str,
+    noted: Collection[str],
     progress: Progress | None = None,
 ) -> TableScan:
     """Read a table once.
@@ -232,7 +232,7 @@ def scan(
         text: columns to be read as text.
         chunk_rows: rows in a chunk.
         passes: by which it is read.
-        noted: the column whose smallest numbers are noted.
+        noted: the columns whose smallest numbers are noted.
         progress: called with (done, total).
     """
     collect = partial(_scan_chunk, decimal=table.decimal, noted=noted)
@@ -240,8 +240,8 @@ def scan(
     return found or TableScan({name: ColumnScan() for name in columns}, Counter())
 
 
-def _scan_chunk(chunk: pd.DataFrame, decimal: str, noted: str) -> TableScan:
-    columns = {str(name): scan_column(chunk[name], decimal, noted=name == noted) for name in chunk.columns}
+def _scan_chunk(chunk: pd.DataFrame, decimal: str, noted: Collection[str]) -> TableScan:
+    columns = {str(name): scan_column(chunk[name], decimal, noted=name in noted) for name in chunk.columns}
     return TableScan(columns, row_counts(chunk))
 
 

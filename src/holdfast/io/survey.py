@@ -12,13 +12,14 @@ import pandas as pd
 from holdfast.core.progress import Progress, stages
 from holdfast.io.columns import Column, check_features, features_of, groups_of
 from holdfast.io.encoding import EncodedRows, RowEncoding
-from holdfast.io.labels import EnvironmentRule, parse_environment
+from holdfast.io.faults import CellFaults
+from holdfast.io.labels import EnvironmentColumn, EnvironmentRule, parse_environment, without_dates
 from holdfast.io.models import TableModel, lacking_columns
 from holdfast.io.options import ReadingOptions, listed, named_columns
 from holdfast.io.passes import ChunkedRows, Columns, Passes
 from holdfast.io.reading import CHUNK_ROWS
 from holdfast.io.scan import MOST_COUNTED, ColumnScan, scan
-from holdfast.io.values import as_numbers, whole_numbers
+from holdfast.io.values import as_numbers, as_text, whole_numbers
 
 # A column of text with more different values is an identifier, not a category, unless the user says that it is one.
 MOST_CATEGORIES = 50
@@ -88,10 +89,16 @@ class Survey:
 
     def complete(self, progress: Progress | None = None, *, encoded: bool = True) -> Iterator[EncodedRows]:
         """The rows without missing values, chunk by chunk, with their features or, not encoded, with their cells."""
-        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
-            rows = self.encoding.complete(chunk, encoded=encoded)
+        for _, rows, _ in self.examined(progress, encoded=encoded):
             if len(rows.values):
                 yield rows
+
+    def examined(
+        self, progress: Progress | None = None, *, encoded: bool = True
+    ) -> Iterator[tuple[int, EncodedRows, CellFaults]]:
+        """Of each chunk the number of its rows, those without missing values, and why the others cannot be used."""
+        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
+            yield len(chunk), *self.encoding.examined(chunk, encoded=encoded)
 
 
 def survey(
@@ -128,7 +135,9 @@ def survey(
     roles = _roles(table, target, environment, options)
     scanned = [name for name in table.columns if name not in roles.ignored]
     first, second = stages(progress, [1, 1])
-    scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=target, progress=first)
+    periods = [] if roles.rule is None else [column for column in roles.rule.columns if column.period is not None]
+    noted = {target, *(column.name for column in periods)}
+    scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=noted, progress=first)
     found, rows = scanning.columns, scanning.rows
     if rows == 0:
         raise ValueError(f"data must have at least one row, got {table.name} with none")
@@ -136,8 +145,10 @@ def survey(
     again = {name for name in scanned if name not in roles.numeric and found[name].kind == "category"}
     if any(found[name].by_type for name in again):
         roles = replace(roles, text=roles.text | again)
-        scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=target, progress=second)
+        scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=noted, progress=second)
         found = scanning.columns
+    for period in periods:
+        _check_dates(period, found[period.name])
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
     columns, notes, missing = [], list(table.notes), {}
     for name in scanned:
@@ -218,13 +229,16 @@ def survey_as(
     """
     options = options or ReadingOptions()
     options.refuse(("categories", "numeric", "exclude", "missing"), "with a schema, which says what the columns are")
-    roles = _roles(table, target, environment, replace(options, exclude=tuple(table.unusable)))
+    roles = _roles(table, target, environment, replace(options, exclude=tuple({*table.unusable} - {target})))
     if target != model.target:
         raise ValueError(f"target must be {model.target!r} with this schema, got {target!r}")
     names = [column.name for column in model.columns]
-    lacking = [name for name in names if name not in table.columns or name in table.unusable]
+    lacking = [name for name in names if name not in table.columns]
     if lacking:
         raise ValueError(lacking_columns(lacking, table.name))
+    for name in [*roles.environments, *names]:
+        if name in table.unusable:
+            raise ValueError(_several_values(name, table))
     for name in roles.environments & set(names):
         raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
@@ -270,14 +284,17 @@ def _roles(table: ChunkedRows, target: str, environment: str | None, options: Re
     ignored = named["exclude"] - environments
     if options.id is not None and options.id not in environments:
         ignored |= {options.id}
-    for name, what in table.unusable.items():
+    for name in table.unusable:
         if name not in ignored:
-            raise ValueError(
-                f"columns must hold one value in each row, got {name!r} of {table.name}, which holds {what}; --exclude "
-                "leaves it out"
-            )
+            hint = "" if name == target or name in environments else "; --exclude leaves it out"
+            raise ValueError(_several_values(name, table) + hint)
     plain = frozenset() if rule is None else frozenset(column.name for column in rule.columns if column.plain)
     return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
+
+
+def _several_values(name: str, table: ChunkedRows) -> str:
+    what = table.unusable[name]
+    return f"columns must hold one value in each row, got {name!r} of {table.name}, which holds {what}"
 
 
 def _column(name: str, found: ColumnScan, roles: _Roles, decimal: str) -> tuple[Column | None, list[str]]:
@@ -354,6 +371,12 @@ def _unusable(found: ColumnScan, column: Column) -> int:
         "category": found.present,
     }[column.kind]
     return found.rows - usable
+
+
+def _check_dates(column: EnvironmentColumn, found: ColumnScan) -> None:
+    if found.present and not found.dates:
+        numbers = as_text(pd.Series([*found.seen_numbers])).tolist()
+        raise ValueError(without_dates(column, next(iter([*numbers, *found.stray.values()]), "inf")))
 
 
 def _about_target(target: str, found: ColumnScan) -> list[str]:

@@ -1,5 +1,6 @@
 """Tables in chunks, in files and on Dask: the fit does not depend on where a table is cut, nor on who reads it."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -30,7 +31,8 @@ from holdfast.io import ReadingOptions, TableModel
 from holdfast.io.frames import TableFrames
 from holdfast.io.missing import complete_survey
 from holdfast.io.parts import FilePart
-from holdfast.io.passes import Columns, Passes
+from holdfast.io.passes import Columns, LostWorkerError, Passes
+from holdfast.io.reading import open_table
 from holdfast.io.survey import survey
 
 ROWS = 600
@@ -429,6 +431,9 @@ def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path
     assert main([*arguments, "tcp://127.0.0.1:9"]) == 1
     assert "no connection to the Dask scheduler at tcp://127.0.0.1:9 for 0.2 s" in capsys.readouterr().err
     file = str(tmp_path / "scheduler.json")
+    for address in ("", str(tmp_path)):
+        assert main([*arguments, address]) == 2
+        assert f"or its scheduler file, got {address!r}" in capsys.readouterr().err
     for address, reason in ((file, ", which does not exist"), ("carrier-pigeon://head", ": unknown address scheme")):
         assert main([*arguments, address]) == 2
         assert f"got {address!r}{reason}" in capsys.readouterr().err
@@ -464,6 +469,31 @@ def test_two_passes_at_the_same_time_count_their_own_parts(plants):
         Gate.opened.set()
         assert first.result(60) == ROWS
     assert slow == quick == [(1, 2), (2, 2), (2, 2)]
+
+
+def test_a_part_that_ends_its_workers_is_named(plants, tmp_path):
+    def end_of_many_rows(chunk):  # as a worker does that runs out of memory; inside, so that it travels by value
+        if len(chunk) > 500:
+            time.sleep(0.3)  # the scheduler has to hear that what came before is done, or blames that
+            os._exit(1)
+        return len(chunk)
+
+    plants.to_parquet(tmp_path / "plants.parquet")
+    partitions = dd.from_pandas(plants[["light"]], npartitions=1)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0, "distributed.comm.retry.count": 0}),
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
+        ) as one,
+        Client(one, set_as_default=False) as client,
+    ):
+        for table, part in (
+            (open_table(tmp_path / "*.parquet"), "plants.parquet, row groups 0 to 0"),
+            (TableFrames(partitions), "partition 0 of the data frame"),
+        ):
+            words = f"^{part} could not be read: 1 of the workers of tcp://.* ended at it, out of memory or killed"
+            with pytest.raises(LostWorkerError, match=words):
+                Passes(client).reduce(table, Columns(["light"], (), ROWS), end_of_many_rows, add)
 
 
 @pytest.mark.slow

@@ -82,6 +82,11 @@ class FramePart:
     def __init__(self, frame: pd.DataFrame, first_row: int):
         self.frame, self.first_row = frame, first_row
 
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"rows from {self.first_row} of the data frame"
+
     def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Chunks of at most so many rows, with some columns as text; an empty frame has none."""
         # a choice of columns is a copy, rows are not

@@ -57,6 +57,13 @@ class FilePart:
     first_row: int
     groups: tuple[int, int] | None = None
 
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        if self.groups is None:
+            return self.source.name
+        return f"{self.source.name}, row groups {self.groups[0]} to {self.groups[1] - 1}"
+
     def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Its rows in chunks, on a worker; ValueError if the file is not to be seen from there."""
         path = self.source.path

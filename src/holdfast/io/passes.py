@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 from uuid import uuid4
 
@@ -27,8 +28,23 @@ Found = TypeVar("Found")
 MERGED_AT_ONCE = 4
 
 
+class LostWorkerError(ConnectionError):
+    """A part of a table ended the workers that read it, one after the other.
+
+    Example:
+        >>> raise LostWorkerError("partition 3 of the data frame could not be read")
+        Traceback (most recent call last):
+        holdfast.io.passes.LostWorkerError: partition 3 of the data frame could not be read
+    """
+
+
 class TablePart(Protocol):
     """A part of a table that a worker reads: a file, a range of row groups, a partition; picklable."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        ...
 
     def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Its rows in chunks, whose index has the positions of the rows in the table."""
@@ -144,7 +160,7 @@ class Passes:
             chunks = table.chunks(columns.rows, columns.text, columns.names, progress)
             return _merged((collect(chunk) for chunk in chunks), merge)
         step = _Step(collect, merge, columns, Versions.installed(), f"holdfast-{uuid4().hex}")
-        return _on_dask(self.client, table.parts(columns.names), step, progress)
+        return _on_dask(self.client, table, step, progress)
 
 
 class _Step(NamedTuple):
@@ -190,16 +206,18 @@ def _worker() -> Any:
         return None
 
 
-def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progress: Progress | None) -> Any:
+def _on_dask(client: "Client | None", table: ChunkedRows, step: _Step, progress: Progress | None) -> Any:
     """A tree over the parts, in their order."""
     import dask
 
+    parts = table.parts(step.columns.names)
     if not parts:
         return None
     # a result of its own, so that it travels to each worker once and not with each part
     shared = dask.delayed(step, name=step.topic, traverse=False)
     read, merge = dask.delayed(_read_part, pure=False), dask.delayed(_merge_parts, pure=False)
     found = [read(shared, part) for part in parts]
+    reading = {one.key: number for number, one in enumerate(found)}
     while len(found) > 1:
         found = [
             merge(shared, *found[begin : begin + MERGED_AT_ONCE]) for begin in range(0, len(found), MERGED_AT_ONCE)
@@ -207,7 +225,7 @@ def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progres
     client = client or _current_client()
     if client is None:
         return found[0].compute()
-    from distributed import CancelledError
+    from distributed import CancelledError, KilledWorker
     from distributed.client import FutureCancelledError
 
     scheduler: Any = client.scheduler
@@ -217,8 +235,22 @@ def _on_dask(client: "Client | None", parts: Sequence[Any], step: _Step, progres
             return client.compute(found[0]).result()
     except (CancelledError, FutureCancelledError) as error:
         raise LostClusterError(f"the Dask scheduler at {address} was lost while a table was read") from error
+    except KilledWorker as error:
+        part = _part_name(table, parts, reading.get(error.task, error.task))
+        raise LostWorkerError(
+            f"{part} could not be read: {error.allowed_failures + 1} of the workers of {address} ended at it, out of "
+            "memory or killed. Workers with more memory or smaller parts may help; their logs say more"
+        ) from error
     except ImportError as error:
         raise RefusedWorkerError(f"a worker of {address} cannot load the work: {error}") from error
+
+
+def _part_name(table: ChunkedRows, parts: Sequence[Any], task: Any) -> str:
+    """What a task has to do with: the number of a part, or the key of a task of Dask, (name, partition) in a frame."""
+    number = task[-1] if isinstance(task, tuple) else task
+    if not isinstance(number, int):
+        return table.name
+    return f"partition {number} of {table.name}" if table.on_dask else parts[number].name
 
 
 def _current_client() -> "Client | None":
@@ -262,6 +294,7 @@ def passes_on(dask: "str | Client | None" = None) -> Iterator[Passes]:
 
     Raises:
         LostClusterError: if there is no scheduler.
+        ValueError: if this cannot be an address.
 
     Example:
         >>> with passes_on() as passes:
@@ -270,6 +303,10 @@ def passes_on(dask: "str | Client | None" = None) -> Iterator[Passes]:
     """
     if dask is None:
         yield Passes()
+    elif isinstance(dask, str) and (not dask or Path(dask).is_dir()):
+        raise ValueError(
+            f"dask must be the address of a scheduler, such as tcp://10.0.0.1:8786, or its scheduler file, got {dask!r}"
+        )
     elif isinstance(dask, str):
         client = connect(dask)
         try:

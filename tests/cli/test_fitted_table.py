@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from holdfast.cli.terminal.tables import show_model
@@ -49,10 +50,31 @@ def test_features_with_the_same_effect_come_first_with_all_their_numbers(model, 
     assert lines[-1] == "- Beware."
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_names_of_features_can_be_told_apart(model, capsys, monkeypatch, width):
+    """Other columns give way to 24 characters; longer names are cut in the middle, and never wrapped."""
+    names = ["soil=clay with stones", "soil=clay with sand", "weeds per square metre in May", "weeds per square metre"]
+    records = [
+        {**record, "feature": name} for name, record in zip(names, (*model.stability, *model.stability), strict=False)
+    ]
+    columns = {"columns": tuple(map(Column, names)), "coefficients": ((0.0, 2.0, 0.0, 1.0),)}
+    lines = _printed(msgspec.structs.replace(model, stability=tuple(records), **columns), capsys, monkeypatch, width)
+    assert max(map(len, lines)) <= width
+    printed = [line for line in lines if "soil=" in line or "weeds" in line]
+    assert len(printed) == len(names)
+    assert all(any(line.strip().startswith(name) for line in printed) for name in (*names[:2], names[3]))
+    assert any(line.strip().startswith("weeds per squ") and "etre in May " in line for line in printed)
+
+
+def test_one_environment_is_not_several(model, capsys, monkeypatch):
+    one = msgspec.structs.replace(model, effects=model.effects[:1])
+    assert "100 rows, 1 environment " in _printed(one, capsys, monkeypatch, 140)[0] + " "
+
+
 @pytest.mark.parametrize("width", [60, 70, 80, 100])
 def test_a_narrow_terminal_shows_whole_numbers(model, capsys, monkeypatch, width):
     lines = _printed(model, capsys, monkeypatch, width)
     assert max(map(len, lines)) <= width
     light = next(line for line in lines if "light" in line)
     assert light.split()[-5:] == ["0.05", "25%", "1.8", "2.2", "same"]
-    assert "-3.21e-05" in next(line for line in lines if "weeds" in line)
+    assert "-3.21e-05" in next(line for line in lines if "varies" in line)

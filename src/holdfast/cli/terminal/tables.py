@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from holdfast.io.models import TableModel
 
 
-# Characters of the name of a feature that are always printed, and those of the edges of a table.
-NAME_WIDTH, EDGES = 12, 3
+# Characters of the names of features for which other columns give way, and those that are printed in any case.
+NAME_WIDTH, FEWEST = 24, 3
+# Characters of the edges of a table, and of what follows a column: its padding and the divider.
+EDGES, GAP = 2, 2
 FILE_WIDTH = 160
 # heading -> key of a record, or what an interval adds to it
 _COLUMNS = {
@@ -90,7 +92,8 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
 def _table(model: "TableModel", legend: str, width: int) -> Table:
     from holdfast.estimators.summary import with_intervals  # takes a while to import, and `predict` prints no table
 
-    environments = f", {len(model.effects)} environments" if model.environment else ""
+    count = len(model.effects)
+    environments = f", {count} {'environment' if count == 1 else 'environments'}" if model.environment else ""
     title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     frame = with_intervals(_frame(model), model.rows)
@@ -98,18 +101,38 @@ def _table(model: "TableModel", legend: str, width: int) -> Table:
     if "class" in frame:  # of more than two, the one that the row is about
         columns = {"class": list(frame["class"])} | columns
     columns[""] = list(frame["verdict"])
+    names = [str(name) for name in frame.index]
+    longest = max(map(len, ["feature", *names]))
     for headings in _LEAST_NEEDED:
-        needed = sum(1 + max(map(len, [name, *cells])) for name, cells in columns.items())
-        if NAME_WIDTH + needed + EDGES > width:
+        if min(longest, NAME_WIDTH) + _width(columns) > width:
             columns = {heading: cells for heading, cells in columns.items() if heading not in headings}
-    table.add_column("feature", overflow="ellipsis")  # the only column that gives way in a narrow terminal
+    room = max(width - _width(columns), FEWEST)
+    table.add_column("feature", no_wrap=True, max_width=room)
     for heading in columns:
         table.add_column(heading, justify="left" if heading in ("", "class") else "right", no_wrap=True)
-    for name, selected, *cells in zip(frame.index, frame["selected"], *columns.values(), strict=True):
-        table.add_row(escape(str(name)), *cells, style=None if selected else "dim")
+    for name, selected, *cells in zip(names, frame["selected"], *columns.values(), strict=True):
+        table.add_row(escape(shortened(name, room)), *cells, style=None if selected else "dim")
     table.caption = escape(legend)
     table.caption_justify = "left"
     return table
+
+
+def _width(columns: Mapping[str, Sequence[str]]) -> int:
+    """Characters of a table beside the names of the features."""
+    return EDGES + sum(GAP + max(map(len, [name, *cells])) for name, cells in columns.items())
+
+
+def shortened(name: str, width: int) -> str:
+    """A name in at most so many characters, cut in the middle: names often differ at their ends.
+
+    Example:
+        >>> shortened("temperature of the soil in May", 15), shortened("light", 15)
+        ('tempera… in May', 'light')
+    """
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
 
 
 def _frame(model: "TableModel") -> "pd.DataFrame":

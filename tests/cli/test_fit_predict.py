@@ -198,7 +198,7 @@ def test_one_environment_only_is_said_to_be_of_no_use(plants, capsys):
         ("advise {data}.npz --decimal ,", "decimal must be left out for measurements"),
         ("advise {data}.npz --pooling 0", "pooling must be left out for measurements in .npz or .zarr, got 0.0"),
         ("fit {data} --target yield --invariance effects", "invariance must be left out for a regression"),
-        ("predict {data}.json {data} --missing drop", "missing must be left out for a prediction"),
+        ("predict {data}.json {data} --missing drop", "options must be known to the command, got --missing"),
         ("predict {data}.json {data} --out predictions.xls", "out must end in .csv or .csv.gz or .tsv or .tsv.gz"),
         ("predict - -", "model and data must not both be standard input"),
         ("fit {data} --target yield --tolerance -1", "tolerance"),
@@ -349,3 +349,22 @@ def test_files_may_differ_in_columns_that_are_not_used(plants, tmp_path, capsys)
     frame[1500:].drop(columns="light").to_csv(tmp_path / "2.csv", index=False)
     assert main(["predict", model, pattern]) == 2
     assert "got 2.csv, which lacks 'light' compared with 1.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--seed", "-1"], "seed must be a whole number from 0 to 4294967295, got -1"),
+        (["--pooling", "maybe"], "--pooling must be auto or a number, got 'maybe'"),
+        (["--schema", "nope.json"], "schema must be an existing file, got 'nope.json'"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_option(plants, capsys, option, words):
+    try:
+        code = main(["fit", str(plants), "--target", "yield", *option])
+    except SystemExit as stop:  # of the parser
+        code = stop.code
+    assert code == 2
+    assert words in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"random_state must be None, a whole number from 0 to 2\*\*32 - 1 .*got -1"):
+        HeteroRegressor(random_state=-1).fit([[1.0], [2.0]], [1.0, 2.0])

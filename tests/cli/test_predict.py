@@ -90,3 +90,11 @@ def test_a_row_without_a_prediction_is_a_row_of_the_output(small_model, tmp_path
         assert main(["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv")]) == 0
         found = pd.read_csv(io.StringIO(capsys.readouterr().out))
         assert found["prediction"].isna().tolist() == [False, True, False]
+
+
+def test_help_has_no_option_that_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["predict", "--help"])
+    words = capsys.readouterr().out.split()
+    assert {"--separator", "--decimal", "--encoding", "--id"} <= set(words)
+    assert not {"--categories", "--numeric", "--exclude", "--missing"} & set(words)

@@ -66,6 +66,8 @@ def _name(argument: Any) -> str:
 def _kind(argument: Any) -> str:
     metavar = argument.lowered.metavar
     kind = next((word for short, word in _KINDS.items() if short in metavar), "as its help text says")
+    if metavar.startswith("{") and "}|" in metavar:  # words, or a value of this kind
+        kind = f"{', '.join(metavar[1 : metavar.index('}')].split(','))} or {kind}"
     return f"{kind}, or several of them" if "..." in metavar else kind
 
 

@@ -328,4 +328,10 @@ def check_settings(estimator: BaseEstimator) -> int:
         allowed, valid = _SETTINGS.get(name, ("", lambda value: True))
         if not valid(value):
             raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return int(check_random_state(settings.get("random_state", 0)).randint(2**31 - 1))
+    seed = settings.get("random_state", 0)
+    try:
+        return int(check_random_state(seed).randint(2**31 - 1))
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got {seed!r}"
+        ) from error

@@ -226,7 +226,7 @@ def _understood(
     surveying, completing = stages(progress, (50, 50))
     table: Any = _opened(data, options)
     if schema is not None:
-        model = schema if isinstance(schema, TableModel) else TableModel.load(schema)
+        model = schema if isinstance(schema, TableModel) else TableModel.load(schema, argument="schema")
         found = survey_as(model, table, target, environment, options, chunk_rows=chunk_rows)
         return complete_survey(found, passes, progress)
     found = survey(table, target, environment, options, passes=passes, chunk_rows=chunk_rows, progress=surveying)

@@ -133,19 +133,24 @@ class TableModel(
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
     @classmethod
-    def load(cls, path: str | Path) -> "TableModel":
-        """Read a model that `save` wrote; ValueError for any other file. "-" is standard input."""
+    def load(cls, path: str | Path, *, argument: str = "model") -> "TableModel":
+        """Read a model that `save` wrote; ValueError, which names the argument, for any other file.
+
+        "-" is standard input.
+        """
         file = data_file(path)
         if file == STANDARD_STREAM:
-            return read_model(sys.stdin.buffer.read(), "standard input")
+            return read_model(sys.stdin.buffer.read(), "standard input", argument)
         if not file.exists():
-            raise ValueError(f"model must be an existing file, got {str(file)!r}")
+            raise ValueError(f"{argument} must be an existing file, got {str(file)!r}")
         try:
             with file.open("rb") as opened:
                 content = opened.read()
         except OSError as error:
-            raise ValueError(f"model must be a file that can be read, got {str(file)!r} ({error.strerror})") from error
-        return read_model(content, str(file))
+            raise ValueError(
+                f"{argument} must be a file that can be read, got {str(file)!r} ({error.strerror})"
+            ) from error
+        return read_model(content, str(file), argument)
 
     def predict(self, chunk: pd.DataFrame, decimal: str = ".") -> pd.DataFrame:
         """Predictions for the rows of a table; empty where a value is missing or a category is new.
@@ -253,12 +258,13 @@ class _FirstFormat(msgspec.Struct, forbid_unknown_fields=True, tag_field="format
         )
 
 
-def read_model(content: bytes, name: str) -> TableModel:
+def read_model(content: bytes, name: str, argument: str = "model") -> TableModel:
     """The model that a file holds; ValueError with the reason otherwise.
 
     Args:
         content: of the file.
         name: of the file.
+        argument: by which it was given.
 
     Example:
         >>> read_model(b'{"format": "holdfast linear model 9"}', "model.json")
@@ -278,4 +284,4 @@ this one reads 1 to 2)
         return model if isinstance(model, TableModel) else model.present()
     except (ValueError, RecursionError) as error:  # those of msgspec are ValueErrors
         reason = " ".join(str(error).split())[:300]
-        raise ValueError(f"model must be a file written by `holdfast fit`, got {name} ({reason})") from error
+        raise ValueError(f"{argument} must be a file written by `holdfast fit`, got {name} ({reason})") from error

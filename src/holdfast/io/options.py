@@ -1,4 +1,4 @@
-"""How a table is read: one object for `fit`, `predict` and `advise`, in Python and on the command line.
+"""How a table is read: one object for `fit` and `advise`, and one for `predict`, in Python and on the command line.
 
 This module imports nothing heavy, so that the command line can show its help at once.
 """
@@ -81,6 +81,33 @@ class ReadingOptions:
         for name in names:
             if name in self.given:
                 raise ValueError(f"{name} must be left out {reason}, got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """What a prediction takes of `ReadingOptions`: the model knows the rest.
+
+    Example:
+        >>> PredictionOptions(separator=";").reading.given
+        ['separator']
+    """
+
+    separator: str | None = None
+    """Of text files: the character between columns, or tab; found from the first lines if it is not given."""
+    decimal: Literal[".", ","] | None = None
+    """Of text files: the decimal point or comma; found from the first lines if it is not given."""
+    encoding: str | None = None
+    """Of text files: such as utf-8, latin-1 or utf-16; found from the first lines if it is not given."""
+    id: str | None = None
+    """Column that identifies rows and is carried into the predictions, instead of that of the model."""
+
+    def __post_init__(self) -> None:
+        _ = self.reading  # which checks them
+
+    @property
+    def reading(self) -> ReadingOptions:
+        """As `predict_table` takes them."""
+        return ReadingOptions(separator=self.separator, decimal=self.decimal, encoding=self.encoding, id=self.id)
 
 
 def _check_encoding(encoding: str) -> None:

@@ -32,6 +32,10 @@ class FittingOptions:
     seed: int = 0
     """Of the random orders of environments."""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {self.seed}")
+
     @property
     def given(self) -> dict[str, Any]:
         """Options that were set to something else than their defaults."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import tyro
 
-from holdfast.io.options import ReadingOptions
+from holdfast.io.options import PredictionOptions
 
 if TYPE_CHECKING:
     from holdfast.io.remote import DataFile
@@ -30,7 +30,7 @@ class PredictArguments:
     data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
     """The table, with the columns of the table that was fitted: .csv, .tsv (also .gz), .parquet or .feather; a
     pattern such as 'data/*.csv' in quotes; an address such as s3://bucket/plants.csv; - for standard input."""
-    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    reading: tyro.conf.OmitArgPrefixes[PredictionOptions]
     more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
     """More files of the same table."""
     out: str | None = None
@@ -56,7 +56,7 @@ def execute(arguments: PredictArguments) -> int:
     if out == STANDARD_STREAM and arguments.overwrite:
         raise ValueError("overwrite must be left out if no file is written: --out names one")
     check_output_file(out, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
-    predictions = predict_table(TableModel.load(arguments.model), data, arguments.reading)
+    predictions = predict_table(TableModel.load(arguments.model), data, arguments.reading.reading)
     chunks = iter(predictions)
     first = next(chunks)  # report what is wrong with the table before anything is printed
     separator = "\t" if ".tsv" in out.name.lower() else ","

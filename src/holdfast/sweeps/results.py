@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from holdfast.core.addresses import is_address
 from holdfast.core.validation import require
 from holdfast.execution.grid import GridCells
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 RESULTS, SUFFIX = "results.zarr", ".zarr"
 """The result inside of the folder of a sweep, and what names of zarr groups end in."""
+FAILED = "cell_failed"
+"""The variable of a result that says which cells failed; there is none if no cell did."""
 
 
 def results_path(folder: str | Path) -> str:
@@ -47,6 +51,8 @@ def existing_results(folder: str | Path) -> str:
 def open_sweep(folder: str | Path) -> "xr.Dataset":
     """The result of a sweep, verified by checksums: NaN, and False in `finished`, where a cell is not finished yet.
 
+    If cells failed, `cell_failed` says which.
+
     Args:
         folder: of the sweep, or its URL.
 
@@ -75,7 +81,20 @@ def read_results(cells: GridCells) -> "xr.Dataset":
     """
     from holdfast.execution.grid_dataset import read_cells
 
-    data = read_cells(cells)
+    data = _with_failures(cells, read_cells(cells))
     if merges_seeds(data.attrs.get("record")):
         return data.isel({SEED_DIMENSION: 0}, drop=True)
     return data.assign_coords({SEED_DIMENSION: data[SEED_DIMENSION] + data.attrs.get("seed", 0)})
+
+
+def _with_failures(cells: GridCells, data: "xr.Dataset") -> "xr.Dataset":
+    """With `cell_failed`, if a cell failed and was not computed since."""
+    finished = data["finished"]
+    failures = set() if bool(finished.all()) else set(cells.failures())
+    if not failures:
+        return data
+    indices = cells.indices()
+    failed = np.array([tuple(index) in failures for index in indices.reshape(-1, indices.shape[-1]).tolist()])
+    of_seeds = np.repeat(failed.reshape(indices.shape[:-1]), cells.requested.seeds_per_cell, axis=-1)
+    of_seeds = of_seeds[..., : finished.shape[-1]] & ~finished.values
+    return data.assign({FAILED: (finished.dims, of_seeds, {"long_name": "whether the cell failed"})})

@@ -94,7 +94,7 @@ def test_a_sweep_its_status_and_its_figures(spec, tmp_path, capsys):
     assert (status["finished"], status["cells"], status["running"], status["failures"]) == (4, 4, {}, {})
     assert main(["sweep-status", runs]) == 0
     assert "4 of 4 cells (100.0%)" in capsys.readouterr().out
-    assert main(["sweep-plot", runs, "--x", "heterogeneity", "--quantity", "invariant", "--at", "step_size=0.1"]) == 0
+    assert main(["sweep-plot", runs, "--x", "heterogeneity", "--quantity", "invariant", "--at", "step_size=0.09"]) == 0
     assert (
         main(["sweep-plot", runs, "--x", "heterogeneity", "--y", "step_size", "--out", str(tmp_path / "figures")]) == 0
     )
@@ -103,6 +103,12 @@ def test_a_sweep_its_status_and_its_figures(spec, tmp_path, capsys):
         "spurious_over_heterogeneity_step_size.svg",
     }
     assert (tmp_path / "runs" / "invariant_over_heterogeneity_at_step_size_0.1.svg").exists()
+    # Shares are what they are, whatever statistic is named.
+    assert main(["sweep-plot", runs, "--x", "heterogeneity", "--quantity", "diverged", "--over", "mean"]) == 0
+    assert (tmp_path / "runs" / "diverged_over_heterogeneity.png").exists()
+    scaled = ["--x", "heterogeneity", "--at", "seed=1", "step_size=0.05", "--scale", "log"]
+    assert main(["sweep-plot", runs, *scaled]) == 0
+    assert (tmp_path / "runs" / "spurious_over_heterogeneity_at_seed_1_at_step_size_0.05_log.png").exists()
     # A zarr group takes no other files.
     group = tmp_path / "runs" / "results.zarr"
     before = set(group.iterdir())

@@ -176,7 +176,7 @@ def choose_axes(data: "xr.Dataset", wanted: SweepChoice) -> SweepChoice:
         data: of the sweep.
         wanted: with empty texts for what is open.
     """
-    from holdfast.sweeps.summary import quantities, usual_quantity
+    from holdfast.sweeps.quantities import quantities, usual_quantity
 
     axes, known = sweep_axes(data), quantities(data)
     if not axes:
@@ -192,7 +192,7 @@ def choose_axes(data: "xr.Dataset", wanted: SweepChoice) -> SweepChoice:
     dimensions = {str(data[name].dims[0]) for name in (x, wanted.y) if name}
     others = [name for name in axes if data[name].dims == (name,) and name in own and name not in dimensions]
     free = [name for name in others if name not in wanted.at]
-    lines = "" if wanted.y else next((name for name in free if 1 < len(axes[name]) <= MOST_LINES), "")
+    lines = "" if wanted.y else next((name for name in free if name != STEP and 1 < len(axes[name]) <= MOST_LINES), "")
     held = {name: _usual(name, axes[name]) for name in free if name != lines}
     at = {name: value for name, value in wanted.at.items() if name in others}
     return SweepChoice(quantity, x, wanted.y, wanted.over, at | held, lines)

@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from holdfast.sweeps.designs import POINT, ScaleName
-from holdfast.sweeps.summary import value_text
+from holdfast.sweeps.labels import value_text
 
 MOST_TICKS, MOST_LOG_TICKS = 10, 30
 # Settings that span more than this factor, and are not evenly spaced, are drawn on a logarithmic scale.
@@ -16,6 +16,8 @@ WIDE_SETTINGS = 100.0
 EVEN = 1.05
 # Width of a character of a tick label, and height of a line, as shares of an axis.
 CHARACTER, LINE = 0.02, 0.05
+# The same of the labels of points, which are set apart by a space.
+NAME_CHARACTER, SLANT = 0.014, 40
 # Whole numbers are labelled in steps of these, times powers of ten.
 WHOLE_STEPS = (1, 2, 5, 10)
 # Ticks of a decade, and how many decades have them.
@@ -55,6 +57,16 @@ class Scale(NamedTuple):
         names = list(dict.fromkeys(map(str, values)))
         return cls(np.array([names.index(str(value)) for value in values], float), names, False, True, False)
 
+    @classmethod
+    def named(cls, names: list[str]) -> "Scale":
+        """Of values at 0, 1, ... with names.
+
+        Example:
+            >>> Scale.named(["first", "second"]).positions.tolist()
+            [0.0, 1.0]
+        """
+        return cls(np.arange(len(names), dtype=float), names, False, True, False)
+
     def edges(self) -> np.ndarray:
         """Of the cells of a map around the positions."""
         centres = self.positions
@@ -69,6 +81,12 @@ class Scale(NamedTuple):
         """Give an axis of a figure this scale, with ticks at the values if they are few, or have names."""
         if self.names is not None:
             axis.set_ticks(range(len(self.names)), self.names)
+            width = max(len(line) + 1 for name in self.names for line in name.splitlines() or [""])
+            if axis.axis_name == "x" and len(self.names) * width * NAME_CHARACTER > 1:
+                axis.set_ticks(range(len(self.names)), [name.replace("\n", ", ") for name in self.names])
+                axis.set_tick_params(rotation=SLANT)
+                for label in axis.get_ticklabels():
+                    label.set(ha="right", rotation_mode="anchor")
             axis.axes.set(**{f"{axis.axis_name}lim": (-0.5, len(self.names) - 0.5)})
             return
         if self.is_log:

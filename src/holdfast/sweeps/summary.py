@@ -1,31 +1,31 @@
 """The numbers of a sweep: a quantity over some of its axes, with a band over the seeds."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import proportion
-from holdfast.core.validation import require, suggestion
+from holdfast.core.validation import require
 from holdfast.plots.bands import BAND
-from holdfast.sensing.outcome import Code
+from holdfast.sweeps.designs import ScaleName
+from holdfast.sweeps.labels import in_words
+from holdfast.sweeps.quantities import DIVERGED_AT, Quantity, find_quantity, is_code, usual_quantity
 from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
+from holdfast.sweeps.selection import Selection, select
 
 OverName = Literal["median", "mean", "share"]
 OVER: dict[OverName, str] = {
     "median": "from the 10 % to the 90 % quantile",
     "mean": "of two standard errors",
-    "share": "of 95 %",
+    "share": "of 95 % confidence",
 }
 """How the seeds of a point become one number, and the band around it."""
-ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}
-"""Quantities that follow from the outcome of a run: 1 if it ended so, else 0."""
-OF_ALL_RUNS = ("outcome", "diverged_at")
-"""Quantities that are about runs that diverged, too."""
-# What is drawn if nothing is named, the first that the result has.
-USUAL = ("spurious", "test_error")
+FEW, NONE_LEFT, NONE_DIVERGED, NOT_COMPUTED, NO_NUMBER = (
+    "from fewer than half of the runs", "all runs diverged", "no run diverged", "not computed", "no number",
+)  # fmt: skip
 
 
 class SeedBand(NamedTuple):
@@ -44,19 +44,32 @@ class SeedBand(NamedTuple):
     low: xr.DataArray
     high: xr.DataArray
 
+    def isel(self, places: Mapping[str, Any]) -> "SeedBand":
+        """A part of it, as `isel` of an array."""
+        return SeedBand(*(part.isel(places) for part in self))
+
+    def bounded(self, which: xr.DataArray) -> "SeedBand":
+        """Without the band where a condition does not hold."""
+        return SeedBand(self.middle, self.low.where(which), self.high.where(which))
+
 
 class SweepSummary(NamedTuple):
     """A quantity of a sweep, ready to be drawn.
 
     Attributes:
-        band: its numbers.
+        quantity: its name.
+        x, y: the axes to draw it over; without y along one.
+        over: how seeds became one number; "share" where the quantity is a share of runs by itself.
+        fixed: axis -> the value at which it is fixed, which may not be the one that was asked for.
+        band: the numbers.
         label: what they are.
-        title: what the quantity means, over how many seeds, what the band is, where axes are fixed, and how many runs
-            are left out or not finished.
+        heading: what the quantity means, and over how many seeds.
+        notes: where axes are fixed, and which runs are left out, failed or not finished.
         is_share: whether the numbers are shares of runs.
+        is_end: whether they are shares of runs that ended in some way.
         has_band: whether the band is more than its middle.
-        left: the share of its runs from which each number comes, without those that diverged or are not computed yet;
-            NaN where none is computed yet.
+        marks: what is special about a number, or why there is none -> where that is so.
+        scales: axis -> "linear" or "log", for those that a design has as ranges.
 
     Example:
         >>> data = xr.Dataset({"spurious": (("bias", "seed"), [[1.0, 2.0, 3.0]])}, {"bias": [0.5]})
@@ -65,12 +78,35 @@ class SweepSummary(NamedTuple):
         ([2.0], 'spurious: mean over 3 seeds, band of two standard errors')
     """
 
+    quantity: str
+    x: str
+    y: str | None
+    over: OverName
+    fixed: dict[str, Any]
     band: SeedBand
     label: str
-    title: str
+    heading: str
+    notes: tuple[str, ...]
     is_share: bool
+    is_end: bool
     has_band: bool
-    left: xr.DataArray
+    marks: dict[str, xr.DataArray]
+    scales: Mapping[str, ScaleName]
+
+    @property
+    def title(self) -> str:
+        """Heading, band and notes."""
+        return self.titled(f"band {self.interval}")
+
+    @property
+    def interval(self) -> str:
+        """What the band is."""
+        return OVER[self.over]
+
+    def titled(self, band: str, *notes: str) -> str:
+        """The title of a figure that shows the band as these words say, if there is one, with further notes."""
+        heading = ", ".join(filter(None, (self.heading, band if self.has_band else "")))
+        return "\n".join(filter(None, (heading, *self.notes, *notes)))
 
 
 def summarise_sweep(
@@ -90,172 +126,129 @@ def summarise_sweep(
         >>> summarise_sweep(data, "bias").band.middle.values.tolist()
         [1.5, 4.0]
     """
-    name, held = quantity or usual_quantity(data), dict(at or {})
-    everything = _quantity(data, name, by_step=STEP in (x, y, *held))
-    values = _chosen(everything, held)
-    known = [str(each) for each in values.coords if values[each].ndim == 1 and each not in (SEED_DIMENSION, QUANTILE)]
-    for axis in (x, *([y] if y else [])):
-        contract = f"x and y must be axes ({', '.join(known)})"
-        require(axis in known, contract, f"{axis!r}{suggestion(axis, known)}")
-    require(x != y, "x and y must be different axes", repr(x))
+    drawn, fixed = [x, *([y] if y else [])], dict(at or {})
     require(over in OVER, f"over must be one of {', '.join(OVER)}", repr(over))
-    is_end = _is_end(data, name)
-    of_all = is_end or name in OF_ALL_RUNS
-    left = _left(data, everything, held, of_all=of_all)
-    ordered = [axis for axis in values.dims if axis in (x, y) and values[axis].dtype.kind in "iuf"]
-    values, left = values.sortby(ordered), left.sortby(ordered)
-    if is_end:
+    require(bool(np.isfinite(threshold)), "threshold must be a finite number", threshold)
+    name = quantity or usual_quantity(data, (*drawn, *fixed))
+    found = find_quantity(data, name, by_step=STEP in (*drawn, *fixed))
+    if is_code(data, name) and over != "share":
+        contract = f"over must be share for {name}, which is a code ({found.meaning}), with a threshold between codes"
+        raise ValueError(f"{contract} (--over share --threshold 1.5), got {over!r}")
+    chosen = select(found, drawn, fixed)
+    values = chosen.apply(found.values)
+    if found.is_end:
         over, threshold, label = "share", 0.5, f"share of runs that {name}"  # each is 0 or 1
     else:
         label = in_words(name) if over != "share" else f"share of seeds with {in_words(name)} > {threshold:g}"
     band = _summary(values, over, threshold)
-    has_band = y is None and (SEED_DIMENSION in values.dims or QUANTILE in values.dims)
-    about = (
-        _heading(data, values, name, over, threshold, has_band=has_band),
-        ", ".join(f"{in_words(axis)} {value_text(values[axis].values)}" for axis in held),
-        "" if of_all else _left_out(data, values, held),
-        _unfinished(data),
-    )
-    title = "\n".join(filter(None, about))
-    return SweepSummary(band, label, title, is_end or over == "share", has_band, left.transpose(*band.middle.dims))
+    has_band = y is None and (values.sizes.get(SEED_DIMENSION, 1) > 1 or QUANTILE in values.dims)
+    runs = _Runs.of(found, chosen, int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1)
+    excluded = runs.notes(found, drawn)
+    notes = tuple(filter(None, (chosen.in_words, *excluded)))
+    contract = f"{name} must have a number to draw"
+    require(bool(band.middle.notnull().any()), contract, f"none ({'; '.join(excluded) or 'all are NaN'})")
+    heading = _heading(data, found, values, over, threshold, runs, fixed)
+    marks = {what: where.transpose(*band.middle.dims) for what, where in _marks(found, chosen, band.middle).items()}
+    return SweepSummary(
+        name, x, y, over, {axis: chosen.values[axis] for axis in fixed}, band, label, heading, notes,
+        is_share=found.is_end or over == "share", is_end=found.is_end, has_band=has_band,
+        marks=marks, scales=data.attrs.get("scales", {}),
+    )  # fmt: skip
 
 
-def usual_quantity(data: xr.Dataset) -> str:
-    """What is drawn of a result if nothing is named.
+class _Runs(NamedTuple):
+    """How many of the runs of a figure there are, and of each kind."""
 
-    Example:
-        >>> usual_quantity(xr.Dataset({"residual": ("seed", [1.0]), "spurious": ("seed", [0.5])}))
-        'spurious'
-    """
-    known = _variables(data)
-    require(bool(known), "the sweep must have a finished cell with numbers", "none")
-    return next(each for each in (*USUAL, *known) if each in data)
+    all: int
+    finished: int
+    failed: int
+    left_out: int
+    without_number: int
 
+    @classmethod
+    def of(cls, found: Quantity, chosen: Selection, seeds: int) -> "_Runs":
+        """Each value of `finished` is for one run, or for all seeds where quantiles over them are recorded."""
+        finished, failed = chosen.apply(found.finished), chosen.apply(found.failed)
+        left_out, lost = xr.zeros_like(finished, float), xr.zeros_like(finished)
+        if found.left_out is not None:
+            left_out = chosen.apply(found.left_out)
+            left_out = (left_out.isel({STEP: -1}) if STEP in left_out.dims else left_out).where(finished, 0.0)
+        if SEED_DIMENSION in found.values.dims:
+            lost = chosen.apply(_without_number(found))
+            lost = lost.any([each for each in lost.dims if each not in finished.dims])
+        kinds = (finished, failed & ~finished, left_out, lost)
+        return cls(finished.size * seeds, *(round(float(kind.sum()) * seeds) for kind in kinds))
 
-def quantities(data: xr.Dataset) -> list[str]:
-    """What can be drawn of a result.
-
-    Example:
-        >>> quantities(xr.Dataset({"spurious": ("seed", [0.5]), "diverged_at": ("seed", [-1])}))
-        ['spurious', 'diverged_at', 'diverged']
-    """
-    return [*_variables(data), *(each for each in ENDS if each not in data and _is_end(data, each))]
-
-
-def _is_end(data: xr.Dataset, name: str) -> bool:
-    """Whether a quantity says how runs ended; quantiles have the share of those that diverged."""
-    if QUANTILE in data.dims:
-        return name == "diverged" and name in data and QUANTILE not in data[name].dims
-    return name in ENDS and ("outcome" in data or (name == "diverged" and "diverged_at" in data))
-
-
-def _quantity(data: xr.Dataset, name: str, *, by_step: bool) -> xr.DataArray:
-    if _is_end(data, name) and name not in data:
-        if name == "diverged" and "diverged_at" in data:
-            values = _diverged(data, by_step=by_step and STEP in data.coords).astype(float)
-        else:
-            values = (data["outcome"] == int(ENDS[name])).astype(float).drop_attrs()
-    else:
-        known = quantities(data)
-        require(name in known, f"quantity must be one of {', '.join(known)}", f"{name!r}{suggestion(name, known)}")
-        values = data[name].astype(float)
-        if "diverged_at" in data and SEED_DIMENSION in values.dims and name not in OF_ALL_RUNS:
-            values = values.where(~_diverged(data, by_step=STEP in values.dims))
-    unnamed = [each for each in values.dims if each not in values.coords and each != SEED_DIMENSION]
-    values = values.assign_coords({each: np.arange(values.sizes[each]) for each in unnamed})
-    return values.where(_finished(data)) if "finished" in data else values
-
-
-def _finished(data: xr.Dataset) -> xr.DataArray:
-    """As it was saved: whoever masks a result makes numbers of it."""
-    return data["finished"] == 1
+    def notes(self, found: Quantity, drawn: Sequence[str]) -> list[str]:
+        """What the title of a figure says of runs that are not in it."""
+        by_step = STEP in found.values.dims
+        which = (
+            " that diverged"
+            if not by_step
+            else ", each from the step at which it diverged"
+            if STEP in drawn
+            else " that had diverged by then"
+        )
+        kind = "no finite number" if found.is_infinite else "no number"
+        waiting = self.all - self.finished - self.failed
+        diverged = f"left out: {self.left_out:,} of {self.finished:,} runs{which}"
+        return [
+            *([diverged] if self.left_out and found.name != DIVERGED_AT else []),
+            *(["no run diverged"] if found.name == DIVERGED_AT and self.left_out == self.finished > 0 else []),
+            *([f"{kind}: {self.without_number:,} of {self.finished:,} runs"] if self.without_number else []),
+            *([f"failed: {self.failed:,} of {self.all:,} runs"] if self.failed else []),
+            *([f"not finished: {waiting:,} of {self.all:,} runs"] if waiting else []),
+        ]
 
 
-def _diverged(data: xr.Dataset, *, by_step: bool) -> xr.DataArray:
-    """Which runs have diverged, at every step or at all."""
-    at = data["diverged_at"].drop_attrs()
-    return (at >= 0) & (data[STEP] >= at) if by_step else at >= 0
+def _without_number(found: Quantity) -> xr.DataArray:
+    """Which runs are finished and not left out for how they ended, and still have no number."""
+    expected = found.finished if found.left_out is None else found.finished & (found.left_out == 0)
+    return found.values.isnull() & expected
 
 
-def _left(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any], *, of_all: bool) -> xr.DataArray:
-    """The share of its runs from which each number comes; NaN where none is computed yet."""
-    left = xr.ones_like(values).drop_attrs()
-    if "diverged_at" in data and SEED_DIMENSION in values.dims and not of_all:
-        left = left.where(~_diverged(data, by_step=STEP in values.dims), 0.0)
-    elif QUANTILE in values.dims and STEP in values.dims and "diverged" in data:
-        left = left * (1.0 - data["diverged"].drop_attrs())
-    finished = xr.ones_like(left, bool) & (_finished(data) if "finished" in data else True)
-    left, finished = _chosen(left.where(finished, 0.0), at), _chosen(finished, at)
-    over = [each for each in (SEED_DIMENSION, QUANTILE) if each in left.dims]  # all quantiles have the same runs
-    return left.mean(over).where(finished.any(over))
+def _marks(found: Quantity, chosen: Selection, middle: xr.DataArray) -> dict[str, xr.DataArray]:
+    """What is special about a number, or why there is none."""
+    finished, missing = chosen.apply(xr.ones_like(found.values, bool) & found.finished), middle.isnull()
+    out = found.left_out if found.left_out is not None else xr.zeros_like(found.values).drop_attrs()
+    out = chosen.apply(xr.zeros_like(found.values).drop_attrs() + out)
+    # Quantiles are NaN where all runs are left out; otherwise each is about the same runs.
+    used = xr.where(finished & chosen.apply(found.values).notnull(), 1.0 - out, 0.0)
+    over = [each for each in (SEED_DIMENSION, QUANTILE) if each in finished.dims]
+    computed, gone = finished.any(over), (out == 1).where(finished, True).all(over)
+    left = used.mean(SEED_DIMENSION) if SEED_DIMENSION in over else used.max(over)
+    return {
+        FEW: ~missing & (left < 0.5),
+        NONE_DIVERGED if found.name == DIVERGED_AT else NONE_LEFT: missing & computed & gone,
+        NOT_COMPUTED: ~computed,
+        NO_NUMBER: missing & computed & ~gone,
+    }
 
 
 def _heading(
-    data: xr.Dataset, values: xr.DataArray, name: str, over: OverName, threshold: float, *, has_band: bool
+    data: xr.Dataset,
+    found: Quantity,
+    values: xr.DataArray,
+    over: OverName,
+    threshold: float,
+    runs: _Runs,
+    fixed: Mapping[str, Any],
 ) -> str:
     """What is drawn, and how it comes from how many seeds."""
     number = values.sizes[SEED_DIMENSION] if SEED_DIMENSION in values.dims else data.attrs.get("seeds")
     seeds = "1 seed" if number == 1 else f"{number:,} seeds" if number else "seeds"
-    band = f", band {OVER[over]}" if has_band else ""
-    if _is_end(data, name):
-        return f"share of runs that {name}, {seeds} at each point{band}"
-    how = f"share of {seeds} above {threshold:g}" if over == "share" else f"{over} over {seeds}"
-    meaning = values.attrs.get("long_name", name)
-    return f"{name}: {how}{band}" if meaning == name else f"{name}: {meaning}\n{how}{band}"
-
-
-def _left_out(data: xr.Dataset, values: xr.DataArray, at: dict[str, Any]) -> str:
-    """How many of the runs of a figure have diverged by its last step."""
-    by_step = STEP in data.coords and (STEP in values.dims or STEP in at)
-    if "diverged_at" in data:
-        gone = _diverged(data, by_step=by_step).astype(float)
-    elif _is_end(data, "diverged"):
-        gone = data["diverged"]
+    if found.is_end:
+        return f"share of runs that {found.name}, {seeds} at each point"
+    if over == "share":
+        how = f"share of {seeds} above {threshold:g}"
+    elif found.name == DIVERGED_AT:
+        how = f"{over} over the {runs.finished - runs.left_out:,} of {runs.finished:,} runs that diverged"
     else:
-        return ""
-    runs = _runs_of_a_value(data)
-    gone = gone.where(_finished(data)) if "finished" in data else gone
-    gone = _chosen(gone, {name: value for name, value in at.items() if name in gone.dims})
-    gone = gone.isel({STEP: -1}) if STEP in gone.dims else gone
-    count, total = round(float(gone.sum()) * runs), int(gone.count()) * runs
-    since = ", each from the step on at which it did" if by_step else ""
-    return f"left out: {count:,} of {total:,} runs that diverged{since}" if count else ""
-
-
-def _runs_of_a_value(data: xr.Dataset) -> int:
-    """1, or the number of seeds where quantiles over them are recorded."""
-    return int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1
-
-
-def _unfinished(data: xr.Dataset) -> str:
-    """How many runs of the whole sweep are not computed yet, or failed."""
-    if "finished" not in data or bool(_finished(data).all()):
-        return ""
-    runs = _runs_of_a_value(data)
-    missing, total = int((~_finished(data)).sum()) * runs, data["finished"].size * runs
-    return f"not finished: {missing:,} of {total:,} runs"
-
-
-def _variables(data: xr.Dataset) -> list[str]:
-    """Those that are numbers."""
-    numbers = (str(name) for name, values in data.data_vars.items() if values.dtype.kind in "biuf" and values.size)
-    return [name for name in numbers if name not in ("finished", "seconds")]
-
-
-def _chosen(values: xr.DataArray, at: dict[str, Any]) -> xr.DataArray:
-    for name, value in at.items():
-        require(name in values.dims, f"at must name axes ({', '.join(map(str, values.dims))})", repr(name))
-        labels = values[name].values
-        numbers = labels.dtype.kind in "iuf" and isinstance(value, int | float)
-        if numbers:
-            contract = f"{name} must be fixed between {value_text(labels.min())} and {value_text(labels.max())}"
-            rounding = 1e-6 * np.abs(labels).max()  # of values that are saved in single precision
-            require(bool(labels.min() - rounding <= value <= labels.max() + rounding), contract, f"{value:g}")
-        known = ", ".join(map(value_text, labels))
-        require(numbers or value in labels.tolist(), f"{name} must be fixed at one of {known}", repr(value))
-        position = int(np.abs(labels - value).argmin()) if numbers else labels.tolist().index(value)
-        values = values.isel({name: position})
-    return values
+        how = seeds if number == 1 else f"{over} over {seeds}"
+    meaning = "" if found.meaning == found.name else found.meaning
+    if SEED_DIMENSION in fixed and over != "share":  # the notes say which
+        return f"{found.name}: {meaning}" if meaning else found.name
+    return f"{found.name}: {meaning}\n{how}" if meaning else f"{found.name}: {how}"
 
 
 def _summary(values: xr.DataArray, over: OverName, threshold: float) -> SeedBand:
@@ -285,16 +278,3 @@ def _summary(values: xr.DataArray, over: OverName, threshold: float) -> SeedBand
             for band, number in zip(bands, (share.value, share.low, share.high), strict=True):
                 band[position] = number
     return SeedBand(*(counts.astype(float).copy(data=band) for band in bands))
-
-
-def value_text(value: Any) -> str:
-    """A value as a label: three digits, and all of those of a larger number."""
-    if np.asarray(value).dtype.kind not in "iuf":
-        return str(value)
-    number = float(value)
-    return f"{number:.3g}" if abs(number) < 1000 else f"{number:g}"
-
-
-def in_words(name: str) -> str:
-    """The name of an axis or a quantity, for labels."""
-    return name.replace("_", " ")

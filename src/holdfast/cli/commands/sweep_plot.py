@@ -4,9 +4,12 @@ import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from holdfast.sweeps.summary import SweepSummary
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,9 @@ class SweepPlotArguments:
     threshold: float = 0.5
     """With --over share: seeds above it are counted."""
     at: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
-    """Fix other settings at the nearest available value: --at step_size=0.05 bias=1."""
+    """Fix other settings, seeds or steps at the nearest available value: --at step_size=0.05 bias=1."""
+    scale: Literal["linear", "log"] | None = None
+    """Scale of the quantity; by default log if its numbers span more than a factor of 100."""
     out: Path | None = None
     """Folder for the figure (PNG and SVG); by default that of the sweep, or the one in which NAME.zarr lies."""
 
@@ -44,44 +49,47 @@ def execute(arguments: SweepPlotArguments) -> int:
     """Draw and write the figure."""
     from holdfast.core.writing import check_output_folder
     from holdfast.plots.bands import save
-    from holdfast.sweeps.plots import plot_sweep
+    from holdfast.sweeps.plots import draw_summary
     from holdfast.sweeps.results import SUFFIX, open_sweep
-    from holdfast.sweeps.summary import usual_quantity
+    from holdfast.sweeps.summary import summarise_sweep
 
     # A zarr group takes no other files: figures go next to it.
-    found = Path(arguments.folder)
-    folder = arguments.out or (found.parent if found.suffix.lower() == SUFFIX else found)
+    given = Path(arguments.folder)
+    folder = arguments.out or (given.parent if given.suffix.lower() == SUFFIX else given)
     if "://" in str(folder):
         raise ValueError(f"out must be a folder of this machine, got {str(folder)!r}")
     check_output_folder(folder)
     words = [*itertools.chain.from_iterable(arguments.at)]
-    at = dict(map(_held, words))
+    at = dict(map(_fixed, words))
     if len(at) < len(words):
         raise ValueError(f"at must fix each setting at one value, got {' '.join(words)}")
-    data = open_sweep(arguments.folder)
-    quantity = arguments.quantity or usual_quantity(data)
-    figure = plot_sweep(
-        data, arguments.x, arguments.y,
-        quantity=quantity, over=arguments.over, threshold=arguments.threshold, at=at,
+    found = summarise_sweep(
+        open_sweep(arguments.folder), arguments.x, arguments.y,
+        quantity=arguments.quantity, over=arguments.over, threshold=arguments.threshold, at=at,
     )  # fmt: skip
+    figure = draw_summary(found, arguments.scale)
     folder.mkdir(parents=True, exist_ok=True)
-    for path in save(figure, folder, _name(arguments, quantity)):
+    for path in save(figure, folder, _name(found, arguments)):
         print(f"wrote {path}")
     return 0
 
 
-def _name(arguments: SweepPlotArguments, quantity: str) -> str:
+def _name(found: "SweepSummary", arguments: SweepPlotArguments) -> str:
     """Of the files: all that decides the figure, so that one does not replace another."""
-    words = [quantity, "over", arguments.x, *([arguments.y] if arguments.y else [])]
-    words += [f"at_{word}" for word in itertools.chain.from_iterable(arguments.at)]
-    if arguments.over != "median":
-        words.append(arguments.over)
-    if arguments.over == "share":
+    words = [found.quantity, "over", found.x, *([found.y] if found.y else [])]
+    words += [
+        f"at_{name}_{value:.6g}" if isinstance(value, float) else f"at_{name}_{value}"
+        for name, value in found.fixed.items()
+    ]
+    if found.over != "median" and not found.is_end:
+        words.append(found.over)
+    if found.over == "share" and not found.is_end:
         words.append(f"above_{arguments.threshold:g}")
+    words += [arguments.scale] if arguments.scale else []
     return re.sub(r"[^\w.+-]+", "_", "_".join(words))
 
 
-def _held(word: str) -> tuple[str, Any]:
+def _fixed(word: str) -> tuple[str, Any]:
     name, mark, text = word.partition("=")
     if not (name and mark and text):
         raise ValueError(f"at must be name=value, got {word!r}")

@@ -141,7 +141,8 @@ def run(
     if count == 0:
         raise ValueError("seeds must hold at least one seed, got none")
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
-    slab = min(slab, count)
+    # A single run of a larger slab is vectorised too: XLA takes minutes to compile the exact law of one run without it.
+    vectorised, slab = slab > 1, min(slab, count)
     devices = available_devices()
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
@@ -153,12 +154,12 @@ def run(
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.
         rows = np.minimum(np.arange(number * slab, (number + 1) * slab), count - 1)
         real = min(slab, count - number * slab)
-        chosen = jax.tree.map(lambda leaf: leaf[rows] if slab > 1 else leaf[rows[0]], parameters)
-        seed = numbers[rows] if slab > 1 else numbers[rows[0]]
+        chosen = jax.tree.map(lambda leaf: leaf[rows] if vectorised else leaf[rows[0]], parameters)
+        seed = numbers[rows] if vectorised else numbers[rows[0]]
         device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
         with jax.enable_x64(double), precision, jax.default_device(device):
             # Once, and not for every chunk of steps.
-            advance = _Slab(chunk, form, build, slab > 1, *jax.device_put((shared, chosen, seed)))
+            advance = _Slab(chunk, form, build, vectorised, *jax.device_put((shared, chosen, seed)))
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
@@ -168,7 +169,7 @@ def run(
                 history.append(advance.record)
             values = jax.tree.map(lambda *leaves: np.stack(leaves, -1), *history)
             diverged = np.atleast_1d(np.asarray(advance.carry.diverged_at))
-        if slab == 1:
+        if not vectorised:
             values = jax.tree.map(lambda leaf: leaf[None], values)
         return jax.tree.map(lambda leaf: np.moveaxis(leaf, -1, 1)[:real], values), diverged[:real]
 

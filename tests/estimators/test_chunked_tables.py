@@ -1,6 +1,7 @@
 """Tables in chunks, in files and on Dask: the fit does not depend on where a table is cut, nor on who reads it."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -345,6 +346,33 @@ def test_rows_of_dask_that_do_not_match_are_refused(plants, divisions):
         if divisions:
             with pytest.raises(ValueError, match="y must have the index of X, got another one in partition 0, of 200"):
                 HeteroRegressor().fit(frame.partitions[0][["light"]], frame.partitions[2]["grown"])
+
+
+@pytest.mark.parametrize("value", [1e160, -1e308])
+def test_numbers_too_large_to_be_squared_are_named(value):
+    """Beyond the first rows, by which the unit of a column is chosen; warnings are errors here."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.standard_normal((2000, 2)), columns=["light", "water"])
+    grown, site = frame["light"] + random.standard_normal(2000), pd.Series(np.arange(2000) % 3).astype(str)
+    frame.loc[1500, "water"] = value
+    words = re.escape(f"X must hold numbers whose squares can be added up, got {value:g} in the column 'water'")
+    for estimator, response in (
+        (HeteroRegressor(), grown),
+        (HeteroSplineRegressor(), grown),
+        (HeteroClassifier(), grown > 0),
+        (HeteroClassifier(invariance="class_means"), grown > 0),
+    ):
+        with pytest.raises(ValueError, match=words):
+            clone(estimator).fit(frame, response, environments=site)
+        if estimator.get_params().get("invariance") != "auto":
+            with pytest.raises(ValueError, match=words):
+                clone(estimator).fit_chunks([(frame, response, site)])
+    with pytest.raises(ValueError, match=words):
+        fit_table(frame.assign(grown=grown, site=site), "grown", "site")
+    with pytest.raises(
+        ValueError, match=re.escape(f"y must hold numbers whose squares can be added up, got {value:g}")
+    ):
+        HeteroRegressor().fit(frame[["light"]], frame["water"])
 
 
 @pytest.mark.parametrize("names", [[0, 1], ["y", "sample_weight"], [(0, "a"), (0, "b")]])

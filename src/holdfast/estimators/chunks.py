@@ -19,7 +19,7 @@ from holdfast.estimators.contract import (
     warn_of_small_weights,
 )
 from holdfast.estimators.grouping import Grouping, group_rows
-from holdfast.estimators.moments import MomentSums, add_moments, collect_moments
+from holdfast.estimators.moments import MomentSums, add_moments, check_squares, check_sums, collect_moments
 from holdfast.estimators.screening import QUICK_ROWS
 from holdfast.io.frames import TableFrames
 from holdfast.io.passes import Columns, Passes
@@ -126,9 +126,9 @@ def regression_sums(
     chunk = _counted_rows(x, values, environments, rows, weights)
     if chunk is None:
         return None
-    return _sums(
-        collect_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights), checked, chunk, y, environments, sampled
-    )
+    moments = collect_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights)
+    check_sums(moments, chunk.x, chunk.y, getattr(checked, "feature_names_in_", None))
+    return _sums(moments, checked, chunk, y, environments, sampled)
 
 
 def expanded_sums(
@@ -191,9 +191,9 @@ def class_sums(
     chunk = _counted_rows(x, values, environments, rows, weights)
     if chunk is None:
         return None
-    return _sums(
-        collect_class_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights), checked, chunk, y, environments
-    )
+    check_squares(chunk.x, getattr(checked, "feature_names_in_", None))
+    moments = collect_class_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights)
+    return _sums(moments, checked, chunk, y, environments)
 
 
 class _CountedChunk(NamedTuple):

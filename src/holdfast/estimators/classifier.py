@@ -22,6 +22,7 @@ from holdfast.estimators.contract import (
 )
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effect_form import ClassRows, EffectForm, fit_effects
+from holdfast.estimators.moments import check_squares
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
@@ -155,6 +156,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, dtype=np.float64)
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
+        check_squares(x, self._names())
         self.classes_, codes = class_codes(y)
         scaling = standard_units(x, weights)
         rows = ClassRows(

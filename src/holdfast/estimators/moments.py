@@ -16,6 +16,8 @@ BLOCK_ROWS, BLOCK_ROWS_OF_ONE = 8_192, 16
 MODEST_EXPONENT = 200
 # Rows that tell roughly where a column is and how far it spreads.
 ROUGH_ROWS = 1_000
+# Where columns have no units of their own: the squares of 10^8 such numbers can be added up.
+LARGEST = 1e150
 # Rounding leaves about 1e-15 of the mean square of a column as the variance of a constant one.
 ROUNDING = 1e-13
 # Directions with less than this share of the largest eigenvalue are collinear features, not measured ones.
@@ -103,15 +105,54 @@ def summed_products(
             taken = part[begin : begin + rows][order].T
             np.subtract(taken, shift[filled - 1 : end - 1, None], out=r[filled:end])
             filled = end
-        if unit is not None and (unit != 1).any():
-            r[1:] /= unit[:, None]
-        weighted = r if weights is None else r * weights[begin : begin + rows][order]
-        first = 0
-        for number, last in enumerate(np.cumsum(np.bincount(own, minlength=count)).tolist()):
-            if last > first:
-                sums[number] += weighted[:, first:last] @ r[:, first:last].T
-            first = last
+        with np.errstate(over="ignore", invalid="ignore"):  # `check_sums` says what is too large
+            if unit is not None and (unit != 1).any():
+                r[1:] /= unit[:, None]
+            weighted = r if weights is None else r * weights[begin : begin + rows][order]
+            first = 0
+            for number, last in enumerate(np.cumsum(np.bincount(own, minlength=count)).tolist()):
+                if last > first:
+                    sums[number] += weighted[:, first:last] @ r[:, first:last].T
+                first = last
     return sums
+
+
+def check_sums(moments: MomentSums, x: np.ndarray, y: np.ndarray, names: Sequence[str] | None = None) -> None:
+    """Raise a ValueError that names the column whose squares are too large to be added up.
+
+    Args:
+        moments: of the rows.
+        x: (rows, features).
+        y: (rows,).
+        names: of the features; None: they have none.
+
+    Example:
+        >>> x = np.zeros((2000, 1))
+        >>> x[1500] = 1e200
+        >>> check_sums(collect_moments(x, x[:, 0] > 0), x, x[:, 0] > 0, ["light"])
+        Traceback (most recent call last):
+        ValueError: X must hold numbers whose squares can be added up, got 1e+200 in the column 'light'
+    """
+    squares = np.einsum("eii->ei", moments.sums)[:, 1:]
+    too_large = ~np.isfinite(squares).all(axis=0)
+    if too_large[:-1].any():
+        _refuse(x, too_large[:-1], names)
+    if too_large[-1]:
+        raise ValueError(f"y must hold numbers whose squares can be added up, got {y[np.abs(y).argmax()]:g}")
+
+
+def check_squares(x: np.ndarray, names: Sequence[str] | None = None) -> None:
+    """The same of rows that are not summed yet, in units that stay what they are; x: (rows, features)."""
+    largest = np.abs(x).max(axis=0, initial=0.0)
+    if (largest > LARGEST).any():
+        _refuse(x, largest > LARGEST, names)
+
+
+def _refuse(x: np.ndarray, columns: np.ndarray, names: Sequence[str] | None) -> None:
+    """Name the column, among these, with the largest number."""
+    row, place = np.unravel_index(np.where(columns, np.abs(x), 0).argmax(), x.shape)
+    name = f"x{place}" if names is None else names[int(place)]
+    raise ValueError(f"X must hold numbers whose squares can be added up, got {x[row, place]:g} in the column {name!r}")
 
 
 def add_moments(total: MomentSums, chunk: MomentSums) -> MomentSums:
@@ -278,9 +319,10 @@ def held_out_errors(moments: StandardizedMoments, columns: np.ndarray) -> np.nda
 def _rough_scale(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Roughly the means of the columns, and their units; those of the first rows will do."""
     rows = np.column_stack([x, y]).astype(float)
-    shift = rows.mean(0)
+    shift = (rows / len(rows)).sum(0)  # no sum is larger than the largest number
     # where the first rows are equal, the size of the values tells the unit
-    spread = np.abs(rows - shift).max(0)
+    with np.errstate(over="ignore"):
+        spread = np.abs(rows - shift).max(0)
     size = np.where(spread > 0, spread, np.abs(shift))
-    exponent = np.frexp(np.where(size > 0, size, 1.0))[1]
+    exponent = np.minimum(np.frexp(np.where(size > 0, size, 1.0))[1], np.finfo(float).maxexp - 1)
     return shift, np.ldexp(1.0, np.where(np.abs(exponent) > MODEST_EXPONENT, exponent, 0))

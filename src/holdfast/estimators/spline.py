@@ -18,7 +18,7 @@ from holdfast.estimators.contract import check_rows, check_settings, response_na
 from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion
 from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.moments import standardized
+from holdfast.estimators.moments import check_squares, standardized
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
@@ -100,6 +100,7 @@ def fit_expanded(
     """
     screening, straight, expanded = stages(progress, STAGES)
     x, y, labels = table.straight.sample.arrays
+    check_squares(np.column_stack([x, y]), [*names, "y"])
     moments, seed = table.straight.ordered(), 0  # no run of SGD is made
     scale = standardized(moments)
     expansion = _expansion(settings).fit_errors(
@@ -329,6 +330,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
             return self
         response = response_name(y)
         X, y = check_rows(self, X, y, y_numeric=True, dtype=np.float64)
+        check_squares(X, getattr(self, "feature_names_in_", None))
         return self._fit_sums(sums_in_memory(X, y, environments), response)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroSplineRegressor":

@@ -360,6 +360,8 @@ def test_numbers_that_a_program_does_not_have_are_counted_as_left_out():
     shares = plot_sweep(runs_without_numbers(), "a", over="share", threshold=2.0)
     np.testing.assert_allclose(shares.axes[0].lines[0].get_ydata(), [0.5, 1.0, np.nan])
     assert "no number: 9 of 12 runs" in shares.get_suptitle()
+    late = xr.Dataset({"loss": (("seed", "step"), [[1.0, 2.0], [1.0, np.nan], [1.0, 4.0]])}, {"step": [0, 10]})
+    assert "no number at some step: 1 of 3 runs" in plot_sweep(late, "step").get_suptitle()
     infinite = runs_without_numbers().fillna(np.inf)
     assert "no finite number: 9 of 12 runs" in plot_sweep(infinite, "a").get_suptitle()
 

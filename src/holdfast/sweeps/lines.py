@@ -30,7 +30,7 @@ LINE_WIDTH, MARKER = 1.5, 5.0
 SPARSE_MARKERS = 6
 # Two lines are the same where they differ by less than this share of the axis. Then all are set side by side, over
 # this share of the smallest distance between two values of x for each line, or over half of it.
-NEAR, SPREAD_OF_A_LINE = 0.01, 0.07
+NEAR, SPREAD_OF_A_LINE = 0.002, 0.07
 # A little more than 0 to 1, so that lines at the ends are whole.
 SHARE_LIMITS = (-0.03, 1.03)
 # Several points with the same string share this part of the distance to the next string.

@@ -157,45 +157,47 @@ def summarise_sweep(
 
 
 class _Runs(NamedTuple):
-    """How many of the runs of a figure there are, and of each kind."""
+    """How many of the runs of a figure there are, and of each kind; somewhere: where some have no number."""
 
     all: int
     finished: int
     failed: int
     left_out: int
     without_number: int
+    somewhere: str
 
     @classmethod
     def of(cls, found: Quantity, chosen: Selection, seeds: int) -> "_Runs":
         """Each value of `finished` is for one run, or for all seeds where quantiles over them are recorded."""
         finished, failed = chosen.apply(found.finished), chosen.apply(found.failed)
-        left_out, lost = xr.zeros_like(finished, float), xr.zeros_like(finished)
+        left_out, lost, somewhere = xr.zeros_like(finished, float), xr.zeros_like(finished), ""
         if found.left_out is not None:
             left_out = chosen.apply(found.left_out)
             left_out = (left_out.isel({STEP: -1}) if STEP in left_out.dims else left_out).where(finished, 0.0)
         if SEED_DIMENSION in found.values.dims:
             lost = chosen.apply(_without_number(found))
-            lost = lost.any([each for each in lost.dims if each not in finished.dims])
+            further = [str(each) for each in lost.dims if each not in finished.dims]
+            somewhere = f" at some {' or '.join(map(in_words, further))}" if further else ""
+            lost = lost.any(further)
         kinds = (finished, failed & ~finished, left_out, lost)
-        return cls(finished.size * seeds, *(round(float(kind.sum()) * seeds) for kind in kinds))
+        done, broken, out, without = (round(float(kind.sum()) * seeds) for kind in kinds)
+        return cls(finished.size * seeds, done, broken, out, without, somewhere)
 
     def notes(self, found: Quantity, drawn: Sequence[str]) -> list[str]:
         """What the title of a figure says of runs that are not in it."""
-        by_step = STEP in found.values.dims
-        which = (
-            " that diverged"
-            if not by_step
-            else ", each from the step at which it diverged"
-            if STEP in drawn
-            else " that had diverged by then"
-        )
+        which = " that had diverged by then" if STEP in found.values.dims else " that diverged"
+        which = ", each from the step at which it diverged" if STEP in drawn else which
         kind = "no finite number" if found.is_infinite else "no number"
         waiting = self.all - self.finished - self.failed
         diverged = f"left out: {self.left_out:,} of {self.finished:,} runs{which}"
         return [
             *([diverged] if self.left_out and found.name != DIVERGED_AT else []),
             *(["no run diverged"] if found.name == DIVERGED_AT and self.left_out == self.finished > 0 else []),
-            *([f"{kind}: {self.without_number:,} of {self.finished:,} runs"] if self.without_number else []),
+            *(
+                [f"{kind}{self.somewhere}: {self.without_number:,} of {self.finished:,} runs"]
+                if self.without_number
+                else []
+            ),
             *([f"failed: {self.failed:,} of {self.all:,} runs"] if self.failed else []),
             *([f"not finished: {waiting:,} of {self.all:,} runs"] if waiting else []),
         ]

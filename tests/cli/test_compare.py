@@ -39,6 +39,12 @@ def test_bad_names_are_refused(arguments, words, capsys, tmp_path):
     assert error.count("\n") == 1
 
 
+def test_methods_that_fit_none_of_the_tests_are_named(capsys, tmp_path):
+    names = ["--tests", "Example2", "--methods", "oracle", "least_squares", "--data-seeds", "1"]
+    assert main(["compare", *names, "--out", str(tmp_path)]) == 0
+    assert "they are for none of these tests, by kind or by size: least_squares." in capsys.readouterr().out
+
+
 def test_list_names_everything(capsys):
     assert main(["compare", "--list"]) == 0
     listed = capsys.readouterr().out

@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
+from holdfast.comparison.runner import applies
 from holdfast.comparison.summary import LEGEND, ComparisonSummary, Score, ScoreTable, interval, number
 
 
@@ -12,6 +13,10 @@ def show_comparison(summary: ComparisonSummary, console: Console | None = None) 
     for group in summary.groups:
         for table in group.tables:
             console.print(_table(table))
+    unfit = [each.name for each in summary.methods if not any(applies(each, one.test) for one in summary.tests)]
+    if unfit:
+        text = f"Not run, since they are for none of these tests, by kind or by size: {', '.join(unfit)}."
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
     console.print(LEGEND, style="dim")
 
 

@@ -1,60 +1,29 @@
 """Tables in chunks, in files and on Dask: the fit does not depend on where a table is cut, nor on who reads it."""
 
-import os
-import re
-import subprocess
-import sys
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import reduce
-from operator import add
 
 import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 
-from estimators.chunked import RELATIVE, agree, cut
-from holdfast.cli.main import main
-from holdfast.estimators import HeteroClassifier, HeteroRegressor, HeteroSplineRegressor, fit_table
+from estimators.chunked import RELATIVE, ROWS, agree, cut, plants_table
+from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
 from holdfast.estimators.class_moments import class_statistics
 from holdfast.estimators.moments import standardized
-from holdfast.execution.engines.remote import RefusedWorkerError, Versions
-from holdfast.io import ReadingOptions, TableModel
+from holdfast.io import ReadingOptions
 from holdfast.io.frames import TableFrames
 from holdfast.io.missing import complete_survey
-from holdfast.io.parts import FilePart
-from holdfast.io.passes import Columns, LostWorkerError, Passes
-from holdfast.io.reading import open_table
 from holdfast.io.survey import survey
-
-ROWS = 600
 
 
 @pytest.fixture(scope="module")
 def plants():
-    """Numbers, categories, dates, missing values; a consequence of the response that differs between sites."""
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame({"light": random.standard_normal(ROWS) + 1e3, "water": random.exponential(size=ROWS)})
-    frame["soil"] = random.choice(["clay", "sand", "silt"], ROWS, p=[0.6, 0.3, 0.1])
-    frame["day"] = pd.date_range("2019-03-01", periods=ROWS, freq="D")[random.permutation(ROWS)]
-    frame["site"] = random.choice(["field 10", "field 9", "field 1"], ROWS)
-    frame["age"] = random.gamma(2.0, size=ROWS)
-    grown = frame["light"] + 2 * frame["water"] + (frame["soil"] == "sand") + random.standard_normal(ROWS)
-    frame["wilted"] = grown * np.where(frame["site"] == "field 1", 2.0, 0.5) + random.standard_normal(ROWS)
-    frame["grown"] = grown
-    frame["tall"] = np.select([grown < 1001, grown < 1003], ["low", "middle"], "high")
-    frame.loc[random.random(ROWS) < 0.2, "water"] = np.nan
-    frame.loc[random.random(ROWS) < 0.01, "site"] = None
-    return frame.sort_values("grown", ignore_index=True)  # chunks lie far apart, and lack classes
+    return plants_table()
 
 
 CASES = {
@@ -325,250 +294,3 @@ def test_what_dask_cannot_do_is_said(plants, tmp_path):
         HeteroRegressor().fit(empty[["light"]], empty["grown"])
     with pytest.raises(ValueError, match="chunks must have the features 'light', got 'age'"):
         HeteroRegressor().fit_chunks([(plants[[name]], plants["grown"]) for name in ("light", "age")])
-
-
-@pytest.mark.parametrize("divisions", [True, False])
-def test_rows_of_dask_that_do_not_match_are_refused(plants, divisions):
-    """Partition by partition: neither paired with others nor cut."""
-    complete = plants[["light", "age", "grown"]].assign(site="field", used=np.arange(ROWS) != 250)
-    frame = dd.from_pandas(complete, npartitions=3)
-    frame = frame if divisions else frame.reset_index(drop=True)
-    some = frame[frame["used"]]
-    with dask.config.set(scheduler="synchronous"):
-        for name, columns in {
-            "y": {"y": frame["grown"]},
-            "environments": {"y": some["grown"], "environments": frame["site"]},
-            "sample_weight": {"y": some["grown"], "sample_weight": frame["age"]},
-        }.items():
-            words = f"^{name} must have the rows of X, got 200 rows in partition 1, where X has 199$"
-            with pytest.raises(ValueError, match=words):
-                HeteroRegressor().fit(some[["light"]], **columns)
-        if divisions:
-            with pytest.raises(ValueError, match="y must have the index of X, got another one in partition 0, of 200"):
-                HeteroRegressor().fit(frame.partitions[0][["light"]], frame.partitions[2]["grown"])
-
-
-@pytest.mark.parametrize("value", [1e160, -1e308])
-def test_numbers_too_large_to_be_squared_are_named(value):
-    """Beyond the first rows, by which the unit of a column is chosen; warnings are errors here."""
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame(random.standard_normal((2000, 2)), columns=["light", "water"])
-    grown, site = frame["light"] + random.standard_normal(2000), pd.Series(np.arange(2000) % 3).astype(str)
-    frame.loc[1500, "water"] = value
-    words = re.escape(f"X must hold numbers whose squares can be added up, got {value:g} in the column 'water'")
-    for estimator, response in (
-        (HeteroRegressor(), grown),
-        (HeteroSplineRegressor(), grown),
-        (HeteroClassifier(), grown > 0),
-        (HeteroClassifier(invariance="class_means"), grown > 0),
-    ):
-        with pytest.raises(ValueError, match=words):
-            clone(estimator).fit(frame, response, environments=site)
-        if estimator.get_params().get("invariance") != "auto":
-            with pytest.raises(ValueError, match=words):
-                clone(estimator).fit_chunks([(frame, response, site)])
-    with pytest.raises(ValueError, match=words):
-        fit_table(frame.assign(grown=grown, site=site), "grown", "site")
-    with pytest.raises(
-        ValueError, match=re.escape(f"y must hold numbers whose squares can be added up, got {value:g}")
-    ):
-        HeteroRegressor().fit(frame[["light"]], frame["water"])
-
-
-@pytest.mark.parametrize("names", [[0, 1], ["y", "sample_weight"], [(0, "a"), (0, "b")]])
-def test_columns_of_a_dask_frame_may_have_any_names(plants, names):
-    inputs = plants[["light", "age"]].set_axis(names, axis=1)
-    whole = HeteroRegressor().fit(inputs, plants["grown"])
-    frame, grown = cut(inputs, [100]), cut(plants, [100])["grown"]
-    with dask.config.set(scheduler="synchronous"):
-        found = HeteroRegressor().fit(frame, grown)
-        np.testing.assert_allclose(found.predict(frame).compute(), whole.predict(inputs), rtol=RELATIVE)
-    np.testing.assert_allclose(found.coef_, whole.coef_, rtol=RELATIVE)
-    assert found.stability_.index.tolist() == whole.stability_.index.tolist()
-
-
-def test_weights_of_chunks_and_of_dask_are_those_of_one_table(plants):
-    weights = plants["age"].where((plants["age"] > 1) & (plants.index >= 3), 0.0)  # the first chunk does not count
-    sites = plants["site"].fillna("field 9")
-    columns = {"environments": sites, "sample_weight": weights}
-    parts = np.split(np.arange(ROWS), [3, 300])
-    frame = cut(plants.assign(site=sites, weight=weights), [3, 300])
-    for estimator, response in (
-        (HeteroRegressor(), plants["grown"]),
-        (HeteroClassifier(invariance="class_means"), plants["tall"]),
-    ):
-        inputs = plants[["light", "wilted"]]
-        whole = clone(estimator).fit(inputs, response, **columns)
-        chunks = [[each.iloc[part] for each in (inputs, response, sites, weights)] for part in parts]
-        with dask.config.set(scheduler="synchronous"):
-            on_dask = clone(estimator).fit(
-                frame[["light", "wilted"]],
-                frame[response.name],
-                environments=frame["site"],
-                sample_weight=frame["weight"],
-            )
-        for found in (clone(estimator).fit_chunks(chunks), on_dask):
-            np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-9)
-            np.testing.assert_allclose(found.intercept_, whole.intercept_, rtol=1e-9)
-            assert found.environments_ == whole.environments_
-            assert found.advice_ == whole.advice_
-        small = [(x, y, None, np.full(len(y), 1e-3)) for x, y, *_ in chunks]
-        with pytest.warns(UserWarning, match="sample_weight is how many rows each row stands for, and its sum is 0.6"):
-            clone(estimator).fit_chunks(small)
-        with pytest.raises(ValueError, match="with rows of positive weight, got none"):
-            clone(estimator).fit_chunks([(x, y, None, np.zeros(len(y))) for x, y, *_ in chunks])
-        with pytest.raises(ValueError, match="chunks must all have weights, or none of them"):
-            clone(estimator).fit_chunks([chunks[0], chunks[1][:3]])
-
-
-def test_chunks_of_another_form_are_refused(plants):
-    x, y = plants[["light"]], plants["grown"]
-    forms = r"\(X, y\) or \(X, y, environments\) or \(X, y, environments, sample_weight\)"
-    for chunks, got in (
-        ([plants], "DataFrame as chunk 0"),
-        (plants, "str as chunk 0"),
-        ([(x, y), (x,)], "1 entries as chunk 1"),
-        ([(x, y, None, None, y)], "5 entries as chunk 0"),
-    ):
-        with pytest.raises(ValueError, match=f"chunks must each be {forms}, got {got}"):
-            HeteroRegressor().fit_chunks(chunks)
-    with pytest.raises(ValueError, match=f"chunks must be an iterable of {forms}, got int"):
-        HeteroRegressor().fit_chunks(3)
-    with pytest.raises(ValueError, match=r"each be \(X, y\) or \(X, y, environments\), got 4 entries as chunk 0"):
-        HeteroSplineRegressor().fit_chunks([(x, y, None, y)])
-
-
-def test_estimators_say_how_often_they_read(plants):
-    x, y, classes = plants[["light"]], plants["grown"], plants["tall"]
-    frame = cut(plants, [100])
-    by_class = HeteroClassifier(invariance="class_means")
-    with dask.config.set(scheduler="synchronous"):
-        assert HeteroRegressor().fit(frame[["light"]], frame["grown"]).passes_ == 1
-        assert clone(by_class).fit(frame[["light"]], frame["tall"]).passes_ == 1
-    assert HeteroRegressor().fit_chunks([(x, y)]).passes_ == 1
-    assert clone(by_class).fit_chunks([(x, classes)]).passes_ == 1
-    bent = (x["light"] - 1e3) ** 2
-    assert HeteroSplineRegressor(effects="smooth").fit_chunks([(x, bent)]).passes_ == 2
-    assert HeteroSplineRegressor(effects="linear", interactions=False).fit_chunks([(x, y)]).passes_ == 1
-
-
-def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("holdfast.execution.engines.clusters.CONNECTING", 0.2)
-    plants.to_csv(tmp_path / "plants.csv", index=False)
-    arguments = ["fit", str(tmp_path / "plants.csv"), "--target", "grown", "--dask"]
-    assert main([*arguments, "tcp://127.0.0.1:9"]) == 1
-    assert "no connection to the Dask scheduler at tcp://127.0.0.1:9 for 0.2 s" in capsys.readouterr().err
-    file = str(tmp_path / "scheduler.json")
-    for address in ("", str(tmp_path)):
-        assert main([*arguments, address]) == 2
-        assert f"or its scheduler file, got {address!r}" in capsys.readouterr().err
-    for address, reason in ((file, ", which does not exist"), ("carrier-pigeon://head", ": unknown address scheme")):
-        assert main([*arguments, address]) == 2
-        assert f"got {address!r}{reason}" in capsys.readouterr().err
-
-
-class Gate:
-    """Holds back a pass until another one has ended; the workers are threads of this process."""
-
-    waiting, opened = threading.Event(), threading.Event()
-
-    @classmethod
-    def count_rows(cls, chunk):
-        cls.waiting.set()
-        assert cls.opened.wait(60)
-        return len(chunk)
-
-
-def test_two_passes_at_the_same_time_count_their_own_parts(plants):
-    table = TableFrames(cut(plants[["light"]], [100]))
-    columns = Columns(["light"], (), ROWS)
-    slow, quick = [], []
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster, set_as_default=False) as client,
-        ThreadPoolExecutor() as threads,
-    ):
-        first = threads.submit(
-            Passes(client).reduce, table, columns, Gate.count_rows, add, lambda *done: slow.append(done)
-        )
-        assert Gate.waiting.wait(60)
-        assert Passes(client).reduce(table, columns, len, add, lambda *done: quick.append(done)) == ROWS
-        assert slow == []
-        Gate.opened.set()
-        assert first.result(60) == ROWS
-    assert slow == quick == [(1, 2), (2, 2), (2, 2)]
-
-
-def test_a_part_that_ends_its_workers_is_named(plants, tmp_path):
-    def end_of_many_rows(chunk):  # as a worker does that runs out of memory; inside, so that it travels by value
-        if len(chunk) > 500:
-            time.sleep(0.3)  # the scheduler has to hear that what came before is done, or blames that
-            os._exit(1)
-        return len(chunk)
-
-    plants.to_parquet(tmp_path / "plants.parquet")
-    partitions = dd.from_pandas(plants[["light"]], npartitions=1)
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0, "distributed.comm.retry.count": 0}),
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
-        ) as one,
-        Client(one, set_as_default=False) as client,
-    ):
-        for table, part in (
-            (open_table(tmp_path / "*.parquet"), "plants.parquet, row groups 0 to 0"),
-            (TableFrames(partitions), "partition 0 of the data frame"),
-        ):
-            words = f"^{part} could not be read: 1 of the workers of tcp://.* ended at it, out of memory or killed"
-            with pytest.raises(LostWorkerError, match=words):
-                Passes(client).reduce(table, Columns(["light"], (), ROWS), end_of_many_rows, add)
-
-
-@pytest.mark.slow
-def test_workers_of_a_cluster_give_the_answer_of_one_machine(in_one_piece, tmp_path, capsys, monkeypatch):
-    """A real scheduler and two worker processes, by the command line."""
-    frame, _ = in_one_piece["regression by bins and years"]
-    for number, part in enumerate(np.split(np.arange(ROWS), [250, 260])):
-        frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet", row_group_size=60)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("holdfast.io.parts.PART_ROWS", 100)
-    scheduler = tmp_path / "scheduler.json"
-    command = [sys.executable, "-m", "dask"]
-    options = ["--scheduler-file", str(scheduler), "--no-dashboard"]
-    processes = [subprocess.Popen([*command, "scheduler", *options, "--port", "0"], stderr=subprocess.DEVNULL)]
-    try:
-        for _ in range(2):
-            elsewhere = tmp_path / "elsewhere"
-            elsewhere.mkdir(exist_ok=True)
-            worker = [*command, "worker", *options, "--nthreads", "1", "--memory-limit", "1GiB", "--no-nanny"]
-            processes.append(subprocess.Popen(worker, cwd=elsewhere, stderr=subprocess.DEVNULL))
-        deadline = time.monotonic() + 60
-        while not scheduler.exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        models = {}
-        for name, more in {"one machine": [], "cluster": ["--dask", str(scheduler)]}.items():
-            out = tmp_path / f"{name}.json"
-            arguments = ["fit", "*.parquet", "--target", "grown", "--environment", "age:bins=3,day:year"]
-            assert main([*arguments, "--out", str(out), *more]) == 0
-            assert "Read the data 3 times." in capsys.readouterr().out
-            models[name] = TableModel.load(out)
-        agree(models["cluster"], models["one machine"])
-        with Client(scheduler_file=str(scheduler), set_as_default=False) as client:
-            whole = in_one_piece["regression by site"][1].model
-            once = fit_table("*.parquet", "grown", "site", schema=whole, dask=client)
-            assert once.estimator.passes_ == 1
-            agree(once.model, fit_table("*.parquet", "grown", "site", schema=whole).model)
-            on_workers = fit_table(cut(frame, [20, 20, 500]), "grown", "site", dask=client)
-            agree(on_workers.model, whole)
-            monkeypatch.setattr(FilePart, "split", lambda self: [replace(self, source=replace(self.source, path=lost))])
-            lost = tmp_path / "lost.parquet"
-            with pytest.raises(ValueError, match=r"data must be readable by every worker .*lost.parquet'"):
-                fit_table("*.parquet", "grown", "site", dask=client)
-            ours = Versions.installed()._replace(jax="0.0.1")
-            monkeypatch.setattr(Versions, "installed", lambda: ours)
-            with pytest.raises(RefusedWorkerError, match=r"Dask worker .* has jax .*, we have 0.0.1; install"):
-                fit_table(cut(frame, [300]), "grown", "site", dask=client)
-    finally:
-        for process in reversed(processes):
-            process.kill()
-            process.wait()

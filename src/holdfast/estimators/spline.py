@@ -1,6 +1,6 @@
 """Invariant regression with smooth effects and interactions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -321,11 +321,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         check_settings(self)
         if is_dask_frame(X):
             rows = dask_rows(X, y, environments).counted()
-            straight = rows.sums(partial(regression_sums, sampled=SAMPLED_ROWS))
-            straight.introduce(self)
-            self._fit_sums(
-                ColumnSums(straight, lambda expand: rows.sums(partial(expanded_sums, expand=expand))), straight.response
-            )
+            self._fit_passes(rows.sums)
             self.passes_ = rows.passes.count
             return self
         response = response_name(y)
@@ -340,25 +336,20 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
             chunks: of (X, y) or (X, y, environments), in any order; the same ones each time they are read.
         """
         check_settings(self)
-        if iter(chunks) is chunks:
+        if isinstance(chunks, Iterator):
             raise ValueError(
                 f"chunks must be something that can be read twice, such as a list, got {type(chunks).__name__}, which "
                 "can be read once"
             )
-        passes = 0
+        self._fit_passes(partial(sums_of_chunks, chunks, weighted=False))
+        self.passes_ = 2 if self.expansion_.curved_.any() or self.expansion_.interacting_ else 1
+        return self
 
-        def read(collect: Collect) -> ChunkSums:
-            nonlocal passes
-            passes += 1
-            return sums_of_chunks(chunks, collect, weighted=False)
-
+    def _fit_passes(self, read: Callable[[Collect], ChunkSums]) -> None:
         straight = read(partial(regression_sums, sampled=SAMPLED_ROWS))
         straight.introduce(self)
-        self._fit_sums(
-            ColumnSums(straight, lambda expand: read(partial(expanded_sums, expand=expand))), straight.response
-        )
-        self.passes_ = passes
-        return self
+        table = ColumnSums(straight, lambda expand: read(partial(expanded_sums, expand=expand)))
+        self._fit_sums(table, straight.response)
 
     def _fit_sums(self, table: ColumnSums, response: str) -> "HeteroSplineRegressor":
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)])

@@ -176,7 +176,7 @@ def choose_axes(data: "xr.Dataset", wanted: SweepChoice) -> SweepChoice:
         data: of the sweep.
         wanted: with empty texts for what is open.
     """
-    from holdfast.sweeps.quantities import quantities, usual_quantity
+    from holdfast.sweeps.figures.quantities import quantities, usual_quantity
 
     axes, known = sweep_axes(data), quantities(data)
     if not axes:

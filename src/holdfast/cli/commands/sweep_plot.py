@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 if TYPE_CHECKING:
-    from holdfast.sweeps.summary import SweepSummary
+    from holdfast.sweeps.figures.summary import SweepSummary
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def execute(arguments: SweepPlotArguments) -> int:
     """Draw and write the figure."""
     from holdfast.core.writing import check_output_folder
     from holdfast.plots.bands import save
-    from holdfast.sweeps.plots import draw_summary
+    from holdfast.sweeps.figures.plots import draw_summary
+    from holdfast.sweeps.figures.summary import summarise_sweep
     from holdfast.sweeps.results import SUFFIX, open_sweep
-    from holdfast.sweeps.summary import summarise_sweep
 
     # A zarr group takes no other files: figures go next to it.
     given = Path(arguments.folder)

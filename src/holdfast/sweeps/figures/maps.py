@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from holdfast.core.validation import require
 from holdfast.sweeps.designs import ScaleName
-from holdfast.sweeps.frames import MARKS, axis_scale, is_logarithmic, name_marks, new_frame
-from holdfast.sweeps.labels import dividers
-from holdfast.sweeps.scales import Scale
-from holdfast.sweeps.summary import FEW, NOT_COMPUTED, SweepSummary
+from holdfast.sweeps.figures.frames import MARKS, axis_scale, is_logarithmic, name_marks, new_frame
+from holdfast.sweeps.figures.labels import dividers
+from holdfast.sweeps.figures.scales import Scale
+from holdfast.sweeps.figures.summary import FEW, NOT_COMPUTED, SweepSummary
 
 MOST_PANELS, PANELS_IN_A_ROW = 6, 3
 # Sizes of markers and of points, and the side of a panel, in typographical points.
@@ -31,7 +31,7 @@ def draw_map(found: SweepSummary, y: str, scale: ScaleName | None = None) -> Fig
         scale: of the colours; None: as the numbers need it.
 
     Example:
-        >>> from holdfast.sweeps.summary import summarise_sweep
+        >>> from holdfast.sweeps.figures.summary import summarise_sweep
         >>> data = xr.Dataset({"error": (("a", "b", "seed"), np.ones((2, 2, 3)))}, {"a": [0.0, 1.0], "b": [0.0, 1.0]})
         >>> figure = draw_map(summarise_sweep(data, "a", "b"), "b")
         >>> figure.axes[0].get_xlabel(), figure.axes[-1].get_ylabel()
@@ -56,9 +56,9 @@ def draw_map(found: SweepSummary, y: str, scale: ScaleName | None = None) -> Fig
     ends = (0.0, 1.0) if found.is_share and scale != "log" else (finite.min(), finite.max())
     norm = LogNorm(*ends) if is_logarithmic(found, scale, has_bands=False) else Normalize(*ends)
     image: Any = None
-    for places, axes in zip(panels, grid.flat, strict=False):
-        chosen = {k: v for each, place in zip(divided, places, strict=True) for k, v in each.places[place].items()}
-        titles = (f"{each.name} {each.labels[place]}" for each, place in zip(divided, places, strict=True))
+    for panel, axes in zip(panels, grid.flat, strict=False):
+        chosen = {k: v for each, place in zip(divided, panel, strict=True) for k, v in each.indexers[place].items()}
+        titles = (f"{each.name} {each.labels[place]}" for each, place in zip(divided, panel, strict=True))
         marks = {name: where.isel(chosen) for name, where in found.marks.items()}
         image = _panel(
             axes,

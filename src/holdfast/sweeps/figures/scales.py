@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from holdfast.sweeps.designs import POINT, ScaleName
-from holdfast.sweeps.labels import value_text
+from holdfast.sweeps.figures.labels import value_text
 
 MOST_TICKS, MOST_LOG_TICKS = 10, 30
 # Settings that span more than this factor, and are not evenly spaced, are drawn on a logarithmic scale.

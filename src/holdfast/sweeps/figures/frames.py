@@ -9,9 +9,9 @@ from matplotlib.lines import Line2D
 
 from holdfast.core.validation import require
 from holdfast.sweeps.designs import POINT, ScaleName
-from holdfast.sweeps.labels import in_words, point_labels, settings_of_points
-from holdfast.sweeps.scales import Scale
-from holdfast.sweeps.summary import FEW, NO_NUMBER, NONE_DIVERGED, NONE_LEFT, NOT_COMPUTED, SweepSummary
+from holdfast.sweeps.figures.labels import in_words, point_labels, settings_of_points
+from holdfast.sweeps.figures.scales import Scale
+from holdfast.sweeps.figures.summary import FEW, NO_NUMBER, NONE_DIVERGED, NONE_LEFT, NOT_COMPUTED, SweepSummary
 
 TITLE_SIZE, CHARACTERS_AN_INCH = 9, 14
 # Values that span more than this factor are drawn on a logarithmic scale, in colours and upwards.
@@ -61,7 +61,7 @@ def axis_scale(found: SweepSummary, name: str) -> tuple[Scale, str]:
 
     Example:
         >>> import xarray as xr
-        >>> from holdfast.sweeps.summary import summarise_sweep
+        >>> from holdfast.sweeps.figures.summary import summarise_sweep
         >>> settings = {"bias": ("point", [0.3, 0.1]), "batching": ("point", ["hetero", "pooled"])}
         >>> found = summarise_sweep(xr.Dataset({"error": (("point", "seed"), [[1.0], [4.0]])}, settings), "point")
         >>> scale, label = axis_scale(found, "point")

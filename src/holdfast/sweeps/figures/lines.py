@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 
 from holdfast.core.validation import require
 from holdfast.sweeps.designs import POINT, ScaleName
-from holdfast.sweeps.frames import axis_scale, is_logarithmic, name_marks, new_frame
-from holdfast.sweeps.labels import Divider, dividers
-from holdfast.sweeps.scales import Scale
-from holdfast.sweeps.summary import FEW, NONE_LEFT, SeedBand, SweepSummary
+from holdfast.sweeps.figures.frames import axis_scale, is_logarithmic, name_marks, new_frame
+from holdfast.sweeps.figures.labels import Divider, dividers
+from holdfast.sweeps.figures.scales import Scale
+from holdfast.sweeps.figures.summary import FEW, NONE_LEFT, SeedBand, SweepSummary
 
 # More bands than this hide each other.
 MOST_LINES, MOST_BANDS, MOST_MARKERS = 16, 4, 30
@@ -48,7 +48,7 @@ def draw_lines(found: SweepSummary, scale: ScaleName | None = None) -> Figure:
 
     Example:
         >>> import xarray as xr
-        >>> from holdfast.sweeps.summary import summarise_sweep
+        >>> from holdfast.sweeps.figures.summary import summarise_sweep
         >>> data = xr.Dataset({"error": (("a", "b", "seed"), np.ones((2, 2, 3)))}, {"a": [0.0, 1.0], "b": [0.0, 1.0]})
         >>> legend = draw_lines(summarise_sweep(data, "a")).axes[0].get_legend()
         >>> legend.get_title().get_text(), [text.get_text() for text in legend.get_texts()]
@@ -63,7 +63,7 @@ def draw_lines(found: SweepSummary, scale: ScaleName | None = None) -> Figure:
     is_joined = across.names is None and middle[x].dims == (x,) and x != POINT
     has_bands = found.has_band and (len(lines) <= MOST_BANDS or not is_joined)
     is_log, notes = is_logarithmic(found, scale, has_bands=has_bands), []
-    bands = [found.band.isel(_places(divided, line)) for line in lines]
+    bands = [found.band.isel(_indexers(divided, line)) for line in lines]
     positions = list(_positions(across, str(middle[x].dims[0]), divided, lines))
     if is_joined and len(across.positions) < MOST_MARKERS and _coincide([one.middle.values for one in bands], is_log):
         positions = list(_spread(across, len(lines)))
@@ -83,7 +83,7 @@ def draw_lines(found: SweepSummary, scale: ScaleName | None = None) -> Figure:
             _curve(axes, one, where, look, has_band=has_bands)
         else:
             _bars(axes, one, where, look)
-        at = _places(divided, line)
+        at = _indexers(divided, line)
         marks.add(where, one.middle.values, {name: each.isel(at).values for name, each in found.marks.items()}, look)
     looks.legend(axes)
     name_marks(figure, marks.met)
@@ -98,10 +98,10 @@ def draw_lines(found: SweepSummary, scale: ScaleName | None = None) -> Figure:
     return figure
 
 
-def _places(divided: Sequence[Divider], line: Sequence[int]) -> dict[str, Any]:
+def _indexers(divided: Sequence[Divider], line: Sequence[int]) -> dict[str, Any]:
     """Where the numbers of a line lie, as `isel` takes it."""
-    chosen = (each.places[place] for each, place in zip(divided, line, strict=True))
-    return {dimension: place for places in chosen for dimension, place in places.items()}
+    chosen = (each.indexers[place] for each, place in zip(divided, line, strict=True))
+    return {dimension: place for indexers in chosen for dimension, place in indexers.items()}
 
 
 def _coincide(lines: Sequence[np.ndarray], is_log: bool) -> bool:
@@ -240,12 +240,12 @@ def _positions(
     across: Scale, dimension: str, divided: Sequence[Divider], lines: Sequence[tuple[int, ...]]
 ) -> Iterator[np.ndarray]:
     """Of the points of each line; some dividers choose points, and the lines of the others lie next to each other."""
-    others = [number for number, each in enumerate(divided) if dimension not in each.places[0]]
+    others = [number for number, each in enumerate(divided) if dimension not in each.indexers[0]]
     rows = list(itertools.product(*(range(len(divided[number].labels)) for number in others)))
     table = _side_by_side(across, len(rows))
     for line in lines:
-        places = [each.places[place] for each, place in zip(divided, line, strict=True)]
-        points = next((each[dimension] for each in places if dimension in each), slice(None))
+        indexers = [each.indexers[place] for each, place in zip(divided, line, strict=True)]
+        points = next((each[dimension] for each in indexers if dimension in each), slice(None))
         yield table[rows.index(tuple(line[number] for number in others))][points]
 
 

@@ -8,37 +8,37 @@ import xarray as xr
 
 from holdfast.core.validation import require, suggestion
 from holdfast.sweeps.designs import POINT
-from holdfast.sweeps.labels import in_words, value_text
-from holdfast.sweeps.quantities import Quantity
+from holdfast.sweeps.figures.labels import in_words, value_text
+from holdfast.sweeps.figures.quantities import Quantity
 from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
 
 # How far beyond its ends an axis may be fixed, as a share of its largest value: values are saved in single precision.
 ROUNDING = 1e-6
 
 
-class Selection(NamedTuple):
+class ResultSlice(NamedTuple):
     """A part of a result.
 
     Attributes:
         values: axis or setting -> the value at which it is fixed.
-        places: dimension -> the positions that are drawn, as `isel` takes them.
+        indexers: dimension -> the positions that are drawn, as `isel` takes them.
         in_words: what is fixed.
 
     Example:
-        >>> Selection({"bias": 1.0}, {"bias": 1}, "bias 1").apply(xr.DataArray([0.0, 5.0], dims="bias")).item()
+        >>> ResultSlice({"bias": 1.0}, {"bias": 1}, "bias 1").apply(xr.DataArray([0.0, 5.0], dims="bias")).item()
         5.0
     """
 
     values: dict[str, Any]
-    places: dict[str, Any]
+    indexers: dict[str, Any]
     in_words: str
 
     def apply(self, array: xr.DataArray) -> xr.DataArray:
         """This part of an array that has some of the dimensions."""
-        return array.isel({name: place for name, place in self.places.items() if name in array.dims})
+        return array.isel({name: place for name, place in self.indexers.items() if name in array.dims})
 
 
-def select(found: Quantity, drawn: Sequence[str], at: Mapping[str, Any]) -> Selection:
+def select(found: Quantity, drawn: Sequence[str], at: Mapping[str, Any]) -> ResultSlice:
     """What is drawn of a quantity over some axes, in the order of their values.
 
     Steps that are neither drawn nor fixed are fixed at the last one, and so are axes that have one value only.
@@ -49,7 +49,7 @@ def select(found: Quantity, drawn: Sequence[str], at: Mapping[str, Any]) -> Sele
         at: axis or setting -> the value at which it is fixed; of numbers the nearest one is taken.
 
     Example:
-        >>> from holdfast.sweeps.quantities import find_quantity
+        >>> from holdfast.sweeps.figures.quantities import find_quantity
         >>> axes = {"bias": [0.0, 1.0], "step": [0, 10, 20]}
         >>> data = xr.Dataset({"error": (("bias", "step", "seed"), np.ones((2, 3, 1)))}, axes)
         >>> select(find_quantity(data, "error"), ["bias"], {}).in_words
@@ -57,32 +57,32 @@ def select(found: Quantity, drawn: Sequence[str], at: Mapping[str, Any]) -> Sele
     """
     values = found.values
     _check(found, drawn, at)
-    places: dict[str, Any] = {}
+    indexers: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
     for name, value in at.items():
         dimension = str(values[name].dims[0]) if name in values.coords else name
         labels = values[name].values
         # Of points, all that have the value are left, and of seeds the dimension, over which the summary is.
-        among = places.get(POINT, np.arange(len(labels))) if dimension == POINT else np.arange(len(labels))
+        among = indexers.get(POINT, np.arange(len(labels))) if dimension == POINT else np.arange(len(labels))
         nearest = _nearest(name, labels[among], value)
         where = among[labels[among] == nearest]
-        places[dimension] = where if dimension in (POINT, SEED_DIMENSION) and name != POINT else int(where[0])
+        indexers[dimension] = where if dimension in (POINT, SEED_DIMENSION) and name != POINT else int(where[0])
         fixed[name] = nearest
     words = [f"{in_words(name)} {value_text(value)}" for name, value in fixed.items()]
     for dimension in map(str, values.dims):
         labels = values[dimension].values if dimension in values.coords else np.arange(values.sizes[dimension])
-        if dimension in (*places, SEED_DIMENSION, QUANTILE):
+        if dimension in (*indexers, SEED_DIMENSION, QUANTILE):
             continue
         if dimension in drawn:
-            places[dimension] = np.argsort(labels, kind="stable") if labels.dtype.kind in "iuf" else slice(None)
+            indexers[dimension] = np.argsort(labels, kind="stable") if labels.dtype.kind in "iuf" else slice(None)
         elif dimension == STEP:
-            places[STEP], fixed[STEP] = len(labels) - 1, labels[-1]
+            indexers[STEP], fixed[STEP] = len(labels) - 1, labels[-1]
             words.append(f"{STEP} {value_text(labels[-1])} (the last)")
         elif len(labels) == 1 and all(values[name].dims != (dimension,) for name in drawn):
-            places[dimension] = 0
+            indexers[dimension] = 0
             if dimension in found.finished.dims:
                 words.append(f"{in_words(dimension)} {value_text(labels[0])}")
-    return Selection(fixed, places, ", ".join(words))
+    return ResultSlice(fixed, indexers, ", ".join(words))
 
 
 def _check(found: Quantity, drawn: Sequence[str], at: Mapping[str, Any]) -> None:

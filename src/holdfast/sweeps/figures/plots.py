@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from holdfast.core.validation import require
 from holdfast.plots.bands import style
 from holdfast.sweeps.designs import SCALES, ScaleName
-from holdfast.sweeps.lines import draw_lines
-from holdfast.sweeps.maps import draw_map
-from holdfast.sweeps.summary import OverName, SweepSummary, summarise_sweep
+from holdfast.sweeps.figures.lines import draw_lines
+from holdfast.sweeps.figures.maps import draw_map
+from holdfast.sweeps.figures.summary import OverName, SweepSummary, summarise_sweep
 
 
 def plot_sweep(

@@ -15,7 +15,7 @@ class Divider(NamedTuple):
     Attributes:
         name: of an axis, or of several settings of points, in words.
         labels: of its values.
-        places: where each value lies in an array, as `isel` takes it.
+        indexers: where each value lies in an array, as `isel` takes it.
         is_number: whether its values are numbers.
 
     Example:
@@ -25,7 +25,7 @@ class Divider(NamedTuple):
 
     name: str
     labels: list[str]
-    places: list[dict[str, Any]]
+    indexers: list[dict[str, Any]]
     is_number: bool
 
 
@@ -59,9 +59,9 @@ def dividers(values: xr.DataArray, drawn: Collection[str]) -> list[Divider]:
             numbers = values[names[0]].values
             is_number = len(names) == 1 and numbers.dtype.kind in "iuf"
             order = np.argsort(numbers, kind="stable") if is_number else np.arange(len(labels))
-            places = [{dimension: int(position)} for position in order]
+            indexers = [{dimension: int(position)} for position in order]
             name = ", ".join(map(in_words, names))
-            found.append(Divider(name, [labels[position] for position in order], places, is_number))
+            found.append(Divider(name, [labels[position] for position in order], indexers, is_number))
     return found
 
 

@@ -81,9 +81,9 @@ def find_quantity(data: xr.Dataset, name: str, *, by_step: bool = False) -> Quan
     is_infinite = bool(np.isinf(values).any())
     finished = data["finished"] == 1 if "finished" in data else xr.ones_like(_runs(values), bool)
     failed = data[FAILED] == 1 if FAILED in data else xr.zeros_like(finished)
-    kept = np.isfinite(values) & finished
+    usable = np.isfinite(values) & finished
     # The quantiles are already without the runs that diverged.
-    values = values.where(kept if left_out is None or QUANTILE in values.dims else kept & (left_out == 0))
+    values = values.where(usable if left_out is None or QUANTILE in values.dims else usable & (left_out == 0))
     unnamed = [each for each in values.dims if each not in values.coords and each != SEED_DIMENSION]
     values = values.assign_coords({each: np.arange(values.sizes[each]) for each in unnamed})
     meaning = str(values.attrs.get("long_name", name)).removesuffix(", or -1")  # which is not drawn

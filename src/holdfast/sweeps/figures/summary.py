@@ -11,10 +11,10 @@ from holdfast.core.statistics import proportion
 from holdfast.core.validation import require
 from holdfast.plots.bands import BAND
 from holdfast.sweeps.designs import ScaleName
-from holdfast.sweeps.labels import in_words
-from holdfast.sweeps.quantities import DIVERGED_AT, Quantity, find_quantity, is_code, usual_quantity
+from holdfast.sweeps.figures.labels import in_words
+from holdfast.sweeps.figures.quantities import DIVERGED_AT, Quantity, find_quantity, is_code, usual_quantity
+from holdfast.sweeps.figures.selection import ResultSlice, select
 from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
-from holdfast.sweeps.selection import Selection, select
 
 OverName = Literal["median", "mean", "share"]
 OVER: dict[OverName, str] = {
@@ -44,9 +44,9 @@ class SeedBand(NamedTuple):
     low: xr.DataArray
     high: xr.DataArray
 
-    def isel(self, places: Mapping[str, Any]) -> "SeedBand":
+    def isel(self, indexers: Mapping[str, Any]) -> "SeedBand":
         """A part of it, as `isel` of an array."""
-        return SeedBand(*(part.isel(places) for part in self))
+        return SeedBand(*(part.isel(indexers) for part in self))
 
     def bounded(self, which: xr.DataArray) -> "SeedBand":
         """Without the band where a condition does not hold."""
@@ -167,7 +167,7 @@ class _Runs(NamedTuple):
     somewhere: str
 
     @classmethod
-    def of(cls, found: Quantity, chosen: Selection, seeds: int) -> "_Runs":
+    def of(cls, found: Quantity, chosen: ResultSlice, seeds: int) -> "_Runs":
         """Each value of `finished` is for one run, or for all seeds where quantiles over them are recorded."""
         finished, failed = chosen.apply(found.finished), chosen.apply(found.failed)
         left_out, lost, somewhere = xr.zeros_like(finished, float), xr.zeros_like(finished), ""
@@ -209,7 +209,7 @@ def _without_number(found: Quantity) -> xr.DataArray:
     return found.values.isnull() & expected
 
 
-def _marks(found: Quantity, chosen: Selection, middle: xr.DataArray) -> dict[str, xr.DataArray]:
+def _marks(found: Quantity, chosen: ResultSlice, middle: xr.DataArray) -> dict[str, xr.DataArray]:
     """What is special about a number, or why there is none."""
     finished, missing = chosen.apply(xr.ones_like(found.values, bool) & found.finished), middle.isnull()
     out = found.left_out if found.left_out is not None else xr.zeros_like(found.values).drop_attrs()

@@ -1,0 +1,1 @@
+"""Figures of sweeps: what is drawn, summarised over seeds, and how it is drawn."""

@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from execution import grid_writer
+from execution.grid_files import contents
+from execution.waiting import wait_until
 from holdfast.execution import GridCells, open_grid
-from holdfast.execution.header import SECONDS
 
 CELLS = grid_writer.LAYOUT.cells
 
@@ -32,11 +34,9 @@ def computations(log):
     return log.read_text().splitlines() if log.exists() else []
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files but the computing times."""
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-    return {name: content for name, content in found.items() if not name.startswith(f"{SECONDS}/c")}
+def begun(process, log, number):
+    """Whether so many computations have begun, or the process has ended."""
+    return len(computations(log)) >= number or process.poll() is not None
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,7 @@ def kill_and_resume(folder: Path, kills: int, seed: int) -> int:
         process = start(results, log)
         # moments spread over the whole work: in the middle of the cell that comes then, or in what follows
         target = CELLS * kill // kills + source.randrange(2)
-        while len(computations(log)) < target and process.poll() is None:
-            time.sleep(1e-4)
+        wait_until(partial(begun, process, log, target), every=1e-4)
         time.sleep(source.uniform(0, 0.002))
         process.kill()
         process.communicate()
@@ -92,8 +91,7 @@ def test_two_processes_share_the_work_and_compute_nothing_twice(tmp_path, undist
 def test_a_process_that_is_killed_loses_its_lease_to_the_next_one(tmp_path):
     log, results = tmp_path / "log", tmp_path / "results.zarr"
     process = start(results, log, 60.0)
-    while not computations(log):
-        time.sleep(0.01)
+    wait_until(lambda: computations(log), every=0.01)
     cells = GridCells.open(results)
     (index,) = cells.running()
     with cells.lease(index) as lease:

@@ -13,9 +13,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from execution.grid_files import contents
+from execution.waiting import wait_until
 from sweeps.logged_program import LOG
 
 WORKERS = 2
@@ -81,8 +84,7 @@ def campaign(kills: int, seed: int, folder: Path) -> Kills:
             time.sleep(source.uniform(0.0, 0.25 * seconds))
         else:
             target = before + source.randrange(1, MOST_CELLS)
-            while len(_lines(log)) < target and process.poll() is None:
-                time.sleep(1e-3)
+            wait_until(partial(_begun, process, log, target), every=1e-3)
             time.sleep(source.uniform(0.0, seconds / cells))
         process.kill()
         process.communicate()
@@ -98,7 +100,7 @@ def campaign(kills: int, seed: int, folder: Path) -> Kills:
     touched += sum(now.get(name) != at for name, at in times.items())
     begun = len(_lines(log))
     assert len(Counter(line.split(maxsplit=1)[1] for line in _lines(log))) == cells
-    identical = _files(folder / "undisturbed") == _files(out)
+    identical = contents(folder / "undisturbed") == contents(out)
     return Kills(cells, kills, while_starting, begun, sum(opened), max(opened), identical, touched)
 
 
@@ -126,16 +128,15 @@ def _lines(log: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
+def _begun(process: subprocess.Popen, log: Path, number: int) -> bool:
+    """Whether so many cells have begun, or the process has ended."""
+    return len(_lines(log)) >= number or process.poll() is not None
+
+
 def _times(out: Path) -> dict[str, int]:
     """When each finished cell was finished."""
     paths = (out / "results.zarr" / "checksum").glob("c.*[0-9]")
     return {path.name: path.stat().st_mtime_ns for path in paths}
-
-
-def _files(out: Path) -> dict[str, bytes]:
-    """All files but the computing times."""
-    found = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items() if "/seconds/c." not in f"/{name}"}
 
 
 def main(arguments: list[str]) -> int:

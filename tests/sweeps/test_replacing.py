@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from execution.grid_files import contents
 from holdfast.core.owner import owner
 from holdfast.execution import CellResult
 from holdfast.execution.leases import Leases
@@ -18,15 +19,7 @@ from holdfast.sweeps import run_sweep, running, specify, sweep_status
 from holdfast.sweeps.results import results_path
 from holdfast.sweeps.running import planned, prepare
 
-
-@pytest.fixture(autouse=True)
-def _users_folder(monkeypatch):
-    """Programs of users lie in the folder of the command."""
-    monkeypatch.syspath_prepend(Path(__file__).parent)
-
-
-def _bytes(path):
-    return {each.name: each.read_bytes() for each in sorted(Path(path).glob("*/c.*")) if each.parent.name != "seconds"}
+pytestmark = pytest.mark.usefixtures("users_folder")
 
 
 def _corrected():
@@ -62,12 +55,12 @@ def test_who_computes_in_a_folder_that_was_replaced_saves_nothing(tmp_path):
     copied = pickle.dumps(cells)
     other = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
     assert run_sweep(other, path).computed == 1
-    before = _bytes(path)
+    before = contents(path)
     with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
         cells.save((0, 0), CellResult({"square": np.ones(2), "row": np.ones((2, 2))}))
     with pytest.raises(FileNotFoundError, match="was deleted, or replaced by another one"):
         pickle.loads(copied)
-    assert _bytes(path) == before
+    assert contents(path) == before
 
 
 def test_a_command_that_computes_no_cell_yet_keeps_its_folder(tmp_path):

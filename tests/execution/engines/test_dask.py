@@ -1,73 +1,27 @@
 """A Dask cluster with real schedulers and workers, which are killed, restarted and added while items are computed."""
 
 import itertools
-import json
 import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from execution.live_cluster import LiveCluster
+from execution.waiting import wait_until
 from holdfast.execution import CellResult, GridCells, Layout, compute, open_grid
 from holdfast.execution.engines import DaskEngine, LostClusterError, ProcessEngine, RefusedWorkerError, Versions
 from holdfast.execution.engines.remote import Payload
 
 distributed = pytest.importorskip("distributed")
 
-# Starting a process takes a second on an idle machine, and tests run on busy ones.
-PATIENCE = 60.0
-
-
-class LiveCluster:
-    """A scheduler and workers as processes of their own."""
-
-    def __init__(self, folder: Path, stack: ExitStack):
-        self._folder, self._stack = folder, stack
-        self.file = folder / "scheduler.json"
-        self.workers: dict[str, subprocess.Popen] = {}
-        self.scheduler = self._start_scheduler(0)
-        _wait_until(self.file.exists)
-        self.address = json.loads(self.file.read_text())["address"]
-
-    def add_worker(self, name: str, *options: str) -> None:
-        folder = str(self._folder / name)
-        arguments = ["--nthreads", "1", "--no-nanny", "--name", name, "--local-directory", folder, *options]
-        self.workers[name] = self._start("worker", self.address, *arguments)
-
-    def restart_scheduler(self) -> None:
-        """On the same address; workers end with their scheduler."""
-        self.scheduler.kill()
-        self.scheduler.wait()
-        self.scheduler = self._start_scheduler(int(self.address.rpartition(":")[2]))
-
-    def _start_scheduler(self, port: int) -> subprocess.Popen:
-        return self._start("scheduler", "--port", str(port), "--host", "127.0.0.1", "--scheduler-file", str(self.file))
-
-    def _start(self, kind: str, *arguments: str) -> subprocess.Popen:
-        log = self._stack.enter_context((self._folder / f"{kind}.log").open("a"))
-        command = [sys.executable, "-m", "dask", kind, "--no-dashboard", *arguments]
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        self._stack.callback(process.wait)
-        self._stack.callback(process.kill)
-        return process
-
 
 @pytest.fixture
 def cluster(tmp_path):
     with ExitStack() as stack:
         yield LiveCluster(tmp_path, stack)
-
-
-def _wait_until(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -179,7 +133,7 @@ def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted
         match waiting.pop(done, None):
             case "a second worker":
                 cluster.add_worker("second")
-                _wait_until(lambda: "second" in (tmp_path / "scheduler.log").read_text())
+                wait_until(lambda: "second" in (tmp_path / "scheduler.log").read_text())
             case "a kill":
                 cluster.workers["first"].kill()
                 cluster.workers["first"].wait()  # until then it looks alive, and its lease would have to expire

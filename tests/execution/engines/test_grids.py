@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 
 import pytest
 
+from execution.grid_files import contents
+from execution.waiting import wait_until
 from holdfast.execution import CellResult, GridCells, Layout
 from holdfast.execution.engines import DaskEngine, ProcessEngine, ThreadEngine
 from holdfast.execution.work import compute
@@ -17,12 +18,6 @@ from holdfast.execution.work import compute
 def _cells(folder):
     layout = Layout.of({"scale": [0.1, 0.2, 0.3, 0.4]}, seeds=12, most_seeds=4)
     return GridCells.at(folder / "results.zarr", layout, identity={"program": "products"})
-
-
-def _content(folder):
-    """All files but the times."""
-    paths = (path for path in (folder / "results.zarr").rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.parent.name != "seconds"}
 
 
 def _function(cells, killed=None):
@@ -77,9 +72,9 @@ def test_a_grid_has_the_same_bytes_on_every_engine_also_if_a_process_is_killed(t
             assert (outcome.computed, outcome.computed_elsewhere, outcome.failed) == (12, 0, 0)
             assert list(cells.missing()) == []
     assert (tmp_path / "killed").exists()
-    contents = [_content(tmp_path / name) for name in engines]
-    assert len(contents[0]) > 24  # a chunk of values and one of checksums for each cell
-    assert all(content == contents[0] for content in contents)
+    found = [contents(tmp_path / name) for name in engines]
+    assert len(found[0]) > 24  # a chunk of values and one of checksums for each cell
+    assert all(each == found[0] for each in found)
 
 
 SCRIPT = """
@@ -122,8 +117,7 @@ def test_ctrl_c_leaves_no_lease_and_the_same_command_goes_on(tmp_path, option):
     def finished():
         return {path.name: path.stat().st_mtime_ns for path in folder.glob("checksum/c.*.0")}
 
-    while process.poll() is None and len(finished()) < 3:
-        time.sleep(0.02)
+    wait_until(lambda: process.poll() is not None or len(finished()) >= 3, every=0.02)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert errors.rstrip().endswith("KeyboardInterrupt"), errors

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from execution.waiting import wait_until
 from holdfast.core.worker import current_worker
 from holdfast.execution.engines import (
     DeviceEngine,
@@ -153,7 +154,7 @@ def test_nothing_starts_in_processes_after_an_interrupt(tmp_path, monkeypatch):
             time.sleep(0.01)
 
     def interrupted(pool, timeout):
-        _wait_until((tmp_path / "0").exists)  # the first is running, and the second waits in its process
+        wait_until((tmp_path / "0").exists)  # the first is running, and the second waits in its process
         raise KeyboardInterrupt
 
     monkeypatch.setattr("holdfast.execution.engines.processes._Processes.finished", interrupted)
@@ -205,19 +206,12 @@ def test_processes_end_when_the_one_that_started_them_is_killed(tmp_path):
         "    list(ProcessEngine(2).run(work, range(4)))\n"
     )
     parent = subprocess.Popen([sys.executable, str(script)])
-    _wait_until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
+    wait_until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
     parent.kill()
     parent.wait()
     pids = [path.name.partition("-")[2] for path in tmp_path.glob("pid-*")]
-    _wait_until(lambda: not any(_is_alive(int(pid)) for pid in pids))
+    wait_until(lambda: not any(_is_alive(int(pid)) for pid in pids))
     assert sorted(path.name for path in tmp_path.glob("released-*")) == sorted(f"released-{pid}" for pid in pids)
-
-
-def _wait_until(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def _is_alive(pid):

@@ -1,15 +1,18 @@
 import errno
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.cli.terminal.sweeps import duration, size
+from holdfast.cli.terminal.sweeps import duration, show_estimate, size
+from holdfast.execution.engines import DaskEngine, DeviceEngine, ProcessEngine, ThreadEngine
 from holdfast.execution.files import LocalFiles
 from holdfast.sensing.trajectory import Trajectory
-from holdfast.sweeps import sweep_status
+from holdfast.sweeps import estimate_sweep, read_sweep, sweep_status
+from holdfast.sweeps.running import prepare
 
 SPEC = """
 [settings]
@@ -40,11 +43,13 @@ def test_a_dry_run_says_what_a_sweep_costs_and_writes_nothing(spec, tmp_path, ca
     assert main(["sweep", str(spec), "--out", str(tmp_path / "runs"), "--dry-run", "--workers", "1"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "points 4 (step_size 2 x heterogeneity 2) runs 16 (4 seeds for each point) cells 4 (of 4 runs each" in words
-    assert "an estimate from 20 steps of 1 cell" in words
-    assert "(1 thread)" in words
+    assert re.search(
+        r"time about [\w. ]+ s with 1 thread \([\w. ]+ s of computation, [\w. ]+ s to compile\); "
+        "an estimate from 20 steps of 1 cell disk",
+        words,
+    )
     # 16 runs x (9 signals and 1 singular value of 4 bytes + 13)
     assert "disk about 229 kB: 848 B of values in 56 files" in words
-    assert "to compile" in words
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.toml"]
 
 
@@ -56,12 +61,59 @@ def test_a_dry_run_says_what_is_left_in_a_folder(spec, tmp_path, capsys):
     capsys.readouterr()
     assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "cells 6 (of 4 runs each, saved one by one) left 2 cells; the others are finished" in words
+    assert "cells 6 (of 4 runs each, saved one by one) left 2 cells; the others are finished (not verified)" in words
     assert "424 B of values in 28 files" in words
     spec.write_text(SPEC.replace("dimension = 6", "dimension = 7"))
     assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 2
     assert "settings.dimension must be 6 as in the folder" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
+
+
+def test_the_time_is_that_of_the_engine_if_the_number_of_its_workers_is_known(spec, capsys):
+    sweep = read_sweep(spec)
+    estimate = estimate_sweep(sweep, probe=False)._replace(
+        seconds=31.0, compilation=0.5, probed_cells=6, probed_steps=40
+    )
+    said = {
+        ThreadEngine(2): "about 16 s with 2 threads (31 s of computation, 0.5 s to compile)",
+        ProcessEngine(3): "about 16 s with 3 processes (31 s of computation, 0.5 s to compile)",  # the 4th cell waits
+        DeviceEngine(): f"about 32 s with {DeviceEngine().name} (31 s of computation, 0.5 s to compile)",
+        DaskEngine(
+            "tcp://head:8786"
+        ): "31 s of computation, shared by the workers of Dask at tcp://head:8786, and 0.5 s to compile on each",
+    }
+    for engine, words in said.items():
+        show_estimate(sweep, estimate, engine)
+        assert f"time {words}; an estimate from 40 steps of 6 cells" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_command_says_what_it_computed_and_what_was_finished(spec, tmp_path, capsys):
+    runs = tmp_path / "runs"
+    for values, words in (
+        ("[1.0]", r"2 cells computed in [\w. ]+ of work; result in"),
+        ("[1.0, 3.0, 6.0]", r"4 cells computed in [\w. ]+ of work, 2 were finished; result in"),
+    ):
+        spec.write_text(SPEC.replace("[1.0, 6.0]", values))
+        assert main(["sweep", str(spec), "--out", str(runs)]) == 0
+        assert re.match(words, capsys.readouterr().out)
+
+
+def test_a_sweep_in_which_nobody_works_is_said_to_resume(spec, tmp_path, capsys):
+    runs = tmp_path / "runs"
+    assert main(["sweep", str(spec), "--out", str(runs)]) == 0
+    shutil.rmtree(runs / "results.zarr" / "checksum")  # and with it all that says what is finished
+    capsys.readouterr()
+    assert main(["sweep-status", str(runs)]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert words == "finished 0 of 4 cells (0.0%) running none; `holdfast sweep` resumes failed 0"
+    assert main(["sweep", str(spec), "--out", str(runs)]) == 0
+    assert sweep_status(runs, verify=True)[:3] == (4, 4, 0)
+
+
+def test_who_works_on_an_object_store_is_not_known(spec, capsys):
+    prepare(read_sweep(spec), "memory://unknown/results.zarr")
+    assert main(["sweep-status", "memory://unknown"]) == 0
+    assert "running not known on an object store" in " ".join(capsys.readouterr().out.split())
 
 
 def test_damaged_files_are_counted_and_computed_again(spec, tmp_path, capsys):
@@ -72,9 +124,11 @@ def test_damaged_files_are_counted_and_computed_again(spec, tmp_path, capsys):
     (spurious / "c.0.1.0").unlink()
     (checksums / "c.1.0.0").write_bytes(b"")
     capsys.readouterr()
+    assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 0
+    assert "left none (not verified)" in " ".join(capsys.readouterr().out.split())
     assert main(["sweep-status", str(runs), "--verify"]) == 1
     words = " ".join(capsys.readouterr().out.split())
-    assert "finished 1 of 4 cells (25.0%) damaged 3; holdfast sweep computes them again" in words
+    assert "finished 1 of 4 cells (25.0%) damaged 3; `holdfast sweep` computes them again" in words
     assert sweep_status(runs).damaged is None
     assert main(["sweep", str(spec), "--out", str(runs)]) == 0
     assert capsys.readouterr().out.startswith(
@@ -153,8 +207,8 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
         ("sweep-plot nothing --x bias", "the folder of the sweep must exist, got 'nothing'"),
         ("sweep-status .", "the folder must be that of a sweep, with results.zarr in it, got '.'"),
         ("sweep SPEC --out SPEC", "out must be a folder, got the file"),
-        ("sweep SPEC --out FILE", "path must be a folder of a grid or a new one, got the file"),
-        ("sweep SPEC --out FILE --dry-run", "path must be a folder of a grid or a new one, got the file"),
+        ("sweep SPEC --out FILE", "the folder of the results must be a folder, got the file"),
+        ("sweep SPEC --out FILE --dry-run", "the folder of the results must be a folder, got the file"),
         ("sweep SPEC --out /proc/runs", "out must lie in a folder that can be written to, got '/proc/runs'"),
         ("sweep-plot nothing --x bias --at bias", "at must be name=value, got 'bias'"),
     ],
@@ -209,8 +263,8 @@ def test_damaged_metadata_is_named_with_what_to_do(content, spec, tmp_path, caps
     for command in (["sweep", str(spec), "--out"], ["sweep-status"]):
         assert main([*command, str(tmp_path / "runs")]) == 2
         said = capsys.readouterr().err
-        assert f"got '{group}', whose zarr.json cannot be used (" in said
-        assert said.endswith("); move the folder away if it is damaged, or choose another one\n")
+        assert f"the results in '{group}' cannot be used: their zarr.json is damaged, or not of holdfast (" in said
+        assert said.endswith("); restore it from a copy, or move the folder away to compute them anew\n")
 
 
 def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
@@ -223,10 +277,10 @@ def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
     failed = f"1 cell failed: {reason}\n    at scale=0, seeds 0 to 1\n"
     for _ in range(2):
         assert main(["sweep", "spec.toml", "--out", "runs"]) == 1
-        assert failed in capsys.readouterr().out
+        assert capsys.readouterr().out.endswith(f"{failed}The same command tries them again.\n")
     assert sweep_status("runs").finished == 2
     assert main(["sweep-status", "runs"]) == 1
-    assert failed in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith(f"{failed}`holdfast sweep` tries them again.\n")
     assert main(["sweep-status", "runs", "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["failures"] == {reason: 1}
     (tmp_path / "spec.toml").write_text('program = "picky_program:picky"\n[sweep]\nscale = [0]\nseeds = 2')

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from execution.grid_files import contents
 from execution.grid_products import check_products, fill, product
 from execution.grid_writer import IDENTITY, LAYOUT, computed
+from execution.object_store import s3_bucket
 from holdfast.core.owner import owner
 from holdfast.execution import Axis, CellResult, GridCells, Layout, Lease, open_grid
 from holdfast.execution.files import files_at
@@ -161,10 +163,20 @@ def test_folders_of_other_things_are_refused(tmp_path):
     layout = Layout.of({"a": [1]}, seeds=2, most_seeds=2)
     (tmp_path / "text.txt").write_text("mine")
     xr.Dataset({"x": ("y", [1.0])}).to_zarr(tmp_path / "other.zarr", consolidated=False)
-    for path in (tmp_path, tmp_path / "other.zarr"):
-        with pytest.raises(ValueError, match="path must be a folder of a grid or a new one"):
+    for path, words in (
+        (
+            tmp_path,
+            r"must be a new one or one of holdfast, got .*, which has other files and no zarr\.json \(other\.zarr, t",
+        ),
+        (
+            tmp_path / "other.zarr",
+            r"cannot be used: their zarr\.json is damaged, or not of holdfast \(KeyError: 'grid'\)",
+        ),
+        (tmp_path / "text.txt", "the folder of the results must be a folder, got the file"),
+    ):
+        with pytest.raises(ValueError, match=words):
             GridCells.at(path, layout, identity={})
-    with pytest.raises(ValueError, match="path must be a folder of a grid"):
+    with pytest.raises(ValueError, match="the folder must have results of holdfast in it, got"):
         open_grid(tmp_path / "nothing")
 
 
@@ -187,10 +199,20 @@ def test_a_cell_of_another_form_is_refused(tmp_path, values, message):
     assert list(cells.missing()) == [(1, 0)]
 
 
-@pytest.mark.parametrize("name", ["a", "seed", "checksum", "../elsewhere", ".hidden", ""])
-def test_variables_have_names_of_their_own(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a", "must be new ones, got 'a', which is an axis already"),
+        *(
+            (name, f"must be new ones, got '{name}', which is used by the result itself")
+            for name in ("seed", "seconds")
+        ),
+        *((name, "must be plain words, got") for name in ("../elsewhere", ".hidden", "")),
+    ],
+)
+def test_variables_have_names_of_their_own(tmp_path, name, words):
     cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
-    with pytest.raises(ValueError, match="names of axes and variables must be"):
+    with pytest.raises(ValueError, match=f"names of axes and variables {words}"):
         cells.save((0, 0), CellResult({name: np.ones(2)}))
 
 
@@ -309,8 +331,7 @@ def test_a_copy_on_a_worker_saves_the_same_bytes(cells, tmp_path):
     fresh = pickle.dumps(GridCells.at(tmp_path / "copy.zarr", layout, identity=IDENTITY))
     for index in np.ndindex(*layout.shape):
         pickle.loads(fresh).save(index, computed(layout.settings(index), layout.block(index)))
-    for path in Path(cells.files.root).glob("[!s]*/*"):
-        assert (tmp_path / "copy.zarr" / path.relative_to(cells.files.root)).read_bytes() == path.read_bytes()
+    assert contents(tmp_path / "copy.zarr") == contents(cells.files.root)
     assert list(cells.missing()) == []
 
 
@@ -340,17 +361,22 @@ for index in cells.missing():
     assert (open_grid(tmp_path / "r")["loss"] == 1).all()
 
 
+@pytest.fixture
+def bucket():
+    with s3_bucket() as url:
+        yield url
+
+
 @pytest.mark.parametrize("path", ["memory://bucket/results.zarr", pytest.param("s3", marks=pytest.mark.slow)])
 def test_object_stores_hold_the_same_bytes(path, cells, request):
     if path == "s3":
-        path = request.getfixturevalue("bucket")
+        path = f"{request.getfixturevalue('bucket')}/results.zarr"
     remote = GridCells.at(path, cells.requested, identity=IDENTITY)
     assert fill(remote) == 8
     assert list(remote.missing()) == []
-    root = Path(cells.files.root)
-    for name in (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()):
-        if not name.startswith("seconds/c"):
-            assert remote.files.read(name) == (root / name).read_bytes(), name
+    root = cells.files.root
+    for name, content in contents(root).items():
+        assert remote.files.read(name) == content, name
     xr.testing.assert_identical(open_grid(path).drop_vars("seconds"), open_grid(root).drop_vars("seconds"))
     assert xr.open_zarr(path).load()["path_1"].equals(open_grid(path)["path_1"])
     remote.files.write("path_2/c.1.0.1.0", b"damaged")
@@ -361,35 +387,3 @@ def test_object_stores_hold_the_same_bytes(path, cells, request):
     assert fill(again) == 2
     assert again.running() == []
     assert again.failures() == {}
-
-
-@pytest.fixture
-def bucket(monkeypatch):
-    """A bucket of a local server that speaks the protocol of S3."""
-    import socket
-    import time
-    import urllib.request
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    for name, value in {"ENDPOINT_URL": address, "ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        for _ in range(300):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(address).close()
-                break
-            time.sleep(0.1)
-        import s3fs
-
-        s3fs.S3FileSystem().mkdir("holdfast-test")
-        yield "s3://holdfast-test/results.zarr"
-    finally:
-        server.terminate()
-        server.wait()

@@ -22,7 +22,7 @@ class Clock:
         return self.now
 
     def run(self, settings, seeds):
-        shape = settings["dimension"], settings["batching"]
+        shape = settings["dimension"], settings["batching"], settings["environments"]
         self.now += 1000.0 * (shape not in self.compiled)
         self.compiled.add(shape)
         self.now += 5.0 + settings["steps"] * len(seeds) * settings["dimension"] ** 2
@@ -50,6 +50,7 @@ def _exact(sweep, runs):
         {"dimension": [100, 10], "bias": [0.0, 1.0, 2.0]},
         {"dimension": [10, 20], "steps": [5, 100, 30]},
         {"dimension": [20], "batching": ["hetero", "pooled"], "bias": [1.0]},
+        {"batching": ["hetero", "pooled"], "environments": ["two-point", "uniform", "gaussian"], "bias": [0.0, 1.0]},
         [{"dimension": 10, "steps": 50}, {"dimension": 30, "steps": 20}, {"dimension": 10, "steps": 70}],
     ],
 )
@@ -60,6 +61,7 @@ def test_every_kind_of_cell_is_probed_and_counts_as_often_as_it_occurs(axes, clo
     found = estimate_sweep(sweep)
     assert found.seconds == pytest.approx(_exact(sweep, runs=8))
     assert found.compilation == 1000.0 * len(clock.compiled)
+    assert found.wall_seconds(1) == found.seconds + found.compilation
     assert found.probed_cells == len(clock.compiled)
     assert found.files == found.cells * (2 + 2)
 

@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from execution.grid_files import contents
+from execution.waiting import wait_until
 from holdfast import Settings, simulate
 from holdfast.comparison import compare
 from holdfast.core.run import _advance
@@ -25,14 +26,10 @@ from holdfast.sweeps.cell_program import CellProgram
 from holdfast.sweeps.programs import code_of, program_of
 from holdfast.sweeps.results import results_path
 
+pytestmark = pytest.mark.usefixtures("users_folder")
+
 SMALL = {"dimension": 6, "steps": 20, "every": 5, "oracle": "population"}
 AXES = {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0]}
-
-
-@pytest.fixture(autouse=True)
-def _users_folder(monkeypatch):
-    """Programs of users lie in the folder of the command."""
-    monkeypatch.syspath_prepend(Path(__file__).parent)
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +38,11 @@ def trajectory():
     return simulate(Settings(**SMALL, **axes, seeds=4, seed=3))
 
 
-def _bytes(folder):
-    """All that cells consist of, except for their times."""
-    files = sorted(Path(results_path(folder)).glob("*/c.*"))
-    return {f"{path.parent.name}/{path.name}": path.read_bytes() for path in files if path.parent.name != "seconds"}
+def _of_a_notebook(settings, seeds):
+    return {}
+
+
+_of_a_notebook.__module__, _of_a_notebook.__name__, _of_a_notebook.__qualname__ = "__main__", "main_fn", "main_fn"
 
 
 def test_trajectories_are_those_of_the_simulation(trajectory, tmp_path):
@@ -101,14 +99,37 @@ def test_cells_that_differ_in_swept_settings_share_one_compilation(tmp_path):
 def test_more_values_and_seeds_compute_only_what_is_new(tmp_path):
     settings, few = {**SMALL, "seed": 3}, {"step_size": [0.1], "heterogeneity": [1.0, 6.0]}
     sweep(settings, few, seeds=4, out=tmp_path / "grown")
-    old = _bytes(tmp_path / "grown")
+    old = contents(tmp_path / "grown")
     more = specify(settings, {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0]}, seeds=8)
     assert run_sweep(more, results_path(tmp_path / "grown")).computed == 2 * 3 * 2 - 2
-    assert {name: _bytes(tmp_path / "grown")[name] for name in old if "spurious" in name}.items() <= old.items()
+    assert {name: contents(tmp_path / "grown")[name] for name in old if "spurious/c." in name}.items() <= old.items()
     whole = sweep(settings, {**AXES, "seeds_per_cell": 4}, seeds=8, out=tmp_path / "whole")
     xr.testing.assert_identical(
         open_sweep(tmp_path / "grown").drop_vars("seconds").drop_attrs(), whole.drop_vars("seconds").drop_attrs()
     )
+
+
+def test_a_sweep_that_resumes_reports_what_was_finished_before(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.execution.work.REPORTING", 0.0)
+    path = results_path(tmp_path)
+    few, more = (
+        specify({}, {"scale": [*range(number)]}, seeds=2, program="programs_of_a_user:square") for number in (2, 5)
+    )
+    reports = []
+    run_sweep(few, path)
+    outcome = run_sweep(more, path, ThreadEngine(1), lambda *words: reports.append(words))
+    assert reports[0] == (2, 5, 0.0, None, {})
+    assert [words[:2] for words in reports] == [(done, 5) for done in (2, 3, 4, 5, 5)]
+    assert (outcome.computed, outcome.finished_before) == (3, 2)
+    Path(path, "square", "c.1.0").unlink()  # damage, which is found late
+    damaged = []
+    outcome = run_sweep(more, path, ThreadEngine(1), lambda *words: damaged.append(words))
+    assert [words[:2] for words in damaged] == [(5, 5)] * 3
+    assert (outcome.computed, outcome.finished_before, outcome.damaged) == (1, 4, 1)
+    calls = []
+    progress = lambda done, total: calls.append((done, total))  # noqa: E731
+    sweep({}, {"scale": [*range(6)]}, seeds=2, program="programs_of_a_user:square", out=tmp_path, progress=progress)
+    assert (calls[0], calls[-1]) == ((5, 6), (6, 6))
 
 
 def test_a_sweep_returns_what_it_was_asked_for_whatever_another_one_asks_for_meanwhile(tmp_path):
@@ -170,11 +191,11 @@ def test_overwriting_replaces_what_is_of_another_setting_and_nothing_for_a_reque
     path = tmp_path / "results.zarr"
     program = "programs_of_a_user:square"
     run_sweep(specify({"other": "x"}, {"scale": [1.0]}, seeds=2, program=program), path)
-    before = _bytes(path)
+    before = contents(path)
     for name in ("seconds", "checksum"):
-        with pytest.raises(ValueError, match=f"names of axes and variables must be new ones, got '{name}'"):
+        with pytest.raises(ValueError, match=f"must be new ones, got '{name}', which is used by the result itself"):
             run_sweep(specify({}, {name: [1.0]}, seeds=2, program=program), path, overwrite=True)
-    assert _bytes(path) == before
+    assert contents(path) == before
     for settings, axes in (({"other": "y"}, {"scale": [1.0]}), ({"other": "y"}, {"width": [1.0], "scale": [2.0]})):
         with pytest.raises(ValueError, match="choose another folder"):
             run_sweep(specify(settings, axes, seeds=2, program=program), path)
@@ -217,7 +238,11 @@ def test_a_program_of_the_user_sees_settings_and_seeds(tmp_path):
         ("programs_that_break:f", "that can be imported here, got 'programs_that_break:f': SyntaxError"),
         ("programs_of_a_user:nothing", "program must name a function of the module programs_of_a_user, got 'nothing'"),
         ("programs_of_a_user:NUMBER", "program must name a function"),
-        (lambda settings, seeds: {}, "program must be a function of a module"),
+        (lambda settings, seeds: {}, r"program must be a function of a module, .* and pass mine\.my_function\), got"),
+        (
+            _of_a_notebook,
+            r"can import \(put it into a file such as mine\.py and pass mine\.main_fn\), got __main__:main_fn",
+        ),
     ],
 )
 def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(program, words, tmp_path, monkeypatch):
@@ -290,9 +315,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "holdfast", "sweep", str(spec), "--out", str(tmp_path / "runs")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     checksums = tmp_path / "runs" / "results.zarr" / "checksum"
-    while not any(checksums.glob("c.*[0-9]")):
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_until(lambda: any(checksums.glob("c.*[0-9]")) or process.poll() is not None)
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -208,6 +208,19 @@ def test_settings_that_do_not_fit_together_are_refused_wherever_they_are_in_the_
         specify(settings, [{name: values[at] for name, values in axes.items()} for at in (0, -1)])
 
 
+@pytest.mark.parametrize("design", ["grid", "points"])
+def test_a_combination_that_is_refused_is_named_and_what_is_wrong_everywhere_is_not(design):
+    batchings, environments = ("hetero", "pooled", "full"), ("two-point", "uniform", "gaussian")
+    axes = {"batching": [*batchings], "environments": [*environments], "bias": [0.0, 1.0]}
+    if design == "points":
+        axes = [{"batching": one, "environments": other} for one in batchings for other in environments]
+    words = "for a continuum of environments, got 'full', at batching=full, environments=uniform$"
+    with pytest.raises(ValueError, match=words):
+        specify({"dimension": 8}, axes)
+    with pytest.raises(ValueError, match=r"dimension must be .*, got 0$"):
+        specify({"dimension": 0}, {"batching": ["hetero", "pooled"], "environments": ["two-point", "uniform"]})
+
+
 def test_each_point_may_have_a_data_set_of_its_own():
     """One simulation could not have both batch sizes with explicit measurements, but two points can."""
     sweep = specify({"oracle": "data", "samples_per_environment": 50}, {"bias": [0.0, 1.0], "batch_size": [10, 20]})

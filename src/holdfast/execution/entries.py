@@ -61,12 +61,6 @@ class EntryCells(Generic[Value]):
         """Note why a cell could not be computed; the next command tries it again."""
         files_at(self.store.folder).write(self.store.stem(self._key(index)) + FAILURE_SUFFIX, reason.encode())
 
-    def failures(self) -> dict[Index, str]:
-        """The cells that could not be computed, with the reasons."""
-        files = files_at(self.store.folder)
-        reasons = ((name, files.read(self.store.stem(key) + FAILURE_SUFFIX)) for name, key in self.keys.items())
-        return {name: reason.decode() for name, reason in reasons if reason is not None}
-
     def _key(self, index: Index) -> Key:
         if not isinstance(index, str):
             raise TypeError(f"the index of an entry must be its name, got {index!r}")

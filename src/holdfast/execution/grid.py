@@ -116,12 +116,16 @@ class GridCells:
         """As `at` would make it; nothing is written."""
         files = files_at(path, temporary=CHECKSUMS)
         if isinstance(files, LocalFiles) and os.path.isfile(files.root):
-            raise ValueError(f"path must be a folder of a grid or a new one, got the file {str(path)!r}")
+            raise ValueError(f"the folder of the results must be a folder, got the file {str(path)!r}")
         new, found = Header.of(layout, identity, {}), Header.read(files, layout)
         names = set(files.names("")) if found is None else set()
         # whoever was killed while writing this metadata, whose last file makes it valid, left some of the others
         if names and not names <= {name.partition("/")[0] for name in new.files()}:
-            raise ValueError(f"path must be a folder of a grid or a new one, got {str(path)!r}")
+            others = ", ".join(sorted(names)[:3])
+            raise ValueError(
+                f"the folder of the results must be a new one or one of holdfast, got {str(path)!r}, which has other "
+                f"files and no {METADATA} ({others}); choose another folder, or move it away"
+            )
         return cls._of(files, new if found is None else found.extended(layout, identity))
 
     @classmethod
@@ -130,7 +134,7 @@ class GridCells:
         files = files_at(path, temporary=CHECKSUMS)
         header = Header.read(files)
         if header is None:
-            raise ValueError(f"path must be a folder of a grid, got {str(path)!r}")
+            raise ValueError(f"the folder must have results of holdfast in it, got {str(path)!r}")
         return cls._of(files, header)
 
     @classmethod

@@ -232,8 +232,9 @@ class Header:
             grid = attributes.pop(_GRID)
             if grid.get("format", 1) != FORMAT:
                 raise ConflictError(
-                    f"the grid in {str(files)!r} was written by another version of holdfast, whose checksums are not "
-                    f"those of this one (format {grid.get('format', 1)}, now {FORMAT}); choose another folder"
+                    f"the results in {str(files)!r} are of another version of holdfast, whose checksums are not those "
+                    f"of this one (format {grid.get('format', 1)}, now {FORMAT}); xarray.open_zarr still opens them, "
+                    "and the command that made them computes them anew in another folder"
                 )
             arrays = group["consolidated_metadata"]["metadata"]
             identity = {name: attributes.pop(name) for name in grid["identity"]}
@@ -253,8 +254,8 @@ class Header:
             raise
         except (ValueError, KeyError, TypeError) as error:
             raise ConflictError(
-                f"path must be a folder of a grid or a new one, got {str(files)!r}, whose {METADATA} cannot be used "
-                f"({describe(error)}); move the folder away if it is damaged, or choose another one"
+                f"the results in {str(files)!r} cannot be used: their {METADATA} is damaged, or not of holdfast "
+                f"({describe(error)}); restore it from a copy, or move the folder away to compute them anew"
             ) from error
         return cls(layout, last, grid["seeds"], identity, attributes, variables, sizes)
 
@@ -299,7 +300,8 @@ def _check_types(before: Layout, after: Layout) -> None:
 def _check_name(name: str, taken: set[str]) -> None:
     check_name(name)
     if name in taken:
-        raise ValueError(f"names of axes and variables must be new ones, got {name!r}")
+        whose = "used by the result itself" if name in _RESERVED else "an axis already"
+        raise ValueError(f"names of axes and variables must be new ones, got {name!r}, which is {whose}")
 
 
 def _described(variable: Variable | None) -> str:

@@ -42,8 +42,9 @@ class Report(Protocol):
         """Display how far the work is.
 
         Args:
-            done: cells that were computed, here or by another process, or failed.
-            total: cells that were missing at the beginning; None: not known.
+            done: cells that were computed, here or by another process, or failed; in a sweep also those that were
+                finished before.
+            total: cells that were missing at the beginning, in a sweep all; None: not known.
             rate: cells done in a second, over the last minute.
             seconds_left: None: not known.
             failures: reason -> number of cells.
@@ -60,6 +61,7 @@ class WorkOutcome(NamedTuple):
         failures: reason -> cells.
         seconds: of computation, summed over the cells.
         damaged: cells that were finished and had to be computed again, because their files do not fit their checksums.
+        finished_before: other cells that were finished when the command began, where that is counted.
 
     Example:
         >>> WorkOutcome(computed=3, computed_elsewhere=0, failures={"ValueError: no": [(0, 1)]}, seconds=6.0).failed
@@ -71,6 +73,7 @@ class WorkOutcome(NamedTuple):
     failures: dict[str, list[Index]]
     seconds: float
     damaged: int = 0
+    finished_before: int = 0
 
     @property
     def failed(self) -> int:

@@ -25,13 +25,12 @@ def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Se
         >>> axes = [Axis("spurious_rank", {"spurious_rank": (1, 20)})]
         >>> complete_settings(PROGRAMS["matrix-sensing"], {"dimension": 10}, axes)
         Traceback (most recent call last):
-        ValueError: invariant_rank + spurious_rank must be at most dimension, got 1 + 20 > 10
+        ValueError: invariant_rank + spurious_rank must be at most dimension, got 1 + 20 > 10, at spurious_rank=20
     """
     kind = program.settings_class()
     if kind is None:
         return dict(shared)
-    for others, columns in _groups(axes, program.free):
-        program.check_settings({**shared, **others}, columns)
+    _check_everywhere(program, shared, axes)
     swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
     first, left_out = kind(**shared, **swept), {*swept, *SEEDING}
     check_single(first)
@@ -49,6 +48,24 @@ def check_single(settings: Any) -> None:
     """
     several = ", ".join(getattr(settings, "axes", {}))
     require(not several, "each setting takes one value; put lists under [sweep]", f"a list for {several}")
+
+
+def _check_everywhere(program: SweepProgram, shared: Mapping[str, Any], axes: Sequence[Axis]) -> None:
+    """Raise a ValueError at the first settings that do not fit together; it names the point, if others do fit."""
+
+    def refusal(others: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> str | None:
+        try:
+            program.check_settings({**shared, **others}, columns)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    for others, columns in _groups(axes, program.free):
+        found = refusal(others, columns)
+        if found is not None:
+            everywhere = all(refusal(*group) == found for group in _groups(axes, program.free))
+            point = ", ".join(f"{name}={value}" for name, value in others.items())
+            raise ValueError(found if everywhere else f"{found}, at {point}")
 
 
 def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:

@@ -61,6 +61,22 @@ class SweepEstimate(NamedTuple):
             return self.size
         return self.files * math.ceil(self.size / self.files / BLOCK) * BLOCK
 
+    def wall_seconds(self, workers: int) -> float | None:
+        """From the first cell to the last with a number of workers; None: not known.
+
+        Each takes its share of the cells, which are whole. The programs are compiled once in all by threads, one after
+        the other where their cells follow each other, and once by each process.
+
+        Example:
+            >>> found = SweepEstimate(3, 48, cells=3, missing=3, runs_per_cell=16, seconds=30.0, compilation=1.0)
+            >>> [found.wall_seconds(workers) for workers in (1, 2, 4)]
+            [31.0, 21.0, 11.0]
+        """
+        if self.seconds is None or self.compilation is None:
+            return None
+        rounds = math.ceil(self.missing / workers)
+        return self.seconds * rounds / max(self.missing, 1) + self.compilation
+
 
 def estimate_sweep(
     sweep: Sweep, cells: GridCells | None = None, *, platform: str | None = None, probe: bool = True

@@ -128,7 +128,9 @@ def program_of(program: str | Callable) -> SweepProgram:
     if callable(program):
         name = f"{program.__module__}:{program.__qualname__}"
         importable = "<" not in name and program.__module__ != "__main__"
-        require(importable, "program must be a function of a module, which workers can import", name)
+        own = program.__name__ if program.__name__.isidentifier() else "my_function"
+        way_out = f"put it into a file such as mine.py and pass mine.{own}"
+        require(importable, f"program must be a function of a module, which workers can import ({way_out})", name)
         return SweepProgram(name)
     require(isinstance(program, str), "program must be a string", repr(program))
     if program in PROGRAMS:

@@ -132,9 +132,25 @@ def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, repor
     )
     most = cells_together(sweep, jax.default_backend())
     batches = CellBatches(most, function.kind, function.together) if most > 1 else None
+    if report is not None:
+        report = _of_all(report, cells.requested.cells)
+        report(0, total, 0.0, None, {})  # what is finished already, before the first cell is
     with occupied(Leases(cells.files, cells.expires)):
         outcome = compute(cells, function, engine or default_engine(), report, total=total, batches=batches)
-    return outcome._replace(damaged=len(cells.damaged))
+    damaged = len(cells.damaged)
+    return outcome._replace(damaged=damaged, finished_before=cells.requested.cells - total - damaged)
+
+
+def _of_all(report: Report, cells: int) -> Report:
+    """A report on the missing cells as one on all cells of a sweep, those that were finished before included."""
+
+    def of_all(
+        done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
+    ) -> None:
+        missing = cells if total is None else total  # more than at the beginning, if damaged cells were found
+        report(done + cells - missing, cells, rate, seconds_left, failures)
+
+    return of_all
 
 
 def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> GridCells:

@@ -106,8 +106,11 @@ def _process(cells: GridCells, position: tuple[int, ...]) -> str:
 def _rate(cells: GridCells) -> float:
     if not isinstance(cells.files, LocalFiles):
         return 0.0
-    with os.scandir(f"{cells.files.root}/{CHECKSUMS}") as entries:
-        times = sorted((entry.stat().st_mtime, entry.name) for entry in entries if chunk_position(entry.name))
+    try:
+        with os.scandir(f"{cells.files.root}/{CHECKSUMS}") as entries:
+            times = sorted((entry.stat().st_mtime, entry.name) for entry in entries if chunk_position(entry.name))
+    except FileNotFoundError:  # someone deleted it, and with it all that says what is finished
+        return 0.0
     now = time.time()
     for seconds in RECENT:
         number = sum(at > now - seconds for at, _ in times)

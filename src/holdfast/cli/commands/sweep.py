@@ -61,7 +61,7 @@ def execute(arguments: SweepArguments) -> int:
 
     engine = chosen or default_engine()
     if arguments.dry_run:
-        show_estimate(sweep, estimate_sweep(sweep, planned(sweep, path) if path else None), engine.name)
+        show_estimate(sweep, estimate_sweep(sweep, planned(sweep, path) if path else None), engine)
         return 0
     with work_bar(path) as report:
         outcome = run_sweep(sweep, path, engine, report)

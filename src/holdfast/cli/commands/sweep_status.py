@@ -39,5 +39,5 @@ def execute(arguments: SweepStatusArguments) -> int:
     else:
         from holdfast.cli.terminal.sweeps import show_status
 
-        show_status(status)
+        show_status(status, arguments.folder)
     return 1 if status.failures or status.damaged else 0

@@ -106,7 +106,7 @@ def work_bar(label: str) -> Iterator[Report]:
 @contextmanager
 def saving_bar(path: Path) -> Iterator[Report]:
     """As `work_bar`, for one file of results; says at the end, on stderr, whether it was written or reused."""
-    computed = 0
+    computed = False
 
     with work_bar(str(path)) as report:
 
@@ -114,7 +114,7 @@ def saving_bar(path: Path) -> Iterator[Report]:
             done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
         ) -> None:
             nonlocal computed
-            computed = done
+            computed = computed or rate > 0  # `done` counts what was finished before too
             report(done, total, rate, seconds_left, failures)
 
         yield count

@@ -8,7 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.cli.terminal.progress import duration
+from holdfast.core.addresses import is_address
 from holdfast.core.progress import counted
+from holdfast.execution.engines.base import CountedEngine, Engine
 from holdfast.execution.grid import GridCells
 from holdfast.execution.work import WorkOutcome
 from holdfast.sweeps.cost import BLOCK, SweepEstimate
@@ -20,7 +22,7 @@ MOST_REASONS = 5
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
-def show_estimate(sweep: Sweep, estimate: SweepEstimate, engine: str) -> None:
+def show_estimate(sweep: Sweep, estimate: SweepEstimate, engine: Engine) -> None:
     """Print what a sweep will cost."""
     design = " x ".join(f"{axis.name} {axis.size:,}" for axis in sweep.axes)
     table = _plain_table()
@@ -29,21 +31,25 @@ def show_estimate(sweep: Sweep, estimate: SweepEstimate, engine: str) -> None:
     table.add_row("runs", f"{estimate.runs:,} ({sweep.seeds:,} seeds for each point)")
     table.add_row("cells", f"{estimate.cells:,} (of {estimate.runs_per_cell:,} runs each, saved one by one)")
     if estimate.missing < estimate.cells:
-        table.add_row("left", f"{counted(estimate.missing, 'cell')}; the others are finished")
+        left = f"{counted(estimate.missing, 'cell')}; the others are finished" if estimate.missing else "none"
+        table.add_row("left", f"{left} (not verified)")
     if estimate.missing:
         table.add_row("time", _time(estimate, engine))
         table.add_row("disk", _disk(estimate))
     Console().print(table)
 
 
-def _time(estimate: SweepEstimate, engine: str) -> str:
+def _time(estimate: SweepEstimate, engine: Engine) -> str:
     if estimate.seconds is None or estimate.compilation is None:
         return "not estimated for a program of your own"
-    probed = f"{counted(estimate.probed_steps, 'step')} of {counted(estimate.probed_cells, 'cell')}"
-    return (
-        f"about {duration(estimate.seconds)} of computation, shared between the workers ({engine}), and "
-        f"{duration(estimate.compilation)} to compile; an estimate from {probed}"
-    )
+    probed = f"an estimate from {counted(estimate.probed_steps, 'step')} of {counted(estimate.probed_cells, 'cell')}"
+    computation, compilation = duration(estimate.seconds), duration(estimate.compilation)
+    whole = estimate.wall_seconds(engine.count) if isinstance(engine, CountedEngine) else None
+    if whole is None:
+        shared = f"{computation} of computation, shared by the workers of {engine.name}"
+        return f"{shared}, and {compilation} to compile on each; {probed}"
+    parts = f"{computation} of computation, {compilation} to compile"
+    return f"about {duration(whole)} with {engine.name} ({parts}); {probed}"
 
 
 def _disk(estimate: SweepEstimate) -> str:
@@ -56,9 +62,12 @@ def _disk(estimate: SweepEstimate) -> str:
 def show_outcome(outcome: WorkOutcome, path: str) -> None:
     """Print what a command did, and why cells failed."""
     console = Console()
-    elsewhere = f", {outcome.computed_elsewhere:,} by other processes" if outcome.computed_elsewhere else ""
-    computed = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
-    done = f"{computed}{elsewhere}; result in {path}"
+    done = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
+    if outcome.computed_elsewhere:
+        done += f", {outcome.computed_elsewhere:,} by other processes"
+    if outcome.finished_before:
+        done += f", {outcome.finished_before:,} {'was' if outcome.finished_before == 1 else 'were'} finished"
+    done += f"; result in {path}"
     if not (outcome.computed or outcome.computed_elsewhere):
         finished = f"{path} is up to date; nothing to compute"
         done = "no cell could be computed" if outcome.failed else finished
@@ -68,28 +77,31 @@ def show_outcome(outcome: WorkOutcome, path: str) -> None:
     console.print(escape(done), highlight=False, soft_wrap=True)
     failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
     points = failed_settings(GridCells.open(path), outcome.failures) if failures else {}
-    _show_failures(console, failures, points)
+    _show_failures(console, failures, points, "The same command")
 
 
-def show_status(status: SweepStatus) -> None:
-    """Print how far a sweep is."""
+def show_status(status: SweepStatus, folder: str) -> None:
+    """Print how far the sweep in a folder is."""
     console, table = Console(), _plain_table()
     table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
     if status.damaged is not None:
-        again = "; holdfast sweep computes them again" if status.damaged else ""
+        again = "; `holdfast sweep` computes them again" if status.damaged else ""
         table.add_row("damaged", f"{status.damaged:,}{again}")
     running = [f"{count} by {process}" for process, count in status.running.items()]
     if running or status.finished < status.cells:
-        table.add_row("running", "\n".join(running) or "no process that this machine sees")
+        none = "not known on an object store" if is_address(folder) else "none; `holdfast sweep` resumes"
+        table.add_row("running", "\n".join(running) or none)
     if status.seconds_left:
         left = duration(status.seconds_left)
         table.add_row("rate", f"{status.rate:.3g} cells/s, {left} left")
     table.add_row("failed", f"{sum(status.failures.values()):,}")
     console.print(table)
-    _show_failures(console, status.failures, status.failed)
+    _show_failures(console, status.failures, status.failed, "`holdfast sweep`")
 
 
-def _show_failures(console: Console, failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]]) -> None:
+def _show_failures(
+    console: Console, failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str
+) -> None:
     for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
         console.print(
             f"  [red]{counted(count, 'cell')} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True
@@ -97,7 +109,7 @@ def _show_failures(console: Console, failures: Mapping[str, int], failed: Mappin
         for point in failed.get(reason, []):
             console.print(f"    at {escape(describe_point(point))}", highlight=False, soft_wrap=True)
     if failures:
-        console.print("The same command tries them again.", highlight=False)
+        console.print(f"{remedy} tries them again.", highlight=False)
 
 
 def size(number: float) -> str:

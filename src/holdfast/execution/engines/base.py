@@ -85,6 +85,25 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class CountedEngine(Engine, Protocol):
+    """An engine that knows the number of its workers before it runs.
+
+    Attributes:
+        count: of workers.
+
+    Example:
+        >>> from holdfast.execution.engines import DaskEngine, ThreadEngine
+        >>> isinstance(ThreadEngine(2), CountedEngine), isinstance(DaskEngine("tcp://head:8786"), CountedEngine)
+        (True, False)
+    """
+
+    @property
+    def count(self) -> int:
+        """Of workers."""
+        ...
+
+
 def check_engine(engine: Any) -> None:
     """Raise a ValueError unless this is an engine or None, before anything is written.
 

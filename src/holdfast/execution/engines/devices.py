@@ -24,6 +24,13 @@ class DeviceEngine:
     """
 
     @property
+    def count(self) -> int:
+        """Of devices."""
+        import jax
+
+        return len(jax.local_devices())
+
+    @property
     def name(self) -> str:
         """For people."""
         import jax

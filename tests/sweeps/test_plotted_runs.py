@@ -1,5 +1,6 @@
 """What a figure of a sweep shows of its runs: which are left out, which are chosen, and how lines are told apart."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import xarray as xr
 from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.colors import to_rgb
+from matplotlib.legend import Legend
 
 from holdfast.sweeps import plot_sweep, sweep
 from holdfast.sweeps.figures.summary import FEW
@@ -117,7 +119,7 @@ def test_points_of_a_short_list_are_labelled_by_the_settings_in_which_they_diffe
     (axes,) = plot_sweep(design_of_points(14), "point").axes
     assert axes.get_xlabel() == "point"
     figure = plot_sweep(design_of_points(12).assign_coords(rate=("point", np.arange(12) / 7e5)), "point")
-    figure.canvas.draw()
+    figure.savefig(io.BytesIO(), dpi=figure.dpi)  # which decides the layout
     assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {40.0}
 
 
@@ -135,6 +137,16 @@ def test_lines_have_colours_by_one_axis_and_markers_by_another():
     assert "median over 2 seeds, no bands (more than 4 lines)" in figure.get_suptitle()
     four = plot_sweep(xr.Dataset({"error": (("a", "b", "c", "seed"), values)}, axes_of).isel(b=[0, 1]), "a").axes[0]
     assert sum(isinstance(each, FillBetweenPolyCollection) for each in four.collections) == 4
+
+
+def test_both_legends_lie_within_the_figure():
+    axes_of = {"a": [1.0, 2.0], "step_size": [1.0, 2.0, 3.0], "batching": ["one of several environments", "pooled"]}
+    data = xr.Dataset({"error": (("a", "step_size", "batching", "seed"), np.ones((2, 3, 2, 2)))}, axes_of)
+    figure = plot_sweep(data, "a")
+    figure.savefig(io.BytesIO(), dpi=figure.dpi)  # which decides the layout
+    legends = figure.axes[0].findobj(Legend)
+    assert len(legends) == 2
+    assert all(figure.bbox.x1 >= legend.get_window_extent().x1 for legend in legends)
 
 
 def test_lines_that_coincide_have_markers_side_by_side():

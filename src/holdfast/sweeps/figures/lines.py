@@ -168,7 +168,7 @@ class _Looks(NamedTuple):
             title = ", ".join(each.name for each in styled)
             handles = [self._handle(look) for look in looks]
             below = axes.legend(handles=handles, title=title, loc="lower left", bbox_to_anchor=(1.02, 0.0), **beside)
-            axes.add_artist(below)
+            axes.add_artist(below).set_clip_on(False)  # clipped artists get no room in the layout
         looks = [
             _styled(0 if styled or divider.is_number else number, _colour(divider, number), 0.0, label)
             for number, label in enumerate(divider.labels)

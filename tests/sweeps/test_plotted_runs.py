@@ -140,8 +140,8 @@ def test_lines_have_colours_by_one_axis_and_markers_by_another():
 
 
 def test_both_legends_lie_within_the_figure():
-    axes_of = {"a": [1.0, 2.0], "step_size": [1.0, 2.0, 3.0], "batching": ["one of several environments", "pooled"]}
-    data = xr.Dataset({"error": (("a", "step_size", "batching", "seed"), np.ones((2, 3, 2, 2)))}, axes_of)
+    axes_of = {"a": [1.0, 2.0], "b": [1.0, 2.0], "c": ["one of several environments", "pooled"]}
+    data = xr.Dataset({"error": (("a", "b", "c", "seed"), np.arange(16.0).reshape(2, 2, 2, 2))}, axes_of)
     figure = plot_sweep(data, "a")
     figure.savefig(io.BytesIO(), dpi=figure.dpi)  # which decides the layout
     legends = figure.axes[0].findobj(Legend)

@@ -28,8 +28,8 @@ BENCHMARKS = {
     "sampler": ("Batches of one environment against a training step, MLP 392-256-1", samplers.against_training),
     "sampler_of_many_rows": ("Sampler of many rows: 5 environments, batches of 16", samplers.many_rows),
     "tables": ("Processor seconds of a fit", tables.fits),
-    "small_cells": ("A sweep of small cells, beside their computation", sweeps.store_of_small_cells),
-    "long_cells": ("A sweep of cells of a second: share beside their computation", sweeps.store_of_long_cells),
+    "small_cells": ("Overhead of a sweep for each small cell", sweeps.store_of_small_cells),
+    "long_cells": ("Overhead of a sweep of cells of one second, as a share", sweeps.store_of_long_cells),
     "start": ("Processor seconds before the first cell of a sweep", sweeps.start),
     "two_processes": ("Cells a second of processes that are held to a core", sweeps.two_processes),
 }

@@ -96,7 +96,7 @@ def reproduce(
     that raises an error does not stop the others: the error is reported at the end, and is in claims.json["failed"].
     One whose packages are not installed is left out: a warning says what it needs, and so does claims.json["left_out"].
 
-    The data sets that are not in the folder are computed and saved there, one by one, so that the same call goes on
+    The data sets that are not in the folder are computed and saved there, one by one, so that the same call resumes
     where it was stopped, and several of them share the work. Each is drawn when it is there, while others are computed;
     those that were there before come last. What is written does not depend on that order.
 

@@ -54,7 +54,7 @@ class AdviseArguments:
     noise_variance: float | None = None
     """Of measurements: variance of the label noise; estimated if not given."""
     format: Literal["table", "json"] = "table"
-    """What to print: tables for people, or JSON."""
+    """What to print: readable tables, or JSON."""
 
 
 def execute(arguments: AdviseArguments) -> int:

@@ -39,7 +39,7 @@ class CompareArguments:
     out: Path = Path("results")
     """Folder for comparison.html, comparison.json, comparison.md and the cells that the next call reuses."""
     format: Literal["table", "json"] = "table"
-    """What to print: tables for people, or JSON."""
+    """What to print: readable tables, or JSON."""
     quick: bool = False
     """3 seeds of each test: a quick look, with wide intervals."""
     recompute: bool = False

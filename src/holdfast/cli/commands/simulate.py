@@ -31,7 +31,7 @@ class SimulateArguments:
     overwrite: bool = False
     """Replace results of other settings."""
     format: Literal["table", "json"] = "table"
-    """What to print: tables for people, or JSON."""
+    """What to print: readable tables, or JSON."""
 
 
 def execute(arguments: SimulateArguments) -> int:

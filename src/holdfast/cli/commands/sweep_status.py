@@ -26,7 +26,7 @@ class SweepStatusArguments:
     verify: bool = False
     """Read all values too, and say how many cells have damaged files."""
     format: Literal["table", "json"] = "table"
-    """What to print: tables for people, or JSON."""
+    """What to print: readable tables, or JSON."""
 
 
 def execute(arguments: SweepStatusArguments) -> int:

@@ -45,7 +45,7 @@ class WindowArguments:
     noise_variance: float = 0.0
     """Variance of the label noise; needs a batch size."""
     format: Literal["table", "json"] = "table"
-    """What to print: tables for people, or JSON."""
+    """What to print: readable tables, or JSON."""
 
     def __post_init__(self) -> None:
         for name, value in (("heterogeneity", self.heterogeneity), ("bias", self.bias)):

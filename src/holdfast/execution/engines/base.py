@@ -67,7 +67,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """For people, such as "2 threads"."""
+        """Human-readable, such as "2 threads"."""
         ...
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:

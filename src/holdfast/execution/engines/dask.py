@@ -55,7 +55,7 @@ class DaskEngine:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Human-readable."""
         return f"Dask at {self.address}"
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:

@@ -32,7 +32,7 @@ class DeviceEngine:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Human-readable."""
         import jax
 
         devices = jax.local_devices()

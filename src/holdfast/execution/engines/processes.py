@@ -58,7 +58,7 @@ class ProcessEngine:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Human-readable."""
         return f"{self.count} process{'es' if self.count > 1 else ''}"
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:

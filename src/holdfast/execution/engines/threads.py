@@ -39,7 +39,7 @@ class ThreadEngine:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Human-readable."""
         return f"{self.count} thread{'s' if self.count > 1 else ''}"
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:

@@ -315,7 +315,8 @@ def test_the_time_of_a_block_is_shared_between_the_cells_that_are_computed(tmp_p
 def test_what_killed_processes_left_is_removed_by_the_next_command(cells):
     checksums = Path(cells.files.root, "checksum")
     gone = f"{owner().partition('-')[0]}-{2**22 + 1}"
-    for name in (f".temporary-{gone}-0", f".temporary-{gone}-1", "c.0.0.0.lease", "c.0.0.0.failure"):
+    left = f".temporary-{gone}-0", f".temporary-{gone}-1", "c.0.0.0.lease", "c.0.0.0.failure", "c.0.0.1.lease.lease"
+    for name in left:
         (checksums / name).write_text(gone)
     (checksums / ".temporary-elsewhere-7-0").write_text("in use")
     GridCells.at(cells.files.root, cells.requested, identity=IDENTITY)

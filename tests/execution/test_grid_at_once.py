@@ -51,8 +51,8 @@ def test_variables_that_a_group_lost_are_found_again(tmp_path):
     check_products(open_grid(tmp_path / "r"), [1, 2], ["x"], 2)
 
 
-def test_a_lease_that_is_being_withdrawn_is_no_cell(tmp_path, monkeypatch):
-    """Another process lists the cells at the moment at which one renames an old lease."""
+def test_the_claim_to_a_lease_is_no_cell(tmp_path, monkeypatch):
+    """Another process lists the cells at the moment at which one takes over an old lease."""
     cells = GridCells.at(tmp_path / "r", Layout.of({"a": [1, 2]}, seeds=2, most_seeds=2), identity={})
     Path(tmp_path / "r/checksum/c.0.0.lease").write_text(f"{owner().partition('-')[0]}-{2**22 + 1}")
     delete, seen = LocalFiles.delete, []
@@ -64,8 +64,7 @@ def test_a_lease_that_is_being_withdrawn_is_no_cell(tmp_path, monkeypatch):
     monkeypatch.setattr(LocalFiles, "delete", delete_later)
     with cells.lease((0, 0)) as lease:
         assert lease is Lease.TAKEN
-    assert ".temporary-" in seen[0][0]
-    assert seen[0][1:] == ([(0, 0), (1, 0)], [])
+    assert seen[0] == ("checksum/c.0.0.lease.lease", [(0, 0), (1, 0)], [(0, 0)])
 
 
 def test_who_looks_at_what_is_running_writes_nothing(tmp_path, monkeypatch):

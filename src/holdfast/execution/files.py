@@ -198,14 +198,6 @@ class LocalFiles:
             with contextlib.suppress(OSError):
                 os.unlink(now)
 
-    def rename(self, name: str, new: str) -> bool:
-        """Give a file another name, and say whether it existed."""
-        try:
-            os.rename(f"{self.root}/{name}", f"{self.root}/{new}")
-        except FileNotFoundError:
-            return False
-        return True
-
     def _temporary_path(self) -> str:
         """One for each thread of a process, so that a process that is killed leaves few."""
         try:

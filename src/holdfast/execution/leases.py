@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from holdfast.core.owner import is_gone, owner, temporary_name
-from holdfast.execution.cells import Lease
+from holdfast.core.owner import is_gone, owner
+from holdfast.execution.cells import LEASE_SUFFIX, Lease
 from holdfast.execution.files import Files, LocalFiles
 
 EXPIRES = 60.0
@@ -26,9 +26,10 @@ class Leases:
 
     A lease is a file that only one process can create, and that a thread in the background touches. A process that is
     killed stops doing so. On the same machine others notice at once that it is gone, on other machines when the lease
-    expires, by the clock of the file system. A process that takes over renames the old lease first. If two do so within
-    microseconds, both may compute the cell: that costs time, and they save the same bytes. Object stores have no way to
-    create a file exclusively: every process gets the lease.
+    expires, by the clock of the file system. A process that takes over has to create a claim first, and then looks at
+    the lease again, so of many that find it free one gets it. A process that was suspended until its lease expired may
+    go on: then two compute the cell, which costs time, and save the same bytes. Object stores have no way to create a
+    file exclusively: every process gets the lease.
 
     Attributes:
         files: the folder.
@@ -61,7 +62,7 @@ class Leases:
             yield Lease.FINISHED if is_finished() else Lease.TAKEN
             return
         ours = owner().encode()
-        if not (files.create(name, ours) or (self._withdraw(files, name) and files.create(name, ours))):
+        if not (files.create(name, ours) or self._take_over(files, name, ours)):
             yield Lease.BUSY
             return
         _RENEWAL.begin(files, name, self.expires / _RENEWALS)
@@ -99,19 +100,24 @@ class Leases:
         age = files.age(name, look_only=look_only)
         return age is None or age > self.expires
 
-    def _withdraw(self, files: LocalFiles, name: str) -> bool:
-        """Remove a lease that is free; says whether someone may take it now."""
+    def _take_over(self, files: LocalFiles, name: str, ours: bytes) -> bool:
+        """Make a lease that is free ours; of all who find it free at once, one has the claim to do so."""
         if not self.is_free(name):
             return False
-        old = f"{files.temporary}/{temporary_name(threading.get_ident())}"
-        if not files.rename(name, old):
-            return True  # another process was faster in removing it
-        if self.is_free(old):
-            files.delete(old)
+        claim = name + LEASE_SUFFIX
+        if not files.create(claim, ours):
+            if self.is_free(claim):  # whoever had it was killed; who asks next finds none
+                files.delete(claim)
+            return False
+        try:
+            if files.read(name) is None:  # released in the meantime
+                return files.create(name, ours)
+            if not self.is_free(name):  # another process was faster
+                return False
+            files.write(name, ours)
             return True
-        # In the meantime another process took over, and this was its new lease.
-        files.rename(old, name)
-        return False
+        finally:
+            files.delete(claim)
 
 
 class _Renewal:

@@ -160,6 +160,6 @@ def test_two_processes_that_replace_a_folder_at_once_share_the_work(tmp_path):
     assert [process.returncode for process in processes] == [0, 0], outputs
     computed = [list(map(int, words.split())) for words, _ in outputs]
     for number, both in enumerate(zip(*computed, strict=True)):
-        assert sum(both) >= 3
+        assert sum(both) == 3  # each cell once, whoever was first
         assert sweep_status(tmp_path / str(number), verify=True)[:3] == (3, 3, 0)
         assert [path.name for path in (tmp_path / str(number)).iterdir()] == ["results.zarr"]

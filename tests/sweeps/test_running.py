@@ -38,13 +38,6 @@ def trajectory():
     return simulate(Settings(**SMALL, **axes, seeds=4, seed=3))
 
 
-def _of_a_notebook(settings, seeds):
-    return {}
-
-
-_of_a_notebook.__module__, _of_a_notebook.__name__, _of_a_notebook.__qualname__ = "__main__", "main_fn", "main_fn"
-
-
 def test_trajectories_are_those_of_the_simulation(trajectory, tmp_path):
     data = sweep({**SMALL, "seed": 3}, AXES, seeds=4, record="trajectories", out=tmp_path)
     assert data["seed"].values.tolist() == [3, 4, 5, 6]
@@ -209,48 +202,6 @@ def test_points_of_a_random_design(tmp_path):
     one = data.isel(point=3)
     alone = execute(Settings(**SMALL, bias=float(one["bias"]), init_scale=float(one["init_scale"]), seeds=4))
     np.testing.assert_allclose(one["spurious"], alone.values["spurious"][:, -1], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("program", "settings", "axes", "name"),
-    [
-        ("matrix-completion", {"steps": 60, "every": 20}, {"step_size": [0.2, 0.4]}, "test_error"),
-        ("programs_of_a_user:square", {"other": "x"}, {"scale": [1.0, 2.0]}, "square"),
-    ],
-)  # fmt: skip
-def test_programs(program, settings, axes, name, tmp_path):
-    data = sweep(settings, axes, seeds=3, program=program, out=tmp_path)
-    assert data[name].shape[:2] == (2, 3)
-    assert np.isfinite(data[name]).all()
-    assert (data[name].isel(**{next(iter(axes)): 0}) != data[name].isel(**{next(iter(axes)): 1})).any()
-
-
-def test_a_program_of_the_user_sees_settings_and_seeds(tmp_path):
-    data = sweep({"seed": 10}, {"scale": [1.0, 3.0]}, seeds=70, program="programs_of_a_user:square", out=tmp_path)
-    np.testing.assert_array_equal(data["square"].sel(scale=3.0), 3.0 * np.arange(10, 80.0) ** 2)
-    np.testing.assert_array_equal(data["row"].sel(scale=3.0).isel(row_1=1), 3.0 * np.arange(10, 80.0))
-
-
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        ("no_such_module:f", "program must name a module that can be imported here"),
-        ("programs_that_break:f", "that can be imported here, got 'programs_that_break:f': SyntaxError"),
-        ("programs_of_a_user:nothing", "program must name a function of the module programs_of_a_user, got 'nothing'"),
-        ("programs_of_a_user:NUMBER", "program must name a function"),
-        (lambda settings, seeds: {}, r"program must be a function of a module, .* and pass mine\.my_function\), got"),
-        (
-            _of_a_notebook,
-            r"can import \(put it into a file such as mine\.py and pass mine\.main_fn\), got __main__:main_fn",
-        ),
-    ],
-)
-def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(program, words, tmp_path, monkeypatch):
-    (tmp_path / "programs_that_break.py").write_text("def f(")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ValueError, match=words):
-        sweep({}, {"scale": [1.0]}, program=program, out=tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_that_takes_no_files_is_refused_before_anything_is_computed():

@@ -1,15 +1,61 @@
-"""How fast a sweep is, from the times of its files."""
+"""How far a sweep is: what runs while cells are computed, and how fast it is by the times of its files."""
 
 import os
 import struct
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from holdfast.sweeps import specify, sweep_status
+from execution.waiting import wait_until
+from holdfast.cli.main import main
+from holdfast.execution.engines import ThreadEngine
+from holdfast.sweeps import run_sweep, specify, sweep_status
 from holdfast.sweeps.results import results_path
 from holdfast.sweeps.running import prepare
+
+PROGRAM = """
+from execution.waiting import wait_until
+from pathlib import Path
+
+
+def waiting(settings, seeds):
+    wait_until(Path(settings["folder"], f"go-{settings['number']}").exists, every=0.01)
+    return {"waited": [True] * len(seeds)}
+"""
+
+
+def test_what_runs_is_seen_from_outside_with_its_rate_and_the_time_left(tmp_path, monkeypatch, capsys):
+    """Of nine cells five are finished, two are computed by two threads, and two wait."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "program_that_waits.py").write_text(PROGRAM)
+    axes = {"number": list(range(9))}
+    chosen = specify({"folder": str(tmp_path)}, axes, seeds=2, program="program_that_waits:waiting")
+    work = threading.Thread(target=run_sweep, args=(chosen, results_path(tmp_path / "runs"), ThreadEngine(2)))
+    for number in range(5):
+        (tmp_path / f"go-{number}").touch()
+    begin = time.time()
+    work.start()
+    try:
+        wait_until((tmp_path / "runs/results.zarr/zarr.json").exists)
+        wait_until(lambda: sweep_status(tmp_path / "runs").finished == 5)
+        process = f"process {os.getpid()} on this machine"
+        wait_until(lambda: sweep_status(tmp_path / "runs").running == {process: 2})
+        status = sweep_status(tmp_path / "runs")
+        # Five cells in the time since the first of them began, which is less than that since the command began.
+        assert status.rate > 5 / (time.time() - begin)
+        assert status.seconds_left == pytest.approx(4 / status.rate)
+        assert main(["sweep-status", str(tmp_path / "runs")]) == 0
+        words = " ".join(capsys.readouterr().out.split())
+        assert f"finished 5 of 9 cells (55.6%) running 2 by {process} rate " in words
+        assert "left failed 0" in words
+    finally:
+        for number in range(5, 9):
+            (tmp_path / f"go-{number}").touch()
+        work.join()
+    status = sweep_status(tmp_path / "runs")
+    assert (status.finished, status.running, status.seconds_left) == (9, {}, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -28,11 +74,14 @@ from holdfast.sweeps.running import prepare
 def test_the_rate_is_that_of_the_last_minutes_without_pauses(ages, seconds, rate, tmp_path, monkeypatch):
     now = time.time()
     monkeypatch.setattr("holdfast.sweeps.status.time.time", lambda: now)
-    monkeypatch.setattr("holdfast.execution.grid.GridCells.running", lambda cells: [])
-    prepare(specify({"dimension": 6}, {"bias": [*range(9)]}, seeds=2), results_path(tmp_path))
+    cells = prepare(specify({"dimension": 6}, {"bias": [*range(9)]}, seeds=2), results_path(tmp_path))
     for position, age in enumerate(ages):
         path = Path(results_path(tmp_path), "checksum", f"c.{position}.0")
         path.write_bytes(b"")
         path.parent.with_name("seconds").joinpath(path.name).write_bytes(struct.pack("<2f", seconds / 2, seconds / 2))
         os.utime(path, (now - age, now - age))
-    assert sweep_status(tmp_path).rate == pytest.approx(rate)
+    status = sweep_status(tmp_path)
+    assert (status.rate, status.running, status.seconds_left) == (pytest.approx(rate), {}, None)
+    with cells.lease((8, 0)):  # time is left only while someone works
+        left = sweep_status(tmp_path).seconds_left
+    assert left == (pytest.approx((9 - len(ages)) / rate) if rate else None)

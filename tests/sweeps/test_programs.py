@@ -1,0 +1,76 @@
+"""Programs of sweeps: those of the library are their simulations, and those of users are imported or refused."""
+
+import numpy as np
+import pytest
+
+from holdfast.completion.settings import CompletionSettings
+from holdfast.completion.summary import summarise
+from holdfast.completion.training import simulate_completion
+from holdfast.sensing.network import QuadraticNetworkSettings, execute_network
+from holdfast.sweeps import sweep
+
+pytestmark = pytest.mark.usefixtures("users_folder")
+
+
+def test_matrix_completion_is_that_of_its_simulation(tmp_path):
+    settings = {"steps": 3000, "every": 100}
+    data = sweep({**settings, "seed": 5}, {"step_size": [0.2, 0.4]}, seeds=6, program="matrix-completion", out=tmp_path)
+    assert {*data["rank"].values.flat} == {1, 2}  # some of the runs have jumped
+    for step_size in (0.2, 0.4):
+        done = simulate_completion(CompletionSettings(**settings, step_size=step_size, seeds=6, seed=5))
+        found, runs = data.sel(step_size=step_size), summarise(done).runs
+        assert found["rank"].values.tolist() == [run.rank for run in runs]
+        assert found["jumps"].values.tolist() == [len(run.jumps) for run in runs]
+        for name in ("train_error", "test_error"):
+            np.testing.assert_allclose(found[name], [getattr(run, name) for run in runs], rtol=1e-4, atol=1e-9)
+        np.testing.assert_allclose(found["ratio"], [run.ratio[-1] for run in runs], rtol=1e-4, atol=1e-9)
+
+
+def test_a_quadratic_network_is_that_of_its_simulation(tmp_path):
+    settings = {"dimension": 5, "batch_size": 200, "steps": 30, "every": 10}
+    axes = {"heterogeneity": [0.0, 4.0], "batching": ["hetero", "pooled"]}
+    options = {"seeds": 3, "program": "quadratic-network", "record": "trajectories", "out": tmp_path}
+    data = sweep({**settings, "seed": 5}, axes, **options)
+    for point in ({"heterogeneity": 0.0, "batching": "pooled"}, {"heterogeneity": 4.0, "batching": "hetero"}):
+        alone = execute_network(QuadraticNetworkSettings(**settings, **point, seeds=3, seed=5))
+        found = data.sel(point)
+        assert found["step"].values.tolist() == alone.steps.tolist()
+        assert found["diverged_at"].values.tolist() == alone.diverged_at.tolist()
+        for name, values in alone.values.items():
+            np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-6, err_msg=name)
+    assert np.ptp(data["spurious"].isel(step=-1).values) > 1e-3  # points differ
+
+
+def _of_a_notebook(settings, seeds):
+    return {}
+
+
+_of_a_notebook.__module__, _of_a_notebook.__name__, _of_a_notebook.__qualname__ = "__main__", "main_fn", "main_fn"
+
+
+def test_a_program_of_the_user_sees_settings_and_seeds(tmp_path):
+    data = sweep({"seed": 10}, {"scale": [1.0, 3.0]}, seeds=70, program="programs_of_a_user:square", out=tmp_path)
+    np.testing.assert_array_equal(data["square"].sel(scale=3.0), 3.0 * np.arange(10, 80.0) ** 2)
+    np.testing.assert_array_equal(data["row"].sel(scale=3.0).isel(row_1=1), 3.0 * np.arange(10, 80.0))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("no_such_module:f", "program must name a module that can be imported here"),
+        ("programs_that_break:f", "that can be imported here, got 'programs_that_break:f': SyntaxError"),
+        ("programs_of_a_user:nothing", "program must name a function of the module programs_of_a_user, got 'nothing'"),
+        ("programs_of_a_user:NUMBER", "program must name a function"),
+        (lambda settings, seeds: {}, r"program must be a function of a module, .* and pass mine\.my_function\), got"),
+        (
+            _of_a_notebook,
+            r"can import \(put it into a file such as mine\.py and pass mine\.main_fn\), got __main__:main_fn",
+        ),
+    ],
+)
+def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(program, words, tmp_path, monkeypatch):
+    (tmp_path / "programs_that_break.py").write_text("def f(")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=words):
+        sweep({}, {"scale": [1.0]}, program=program, out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()

@@ -32,7 +32,7 @@ def screen(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "shown"),
+    ("words", "expected"),
     [
         ((11, 33, 0.0, None, {}), " 33% 11/33"),
         ((22, 33, 2.0, 5.5, {}), " 67% 22/33 2 cells/s, 5.5 s left"),
@@ -44,13 +44,13 @@ def screen(monkeypatch):
         ((3, None, 2.0, None, {}), "3/? 2 cells/s"),
     ],
 )
-def test_a_bar_has_counts_rate_time_left_and_the_first_failures(words, shown, screen):
+def test_a_bar_has_counts_rate_time_left_and_the_first_failures(words, expected, screen):
     with work_bar("runs [1]/results.zarr") as report:
         report(*words)
     drawn = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", screen.getvalue())  # without the codes of the terminal
     last = [line for line in drawn.splitlines() if line][-1]
     assert "runs [1]/results.zarr" in last
-    assert shown in last
+    assert expected in last
     assert "third" not in last
 
 

@@ -1,9 +1,9 @@
 from .cost import SweepEstimate as SweepEstimate
 from .cost import estimate_sweep as estimate_sweep
-from .figures.plots import plot_sweep as plot_sweep
-from .figures.summary import SeedBand as SeedBand
-from .figures.summary import SweepSummary as SweepSummary
-from .figures.summary import summarise_sweep as summarise_sweep
+from .figures import SeedBand as SeedBand
+from .figures import SweepSummary as SweepSummary
+from .figures import plot_sweep as plot_sweep
+from .figures import summarise_sweep as summarise_sweep
 from .programs import PROGRAMS as PROGRAMS
 from .recording import QUANTILES as QUANTILES
 from .recording import RECORDS as RECORDS

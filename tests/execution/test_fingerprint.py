@@ -149,6 +149,17 @@ def test_a_script_leads_to_the_packages_next_to_it(package, tmp_path, place):
     assert reached(("script_of_a_user",)) == {"script_of_a_user", "package_of_a_user.deep:STEP"}
 
 
+def test_folders_without_an_init_file_are_packages_too(package, tmp_path):
+    (tmp_path / "folder_of_a_user" / "inner").mkdir(parents=True)
+    (tmp_path / "folder_of_a_user" / "inner" / "runs.py").write_text("from folder_of_a_user.inner.law import STEP\n")
+    (tmp_path / "folder_of_a_user" / "inner" / "law.py").write_text("STEP = 1\n")
+    assert reached(("folder_of_a_user.inner.runs",)) == {
+        "folder_of_a_user.inner.runs",
+        "folder_of_a_user.inner.law:STEP",
+    }
+    assert "folder_of_a_user" not in sys.modules
+
+
 def test_the_whole_package_is_reached_through_its_lazy_names(package):
     everything = reached(("ours.uses_holdfast",))
     assert {"holdfast.cli.main", "holdfast.theory.window", "holdfast.estimators"} <= everything

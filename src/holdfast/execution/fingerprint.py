@@ -230,8 +230,20 @@ def _path(name: str) -> Path | None:
         specification = importlib.util.find_spec(root) if root not in sys.modules else None
         origin = specification.origin if specification else getattr(sys.modules.get(name), "__file__", None)
         return Path(origin) if origin and origin.endswith(".py") else None
-    package = _path(name.rpartition(".")[0])
-    if package is None or package.name != "__init__.py":
-        return None
-    choices = (package.parent / inner[-1] / "__init__.py", package.parent / f"{inner[-1]}.py")
+    folders = _folders(name.rpartition(".")[0])
+    choices = (folder / file for folder in folders for file in (f"{inner[-1]}/__init__.py", f"{inner[-1]}.py"))
     return next((choice for choice in choices if choice.is_file()), None)
+
+
+def _folders(package: str) -> list[Path]:
+    """Where the modules of a package lie: next to its file, or in the folders of one that has none."""
+    path = _path(package)
+    if path is not None:
+        return [path.parent] if path.name == "__init__.py" else []
+    parent, _, last = package.rpartition(".")
+    if parent:
+        return [folder / last for folder in _folders(parent)]
+    if package in sys.modules:
+        return [Path(each) for each in getattr(sys.modules[package], "__path__", ())]
+    specification = importlib.util.find_spec(package)
+    return [Path(each) for each in (specification.submodule_search_locations or ())] if specification else []

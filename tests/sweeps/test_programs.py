@@ -8,6 +8,7 @@ from holdfast.completion.summary import summarise
 from holdfast.completion.training import simulate_completion
 from holdfast.sensing.network import QuadraticNetworkSettings, execute_network
 from holdfast.sweeps import sweep
+from holdfast.sweeps.recording import RESERVED
 
 pytestmark = pytest.mark.usefixtures("users_folder")
 
@@ -74,3 +75,24 @@ def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(pro
     with pytest.raises(ValueError, match=words):
         sweep({}, {"scale": [1.0]}, program=program, out=tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("program", ["of_name", "of_dimension"])
+@pytest.mark.parametrize("name", sorted({"cell_failed", "finished", "seconds", "seed", "grid"} | RESERVED))
+def test_names_of_the_result_are_refused_before_a_cell_is_saved(name, program, tmp_path):
+    with pytest.warns(UserWarning, match=f"failed.*none of .*{name}.*, got '{name}'"):
+        data = sweep({"name": name}, {"scale": [1.0]}, seeds=2, program=f"programs_of_a_user:{program}", out=tmp_path)
+    assert not data["finished"].any()
+
+
+@pytest.mark.parametrize("name", ["cell_failed", "finished", "quantile", "point"])
+def test_names_of_the_result_are_refused_as_axes_before_anything_is_written(name, tmp_path):
+    with pytest.raises(ValueError, match=f"none of the names .*, got '{name}'"):
+        sweep({"scale": 1.0}, {name: [1.0]}, program="programs_of_a_user:square", out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_share_of_diverged_runs_is_not_replaced_by_a_variable_of_its_name(tmp_path):
+    options = {"seeds": 2, "program": "programs_of_a_user:with_own_share", "record": "quantiles", "out": tmp_path}
+    with pytest.warns(UserWarning, match="leave the name diverged to the share"):
+        sweep({}, {"scale": [1.0]}, **options)

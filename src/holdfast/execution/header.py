@@ -34,7 +34,8 @@ FORMAT = 2
 # Of the attributes of the group, the one that is for programs.
 _GRID = "grid"
 _SEED = "seed"
-_RESERVED = {CHECKSUMS, SECONDS, "finished", _SEED, _GRID}
+GRID_NAMES = {CHECKSUMS, SECONDS, "finished", _SEED, _GRID}
+"""Names of the result itself, which no axis, variable or dimension may have."""
 _MEANINGS = {
     CHECKSUMS: "checksum of the cell, or 0 where it is not finished",
     SECONDS: "computing time of the cell, shared between its seeds (s)",
@@ -140,7 +141,7 @@ class Header:
         sizes = {name: axis.size for axis in layout.axes for name in axis.coordinates}
         large = {name: chunk_size(size) for name, size in {**sizes, _SEED: layout.seeds}.items() if size > FEW}
         for name in layout.dimensions[:-1] + tuple(name for axis in layout.axes for name in axis.coordinates):
-            _check_name(name, _RESERVED)
+            _check_name(name, GRID_NAMES)
         for name in (*identity, *notes):
             if name in (_GRID, "coordinates"):
                 raise ValueError(f"identity and notes must not have an item of the name {name!r}")
@@ -162,7 +163,7 @@ class Header:
         """With the variables of the first cell."""
         names = {name for axis in self.layout.axes for name in (axis.name, *axis.coordinates)}
         for name in (*variables.by_name, *(each for row in variables.by_name.values() for each in row.dimensions)):
-            _check_name(name, _RESERVED | names)
+            _check_name(name, GRID_NAMES | names)
         overlap = set(variables.by_name) & {each for row in variables.by_name.values() for each in row.dimensions}
         if overlap:
             raise ValueError(f"names of variables and of dimensions must differ, got {overlap.pop()!r} for both")
@@ -300,7 +301,7 @@ def _check_types(before: Layout, after: Layout) -> None:
 def _check_name(name: str, taken: set[str]) -> None:
     check_name(name)
     if name in taken:
-        whose = "used by the result itself" if name in _RESERVED else "an axis already"
+        whose = "used by the result itself" if name in GRID_NAMES else "an axis already"
         raise ValueError(f"names of axes and variables must be new ones, got {name!r}, which is {whose}")
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from holdfast.core.validation import require
 from holdfast.execution.cell_result import CellResult
+from holdfast.execution.header import GRID_NAMES
+from holdfast.sweeps.designs import POINT
 
 RecordName = Literal["final", "quantiles", "trajectories"]
 RECORDS: dict[RecordName, str] = {
@@ -18,8 +20,10 @@ RECORDS: dict[RecordName, str] = {
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Levels of the record "quantiles"."""
 STEP, QUANTILE, SEED_DIMENSION = "step", "quantile", "seed"
-# Names of the result that no variable of a program may have.
-RESERVED = {SEED_DIMENSION, "point", QUANTILE, "checksum", "seconds", "finished"}
+FAILED = "cell_failed"
+"""The variable of a result that says which cells failed; there is none if no cell did."""
+RESERVED = GRID_NAMES | {POINT, QUANTILE, FAILED}
+"""Names of the result that no axis, variable or dimension of a program may have."""
 
 
 def merges_seeds(record: str | None) -> bool:
@@ -60,9 +64,10 @@ def checked(found: Any, seeds: int) -> CellResult:
         contract = "the program must return a mapping of names to arrays, one value for each seed"
         require(isinstance(found, Mapping) and len(found) > 0, contract, repr(found))
         found = CellResult(found)
-    for name in found.values:
+    for name in (*found.values, *found.sizes()):
         usable = isinstance(name, str) and name.isidentifier() and name not in RESERVED
-        require(usable, f"the program must return names other than {', '.join(sorted(RESERVED))}", repr(name))
+        contract = f"the program must return names that are identifiers, and none of {', '.join(sorted(RESERVED))}"
+        require(usable, contract, repr(name))
     each = f"the program must return one value of each name for each of {seeds} seeds"
     require(found.seeds == seeds, each, found.seeds)
     return found
@@ -102,6 +107,8 @@ def _quantiles(recorded: CellResult) -> CellResult:
     dimensions: dict[str, tuple[str, ...]] = {}
     gone = None
     if steps is not None and diverged_at is not None:
+        contract = "the program must leave the name diverged to the share of runs that follows from diverged_at"
+        require("diverged" not in recorded.values, contract, "'diverged'")
         gone = (diverged_at[:, None] >= 0) & (np.asarray(steps) >= diverged_at[:, None])
         values["diverged"], dimensions["diverged"] = gone.mean(0, dtype=np.float64)[None], (STEP,)
     for name, array in recorded.values.items():
@@ -116,7 +123,7 @@ def _quantiles(recorded: CellResult) -> CellResult:
             numbers = np.where(gone.reshape(shape), np.nan, numbers)
         found = _over_seeds(numbers)
         values[name], dimensions[name] = found.astype(numbers.dtype)[None], (QUANTILE, *over)
-    meanings = {**recorded.meanings, "diverged": "share of the runs that have diverged"}
+    meanings = {"diverged": "share of the runs that have diverged", **recorded.meanings}
     coordinates = {**recorded.coordinates, QUANTILE: np.array(QUANTILES)}
     return CellResult(values, dimensions, coordinates, {name: meanings[name] for name in values if name in meanings})
 

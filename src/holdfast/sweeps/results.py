@@ -10,15 +10,13 @@ from holdfast.core.addresses import is_address
 from holdfast.core.validation import require
 from holdfast.execution.grid import GridCells
 from holdfast.execution.zarr_format import METADATA
-from holdfast.sweeps.recording import SEED_DIMENSION, merges_seeds
+from holdfast.sweeps.recording import FAILED, SEED_DIMENSION, merges_seeds
 
 if TYPE_CHECKING:
     import xarray as xr
 
 RESULTS, SUFFIX = "results.zarr", ".zarr"
 """The result inside of the folder of a sweep, and what names of zarr groups end in."""
-FAILED = "cell_failed"
-"""The variable of a result that says which cells failed; there is none if no cell did."""
 
 
 def results_path(folder: str | Path) -> str:

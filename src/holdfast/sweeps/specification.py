@@ -14,7 +14,7 @@ from holdfast.sensing.settings import Settings
 from holdfast.sweeps.combinations import check_single, complete_settings
 from holdfast.sweeps.designs import ScaleName, axis_length, axis_values, drawn, listed, plain, scales_of
 from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
-from holdfast.sweeps.recording import RECORDS, RecordName
+from holdfast.sweeps.recording import RECORDS, RESERVED, RecordName
 
 TABLES, TOP_KEYS = ("settings", "sweep"), ("program", "record")
 KEYS = (*TOP_KEYS, *TABLES)
@@ -189,6 +189,7 @@ def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], ta
     axes, points = _axes_of(table), dict.fromkeys(_names_of_points(table))
     for word in (*axes, *points):
         require(word not in SEEDING, f"{word} must not be an axis: every point has the same seeds", repr(word))
+        require(word not in RESERVED, f"axes must have none of the names {', '.join(sorted(RESERVED))}", repr(word))
         both = f"{shared.get(word)!r} among the settings and values in the sweep; leave it out of one"
         require(word not in shared, f"{word} must be given once", both)
     if not program.settings:

@@ -9,8 +9,7 @@ import xarray as xr
 
 from holdfast.core.validation import require, suggestion
 from holdfast.sensing.outcome import Code
-from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION, STEP
-from holdfast.sweeps.results import FAILED
+from holdfast.sweeps.recording import FAILED, QUANTILE, SEED_DIMENSION, STEP
 
 ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}
 """Quantities that follow from the outcome of a run: 1 if it ended so, else 0."""

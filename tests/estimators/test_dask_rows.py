@@ -39,13 +39,14 @@ def test_rows_of_dask_that_do_not_match_are_refused(plants, divisions):
                 HeteroRegressor().fit(frame.partitions[0][["light"]], frame.partitions[2]["grown"])
 
 
+@pytest.mark.parametrize("row", [0, 1500])
 @pytest.mark.parametrize("value", [1e160, -1e308])
-def test_numbers_too_large_to_be_squared_are_named(value):
-    """Beyond the first rows, by which the unit of a column is chosen; warnings are errors here."""
+def test_numbers_too_large_to_be_squared_are_named(value, row):
+    """Wherever they are: the first 1,000 rows tell the unit of a column; warnings are errors here."""
     random = np.random.default_rng(0)
     frame = pd.DataFrame(random.standard_normal((2000, 2)), columns=["light", "water"])
     grown, site = frame["light"] + random.standard_normal(2000), pd.Series(np.arange(2000) % 3).astype(str)
-    frame.loc[1500, "water"] = value
+    frame.loc[row, "water"] = value
     words = re.escape(f"X must hold numbers whose squares can be added up, got {value:g} in the column 'water'")
     for estimator, response in (
         (HeteroRegressor(), grown),

@@ -19,7 +19,7 @@ from holdfast.estimators.contract import (
     warn_of_small_weights,
 )
 from holdfast.estimators.grouping import Grouping, group_rows
-from holdfast.estimators.moments import MomentSums, add_moments, check_squares, check_sums, collect_moments
+from holdfast.estimators.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.screening import QUICK_ROWS
 from holdfast.io.frames import TableFrames
 from holdfast.io.passes import Columns, Passes
@@ -126,8 +126,8 @@ def regression_sums(
     chunk = _counted_rows(x, values, environments, rows, weights)
     if chunk is None:
         return None
-    moments = collect_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights)
-    check_sums(moments, chunk.x, chunk.y, getattr(checked, "feature_names_in_", None))
+    names = getattr(checked, "feature_names_in_", None)
+    moments = collect_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights, names)
     return _sums(moments, checked, chunk, y, environments, sampled)
 
 

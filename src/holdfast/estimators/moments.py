@@ -12,8 +12,8 @@ from holdfast.losses.squared import SecondMoments
 # Rows that are centred and multiplied at once: a block of a few dozen columns stays in the cache of a core, and the
 # rows of one environment in it are enough for a product, of which there is one for each environment.
 BLOCK_ROWS, BLOCK_ROWS_OF_ONE = 8_192, 16
-# Columns whose spread is within 2^-200 and 2^200, 1e-60 and 1e60, are in units that squares and sums of them can have.
-MODEST_EXPONENT = 200
+# Columns whose spread is at least 2^-200, 1e-60, are in units whose squares lose no digits.
+SMALL_EXPONENT = -200
 # Rows that tell roughly where a column is and how far it spreads.
 ROUGH_ROWS = 1_000
 # Where columns have no units of their own: the squares of 10^8 such numbers can be added up.
@@ -32,8 +32,8 @@ class MomentSums(NamedTuple):
     Attributes:
         labels: the label of each environment, in the order of `sums`.
         shift: (features + 1,), subtracted before squaring, so that large means cost no digits.
-        unit: (features + 1,), 1, or powers of two near the spread of columns that are very large or small, so that
-            squares neither overflow nor vanish, whatever the units of the table.
+        unit: (features + 1,), 1, or powers of two near the spread of columns that are very small, so that squares do
+            not vanish. Large columns have no units: what is too large would then depend on the rows that come first.
         sums: (environments, features + 2, features + 2).
     """
 
@@ -49,19 +49,34 @@ class MomentSums(NamedTuple):
 
 
 def collect_moments(
-    x: np.ndarray, y: np.ndarray, grouping: Grouping | None = None, weights: np.ndarray | None = None
+    x: np.ndarray,
+    y: np.ndarray,
+    grouping: Grouping | None = None,
+    weights: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
 ) -> MomentSums:
-    """The moments of one chunk.
+    """The moments of one chunk; a ValueError names the column whose squares are too large to be added up.
 
     Args:
         x: (rows, features).
         y: (rows,).
         grouping: environments of the rows; None: a single one.
         weights: how many rows each row stands for; None: one.
+        names: of the features; None: they have none.
+
+    Example:
+        >>> collect_moments(np.array([[0.0], [1e200]]), np.array([1.0, 2.0]), names=["light"])
+        Traceback (most recent call last):
+        ValueError: X must hold numbers whose squares can be added up, got 1e+200 in the column 'light'
     """
     grouping = grouping or group_rows(None, len(x))
     shift, unit = _rough_scale(x[:ROUGH_ROWS], y[:ROUGH_ROWS])
     sums = summed_products([x, y[:, None]], shift, grouping.codes, grouping.count, unit=unit, weights=weights)
+    too_large = ~np.isfinite(np.einsum("eii->ei", sums)[:, 1:]).all(axis=0)
+    if too_large[:-1].any():
+        _refuse(x, too_large[:-1], names)
+    if too_large[-1]:
+        raise ValueError(f"y must hold numbers whose squares can be added up, got {y[np.abs(y).argmax()]:g}")
     return MomentSums(tuple(grouping.labels), shift, unit, sums)
 
 
@@ -100,12 +115,12 @@ def summed_products(
         own = codes[begin : begin + rows]
         order = np.argsort(own, kind="stable")
         r, filled = block[:, : len(own)], 1
-        for part in parts:
-            end = filled + part.shape[1]
-            taken = part[begin : begin + rows][order].T
-            np.subtract(taken, shift[filled - 1 : end - 1, None], out=r[filled:end])
-            filled = end
-        with np.errstate(over="ignore", invalid="ignore"):  # `check_sums` says what is too large
+        with np.errstate(over="ignore", invalid="ignore"):  # `collect_moments` says what is too large
+            for part in parts:
+                end = filled + part.shape[1]
+                taken = part[begin : begin + rows][order].T
+                np.subtract(taken, shift[filled - 1 : end - 1, None], out=r[filled:end])
+                filled = end
             if unit is not None and (unit != 1).any():
                 r[1:] /= unit[:, None]
             weighted = r if weights is None else r * weights[begin : begin + rows][order]
@@ -117,32 +132,8 @@ def summed_products(
     return sums
 
 
-def check_sums(moments: MomentSums, x: np.ndarray, y: np.ndarray, names: Sequence[str] | None = None) -> None:
-    """Raise a ValueError that names the column whose squares are too large to be added up.
-
-    Args:
-        moments: of the rows.
-        x: (rows, features).
-        y: (rows,).
-        names: of the features; None: they have none.
-
-    Example:
-        >>> x = np.zeros((2000, 1))
-        >>> x[1500] = 1e200
-        >>> check_sums(collect_moments(x, x[:, 0] > 0), x, x[:, 0] > 0, ["light"])
-        Traceback (most recent call last):
-        ValueError: X must hold numbers whose squares can be added up, got 1e+200 in the column 'light'
-    """
-    squares = np.einsum("eii->ei", moments.sums)[:, 1:]
-    too_large = ~np.isfinite(squares).all(axis=0)
-    if too_large[:-1].any():
-        _refuse(x, too_large[:-1], names)
-    if too_large[-1]:
-        raise ValueError(f"y must hold numbers whose squares can be added up, got {y[np.abs(y).argmax()]:g}")
-
-
 def check_squares(x: np.ndarray, names: Sequence[str] | None = None) -> None:
-    """The same of rows that are not summed yet, in units that stay what they are; x: (rows, features)."""
+    """Raise the error of `collect_moments` for rows that are not summed yet; x: (rows, features)."""
     largest = np.abs(x).max(axis=0, initial=0.0)
     if (largest > LARGEST).any():
         _refuse(x, largest > LARGEST, names)
@@ -324,5 +315,5 @@ def _rough_scale(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(over="ignore"):
         spread = np.abs(rows - shift).max(0)
     size = np.where(spread > 0, spread, np.abs(shift))
-    exponent = np.minimum(np.frexp(np.where(size > 0, size, 1.0))[1], np.finfo(float).maxexp - 1)
-    return shift, np.ldexp(1.0, np.where(np.abs(exponent) > MODEST_EXPONENT, exponent, 0))
+    exponent = np.frexp(np.where(size > 0, size, 1.0))[1]
+    return shift, np.ldexp(1.0, np.where(exponent < SMALL_EXPONENT, exponent, 0))

@@ -13,7 +13,7 @@ from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
-from holdfast.estimators.moments import MomentSums, check_sums, collect_moments, standardized
+from holdfast.estimators.moments import MomentSums, collect_moments, standardized
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
@@ -146,8 +146,8 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
-        moments = collect_moments(x, y, grouping, None if sample_weight is None else weights)
-        check_sums(moments, x, y, getattr(self, "feature_names_in_", None))
+        names = getattr(self, "feature_names_in_", None)
+        moments = collect_moments(x, y, grouping, None if sample_weight is None else weights, names)
         return self._fit_moments(moments, seed, response)._hint_at_curves(x, y, grouping.codes)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":

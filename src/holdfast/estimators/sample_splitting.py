@@ -132,7 +132,8 @@ def _squared_half(
     x: np.ndarray, y: np.ndarray, grouping: Grouping, columns: np.ndarray, *, own_levels: bool, clustered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The coefficients of least squares, and their covariance."""
-    known = standardized(collect_moments(x[:, columns], y, grouping), within=own_levels)
+    names = [f"x{column}" for column in columns]
+    known = standardized(collect_moments(x[:, columns], y, grouping, names=names), within=own_levels)
     evidence, every = squared_evidence(known), np.arange(len(columns))
     fitted = evidence.solve(every)
     units = known.scale[-1] / known.scale[:-1]

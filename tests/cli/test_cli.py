@@ -286,4 +286,20 @@ def test_phase_writes_and_reuses(tmp_path, capsys):
     checksums = tmp_path / ".computed" / f"{name}.zarr" / "checksum"
     (checksums / "c.1.0").unlink()  # as if it had been stopped before this cell
     assert main([*command, "--workers", "1"]) == 0
-    assert "computed 1 cell in" in capsys.readouterr().out
+    resumed = capsys.readouterr().out
+    assert "computed 1 cell in" in resumed
+    assert "replaces" not in resumed
+
+
+def test_phase_says_that_it_replaces_results_of_an_older_format(tmp_path, capsys):
+    command = ["phase", "time", "--cells", "2", "--seeds", "2", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert "replaces" not in capsys.readouterr().out
+    metadata = tmp_path / ".computed" / "phase_time_2_cells_2_seeds.zarr" / "zarr.json"
+    group = json.loads(metadata.read_text())
+    del group["attributes"]["grid"]["format"]  # the first format had none
+    metadata.write_text(json.dumps(group))
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert said.replace("\n", "").count("which this version cannot resume") == 1
+    assert "computed 2 cells in" in said

@@ -49,11 +49,12 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.core.progress import counted
     from holdfast.core.validation import suggestion
     from holdfast.execution.engines.defaults import default_engine
+    from holdfast.execution.header import ConflictError
     from holdfast.execution.store import FOLDER
     from holdfast.execution.work import FailedCellsError
     from holdfast.experiments.phase import PLANES, draw_phase_diagram, numbers, open_phase_diagram, phase_sweep
     from holdfast.reproduction.results import checked_folder, write_figure
-    from holdfast.sweeps.running import run_sweep
+    from holdfast.sweeps.running import planned, run_sweep
 
     names = tuple(dict.fromkeys(arguments.planes or PLANES))
     unknown = [name for name in names if name not in PLANES]
@@ -69,6 +70,10 @@ def execute(arguments: PhaseArguments) -> int:
         terminal.say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
         file, begin = f"phase_{name}{_suffix(arguments)}", time.monotonic()
         path = folder / f"{file}.zarr"
+        try:
+            planned(sweep, path)
+        except ConflictError:  # of another version of the code or of the format
+            note(f"replaces the results in {path}, which this version cannot resume")
         with work_bar(name) as report:
             outcome = run_sweep(sweep, path, engine, report, overwrite=True)
         for reason, failed in outcome.failures.items():

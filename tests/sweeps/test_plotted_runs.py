@@ -12,7 +12,7 @@ from matplotlib.legend import Legend
 
 from holdfast.sweeps import plot_sweep, sweep
 from holdfast.sweeps.figures.summary import FEW
-from holdfast.sweeps.results import FAILED
+from holdfast.sweeps.recording import FAILED, QUANTILE, QUANTILES
 from sweeps.drawn import legend_of, named_marks, results
 
 
@@ -36,6 +36,20 @@ def test_numbers_that_a_program_does_not_have_are_counted_as_left_out():
     assert "no number at some step: 1 of 3 runs" in plot_sweep(late, "step").get_suptitle()
     infinite = runs_without_numbers().fillna(np.inf)
     assert "no finite number: 9 of 12 runs" in plot_sweep(infinite, "a").get_suptitle()
+
+
+def test_quantiles_say_where_no_run_has_a_number():
+    """How many have none elsewhere is not recorded."""
+    loss = np.arange(7.0) + np.array([[1.0], [np.nan], [np.nan]])
+    data = xr.Dataset({"loss": (("a", QUANTILE), loss)}, {"a": [1, 2, 3], QUANTILE: list(QUANTILES)}, {"seeds": 4})
+    assert plot_sweep(data, "a").get_suptitle().splitlines()[1:] == ["no number: at least 8 of 12 runs"]
+    assert "number" not in plot_sweep(data.isel(a=[0]), "a").get_suptitle()
+    steps, share = data.rename(a="step").expand_dims(b=[1.0]), ("step", [0.0, 0.25, 0.5])
+    notes = plot_sweep(steps.assign(diverged=share), "step").get_suptitle().splitlines()[2:]
+    assert notes == [
+        "left out: 2 of 4 runs, each from the step at which it diverged",
+        "no number at some step: at least 3 of 4 runs",
+    ]
 
 
 def test_what_is_not_in_a_figure_is_counted_in_its_slice_and_by_its_reason():

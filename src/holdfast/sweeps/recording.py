@@ -77,7 +77,7 @@ def reduced(recorded: CellResult, record: RecordName) -> CellResult:
     """What is recorded of all that a program found.
 
     Quantiles leave out a run from the step on at which it diverged, if the program says so by `diverged_at`; the share
-    of such runs is the variable `diverged`.
+    of such runs is the variable `diverged`. They leave out NaN, too, of which no share is recorded.
 
     Example, the quantiles of 0, 1, ..., 100 over 101 seeds:
         >>> recorded = CellResult({"signal": np.arange(101.0)[:, None]}, {"signal": ("step",)}, {"step": [200]})

@@ -174,11 +174,11 @@ class _Runs(NamedTuple):
         if found.left_out is not None:
             left_out = chosen.apply(found.left_out)
             left_out = (left_out.isel({STEP: -1}) if STEP in left_out.dims else left_out).where(finished, 0.0)
-        if SEED_DIMENSION in found.values.dims:
+        if {SEED_DIMENSION, QUANTILE} & {*found.values.dims}:
             lost = chosen.apply(_without_number(found))
             further = [str(each) for each in lost.dims if each not in finished.dims]
             somewhere = f" at some {' or '.join(map(in_words, further))}" if further else ""
-            lost = lost.any(further)
+            lost = lost.max(further)
         kinds = (finished, failed & ~finished, left_out, lost)
         done, broken, out, without = (round(float(kind.sum()) * seeds) for kind in kinds)
         return cls(finished.size * seeds, done, broken, out, without, somewhere)
@@ -189,12 +189,13 @@ class _Runs(NamedTuple):
         which = ", each from the step at which it diverged" if STEP in drawn else which
         kind = "no finite number" if found.is_infinite else "no number"
         waiting = self.all - self.finished - self.failed
+        least = "at least " if QUANTILE in found.values.dims else ""
         diverged = f"left out: {self.left_out:,} of {self.finished:,} runs{which}"
         return [
             *([diverged] if self.left_out and found.name != DIVERGED_AT else []),
             *(["no run diverged"] if found.name == DIVERGED_AT and self.left_out == self.finished > 0 else []),
             *(
-                [f"{kind}{self.somewhere}: {self.without_number:,} of {self.finished:,} runs"]
+                [f"{kind}{self.somewhere}: {least}{self.without_number:,} of {self.finished:,} runs"]
                 if self.without_number
                 else []
             ),
@@ -204,9 +205,13 @@ class _Runs(NamedTuple):
 
 
 def _without_number(found: Quantity) -> xr.DataArray:
-    """Which runs are finished and not left out for how they ended, and still have no number."""
-    expected = found.finished if found.left_out is None else found.finished & (found.left_out == 0)
-    return found.values.isnull() & expected
+    """The share of runs that are finished and not left out for how they ended, and still have no number.
+
+    Quantiles do not say how many of them there are, unless no run has a number.
+    """
+    expected = found.finished * (1.0 if found.left_out is None else 1.0 - found.left_out)
+    missing = found.values.isnull()
+    return expected * (missing.all(QUANTILE) if QUANTILE in missing.dims else missing)
 
 
 def _marks(found: Quantity, chosen: ResultSlice, middle: xr.DataArray) -> dict[str, xr.DataArray]:

@@ -48,7 +48,8 @@ def compare(
         only_cached: compute nothing, and return what was computed so far.
         side_by_side: seeds of a test that a method with many draws fits at once; by default one on a CPU, and all on
             an accelerator, which one would leave idle.
-        engine: where cells are computed; by default a thread for each core.
+        engine: where cells are computed; by default a thread for each core, beside an accelerator too, since most
+            methods compute on the CPU. `DeviceEngine()` has a thread for each accelerator.
         report: is called now and then with how far the work is.
 
     Example:

@@ -109,7 +109,9 @@ def reproduce(
         recorded: results that come with the package; the report shows them and does not count them.
         first: names of experiments to begin with, such as those that take longest.
         engine: where experiments are computed, see `holdfast.execution.engines`; by default three at once in threads,
-            and each may use all cores. Workers in other processes import the functions of an experiment.
+            and each may use all cores. The command takes processes, which do not wait for Python's lock; but a
+            script needs `if __name__ == "__main__":` for them, and they import the functions of an experiment, which
+            must lie in a module. `ProcessEngine()` chooses them here.
         reporter: where to report; by default warnings and errors go to stderr.
 
     Returns:

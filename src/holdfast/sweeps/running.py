@@ -62,7 +62,8 @@ def sweep(
         record: "final" (last values), "quantiles" (over seeds, at every recorded step) or "trajectories".
         program: one of `holdfast.sweeps.PROGRAMS`, "module:function", or a function of a module:
             (settings, seeds) -> mapping of names to arrays, one value for each seed.
-        engine: where cells are computed, see `holdfast.execution.engines`; by default in threads, one for each core.
+        engine: where cells are computed, see `holdfast.execution.engines`; by default in threads, one for each core
+            or accelerator.
         progress: called with (cells done, cells in all).
 
     Returns:
@@ -101,7 +102,7 @@ def run_sweep(
     Args:
         sweep: what is swept.
         out: folder, or its URL (s3://...); a name that ends in .zarr is that of the zarr group itself.
-        engine: where cells are computed; by default in threads, one for each core.
+        engine: where cells are computed; by default in threads, one for each core or accelerator.
         report: see `holdfast.execution.work.Report`.
         overwrite: replace a zarr group of something else; without it, that is an error.
 

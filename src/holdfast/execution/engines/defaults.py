@@ -8,7 +8,9 @@ MOST_PROCESSES = 4
 
 
 def default_engine() -> Engine:
-    """Of cells: threads, one for each core; on accelerators one for each of them, since a cell fills one.
+    """Of cells of a sweep: threads, one for each core; on accelerators one for each of them, since a cell fills one.
+
+    Those of a comparison have a thread for each core everywhere: most of its methods compute on the CPU.
 
     Example:
         >>> default_engine().name.endswith(("thread", "threads"))
@@ -25,7 +27,8 @@ def default_engine() -> Engine:
 def engine_of_experiments(count: int) -> Engine | None:
     """Of experiments: a process on each core, unless there is one only, or they would share an accelerator.
 
-    Their functions are then imported by the processes, so this is not for those that a user wrote in a session.
+    For the command alone: processes import the functions, so those that a user wrote in a session cannot be computed
+    there, and a script that starts processes needs `if __name__ == "__main__":`.
 
     Example:
         >>> engine_of_experiments(1) is None

@@ -10,6 +10,9 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+from holdfast.cli.main import COMMANDS
+from holdfast.experiments import TITLES
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -71,11 +74,25 @@ def test_every_example_has_its_line_in_the_gallery(monkeypatch):
     assert sorted(order) == sorted(EXAMPLES)
 
 
-def test_every_module_is_in_the_design():
-    """Experiments and commands are one file for each name that the command line knows."""
-    tree = " ".join(re.findall(r"^ {4,}.*", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"), re.MULTILINE))
-    folder = ROOT / "src" / "holdfast"
-    modules = (path for path in folder.rglob("*.py") if path.parent.name not in ("experiments", "commands"))
-    names = {path.stem for path in modules} | {path.parent.name for path in folder.rglob("*/__init__.py")}
-    missing = {name for name in names if not name.startswith("__") and not re.search(rf"\b{name}\b", tree)}
-    assert missing == set()
+def _tree():
+    """The entries of the tree of the design by their paths, each with its words."""
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    entries, outer, entry = {}, Path(), Path()
+    for line in re.findall(r"^ {4,}.*", page.partition("## The tree")[2].partition("\n## ")[0], re.MULTILINE):
+        if begin := re.match(r" {4}( {2})?(\w+)/? ", line):
+            outer = outer if begin[1] else Path(begin[2])
+            entry = outer / begin[2] if begin[1] else outer
+        entries.setdefault(entry, set()).update(re.findall(r"\w+", line[begin.end() if begin else 0 :]))
+    return entries
+
+
+def test_every_module_is_in_the_design_at_its_own_folder():
+    """But for experiments and commands, one file for each name that the command line knows."""
+    entries, folder = _tree(), ROOT / "src" / "holdfast"
+    paths = {path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py") if path.parent != folder}
+    commands = {Path("cli/commands", name.replace("-", "_")) for name in COMMANDS}
+    known = commands | {Path("experiments", name) for name in TITLES}
+    modules = {path for path in paths - known if path.stem[0] != "_"}
+    assert {path for path in modules if path.stem not in entries.get(path.parent, ())} == set()
+    alone = {Path(path.stem) for path in folder.glob("*.py") if path.stem[0] != "_"}
+    assert set(entries) == alone | {path.parent for path in paths}

@@ -57,8 +57,8 @@ SUBPACKAGES = {
     "torch",
 }
 
-# Packages that are no part of the interface for users: thin shells, and the inside of the estimators.
-INTERNAL = re.compile(r"holdfast\.(cli|bench|lab|estimators\.search)\b")
+# Packages that are no part of the interface for users: thin shells, the inside of the estimators, and machine code.
+INTERNAL = re.compile(r"holdfast\.(cli|bench|lab|estimators\.search|core\.native)\b")
 PACKAGES = {module.name for module in pkgutil.walk_packages(holdfast.__path__, "holdfast.") if module.ispkg}
 FACES = sorted(name for name in PACKAGES | {f"holdfast.{name}" for name in SUBPACKAGES} if not INTERNAL.match(name))
 

@@ -88,7 +88,11 @@ def test_entries_are_named(cells):
     ("changed", "other", "refusal"),
     [
         ("platform.python_version", lambda: "3.11.99", r"worker 3 has python 3\.11\.99, we have .*; install the same"),
-        ("holdfast.execution.store._version", lambda name: f"old {name}", "worker 3 has scipy old scipy, we have"),
+        (
+            "holdfast.execution.store.installed_version",
+            lambda name: f"old {name}",
+            "worker 3 has scipy old scipy, we have",
+        ),
         ("holdfast.execution.store.fingerprint", lambda modules: "c0de", "worker 3 has code with the digest c0de, we"),
     ],
 )

@@ -123,7 +123,7 @@ def test_results_of_other_code_are_deleted_and_those_of_other_settings_and_names
 
 def test_versions_of_packages_decide(saved, monkeypatch):
     store, _ = saved
-    monkeypatch.setattr(storing, "_version", lambda package: "another")
+    monkeypatch.setattr(storing, "installed_version", lambda package: "another")
     assert store.load(key(seeds=3)) is None
 
 

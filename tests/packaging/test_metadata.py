@@ -24,8 +24,8 @@ EXTRAS = {
 }
 # Parts of the package that an extra is for. What they import need not be in the core.
 OF_EXTRAS = re.compile(r"holdfast/(lab|torch|bench|comparison)/")
-# Imported only where an address of a network is read: comes with the extra `cluster`, as a dependency of s3fs.
-INDIRECT = {"fsspec": "cluster"}
+# Come with what needs them: fsspec with s3fs, for addresses of a network, and llvmlite with numba.
+INDIRECT = {"fsspec", "llvmlite"}
 
 
 DISTRIBUTIONS = packages_distributions()
@@ -57,7 +57,7 @@ def test_the_version_is_written_once_and_repeated_truly():
 
 
 def test_every_import_is_a_declared_dependency(imported):
-    declared = CORE.union(*EXTRAS.values()) | set(INDIRECT)
+    declared = CORE.union(*EXTRAS.values()) | INDIRECT
     undeclared = {path.name: names - declared for path, names in imported.items() if names - declared}
     assert undeclared == {}
 

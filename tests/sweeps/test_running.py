@@ -170,12 +170,13 @@ def test_something_that_is_no_engine_is_refused_before_anything_is_written(tmp_p
         assert not (tmp_path / name).exists()
 
 
-@pytest.mark.parametrize("package", ["jax", "jaxlib", "numpy"])
+@pytest.mark.parametrize("package", ["jax", "jaxlib", "numba", "numpy"])
 def test_another_version_of_what_computes_is_refused_by_name(package, tmp_path, monkeypatch):
     chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
     run_sweep(chosen, tmp_path / "r.zarr")
     version = importlib.metadata.version
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.1" if name == package else version(name))
+    other = lambda name: "0.0.1" if name == package else version(name)  # noqa: E731
+    monkeypatch.setattr("holdfast.sweeps.running.installed_version", other)
     with pytest.raises(ValueError, match=rf"packages\.{package} must be '{version(package)}' as in .* got '0\.0\.1'"):
         run_sweep(chosen, tmp_path / "r.zarr")
 

@@ -8,11 +8,10 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from holdfast.core.versions import installed_version
 from holdfast.core.writing import delete, temporary_path
 from holdfast.execution.fingerprint import fingerprint
 
@@ -180,7 +179,7 @@ class Store(Generic[Value]):
         keys = list(keys)
         packages = sorted({*self.codec.packages, *(name for key in keys for name in key.packages)})
         code = fingerprint(tuple({module for key in keys for module in key.modules}))
-        found = {name: _version(name) for name in packages}
+        found = {name: installed_version(name) for name in packages}
         return {"python": platform.python_version(), **found, "code with the digest": code[:16]}
 
     def prepare(self, keys: Iterable[Key]) -> None:
@@ -205,7 +204,7 @@ class Store(Generic[Value]):
 
     def _digests(self, key: Key) -> tuple[str, str]:
         """Of the code with the versions of packages, and of the settings."""
-        versions = {name: _version(name) for name in (*key.packages, *self.codec.packages)}
+        versions = {name: installed_version(name) for name in (*key.packages, *self.codec.packages)}
         code = [fingerprint(key.modules), versions, platform.python_version()]
         return _short(json.dumps(code, sort_keys=True)), _short(json.dumps(dict(key.settings), sort_keys=True))
 
@@ -258,14 +257,6 @@ DATASETS: "Codec[xr.Dataset]" = Codec(".zarr", ("xarray", "zarr"), _write_datase
 
 RECORDS: Codec[dict[str, float | str]] = Codec(".json", (), _write_record, _read_record, _same_record)
 """Flat dictionaries of numbers and strings, in JSON."""
-
-
-@cache  # reading the metadata of a package takes longer than reading a record
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
 
 
 def _intact(path: Path) -> bool:

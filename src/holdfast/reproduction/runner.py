@@ -16,6 +16,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
+from holdfast.core.versions import COMPUTING
 from holdfast.core.writing import write_text
 from holdfast.execution.engines.base import Engine, check_engine
 from holdfast.execution.store import Key
@@ -27,7 +28,7 @@ from holdfast.reproduction.results import Bars, RemoteError, checked_folder, dat
 from holdfast.sensing.trajectory import versions
 
 # The packages that compute; an experiment may name more.
-PACKAGES = ("jax", "jaxlib", "numpy", "optax", "scikit-learn", "scipy")
+PACKAGES = (*COMPUTING, "optax", "scikit-learn", "scipy")
 # What the functions of an experiment return.
 RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "claims": list, "answer": str}
 

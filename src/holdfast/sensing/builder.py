@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from holdfast import batching, order
 from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, random_start, sampled
+from holdfast.algorithms.fused import can_be_fused, fused
 from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
 from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
@@ -115,6 +116,7 @@ class SensingBuilder:
         algorithm: makes the algorithm.
         swept: keyword arguments of the algorithm that are parameters of each run.
         random: whether U has a width of its own and starts at random.
+        fuse: whether a CPU makes each step by one function in machine code; see `algorithms.fused`.
     """
 
     structure: Settings
@@ -127,6 +129,7 @@ class SensingBuilder:
     algorithm: AlgorithmMaker
     swept: tuple[str, ...]
     random: bool
+    fuse: bool
 
     @classmethod
     def of(cls, settings: Settings, parts: Parts | None = None) -> "SensingBuilder":
@@ -151,6 +154,7 @@ class SensingBuilder:
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
             tuple(parts.sweep),
             settings.width is not None,
+            _can_be_fused(settings, parts),
         )
 
     @property
@@ -179,14 +183,19 @@ class SensingBuilder:
             own["start"] = random_start(parameters["seed"], dimension, parameters["width"], dtype)
 
         def make(turns: order.Order | None) -> Algorithm:
-            return self.algorithm(
+            step_size = parameters["step_size"]
+            algorithm = self.algorithm(
                 self._gradient(shared, problem, parameters, turns),
                 self.structure.dimension,
-                parameters["step_size"],
+                step_size,
                 parameters["init_scale"],
                 dtype=self.structure.dtype,
                 **own,
             )
+            if not self.fuse:
+                return algorithm
+            batches = self._batching(problem, parameters, turns)
+            return fused(algorithm, batches, problem, step_size, self._noise(parameters))
 
         visits = self.visits if shared.data is None else batching.row_cycle(shared.data)
         if self.structure.order == "reshuffled" and len(visits) > SHUFFLED_IN_EVERY_STEP:
@@ -242,9 +251,12 @@ class SensingBuilder:
         if self.oracle is not None:
             return self.oracle(problem)
         ensemble, name = ENSEMBLES[self.structure.ensemble].load(), self.structure.oracle
-        noise = parameters["noise_variance"] if self.noisy else None
+        noise = self._noise(parameters)
         options = {"population": (), "law": (ensemble, noise), "data": (ensemble, self.batch_size, noise)}
         return ORACLES[name].load()(problem, *options[name])
+
+    def _noise(self, parameters: Parameters) -> ArrayLike | None:
+        return parameters["noise_variance"] if self.noisy else None
 
     def rows(self, data: FixedDataSet, turns: order.Order | None = None) -> RowBatching:
         """How batches are drawn from a fixed data set."""
@@ -258,6 +270,16 @@ class SensingBuilder:
             "full": lambda: batching.full_rows(data),
         }
         return makers[self.structure.batching]()
+
+
+# What the kernel of `algorithms.fused` is written for.
+FUSED = {"oracle": "law", "ensemble": "symmetric", "parameterisation": "symmetric", "dtype": "float32"}
+
+
+def _can_be_fused(settings: Settings, parts: Parts) -> bool:
+    named = parts.oracle is None and parts.algorithm is None
+    as_written = all(getattr(settings, name) == value for name, value in FUSED.items())
+    return named and as_written and can_be_fused(settings.dimension)
 
 
 def _shapes(state: State) -> str:

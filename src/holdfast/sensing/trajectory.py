@@ -4,7 +4,6 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import xarray as xr
 from holdfast.core.names import readable
 from holdfast.core.run import Records
 from holdfast.core.validation import require
+from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output, replacing
 from holdfast.execution.grid_dataset import open_grid
 from holdfast.sensing.builder import Parts
@@ -153,5 +153,5 @@ def _read_cells(path: str | Path) -> tuple[xr.Dataset, dict[str, Any], dict[str,
 
 def versions() -> dict[str, str]:
     """The versions of the packages that compute."""
-    packages = {name: version(name) for name in ("holdfast", "jax", "jaxlib", "numpy")}
+    packages = {name: installed_version(name) for name in ("holdfast", *COMPUTING)}
     return {**packages, "python": platform.python_version(), "platform": jax.default_backend()}

@@ -1,6 +1,5 @@
 """Run a sweep: its missing cells are computed by an engine and saved one by one."""
 
-import importlib.metadata
 import os
 import platform
 import warnings
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast import __version__
 from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress, counted
+from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output_folder
 from holdfast.execution.engines.base import Engine, check_engine
 from holdfast.execution.engines.defaults import default_engine
@@ -32,9 +32,6 @@ from holdfast.sweeps.specification import Sweep, specify
 
 if TYPE_CHECKING:
     import xarray as xr
-
-# Packages whose versions decide the last bits of a result.
-PACKAGES = ("jax", "jaxlib", "numpy")
 
 
 def sweep(
@@ -208,7 +205,7 @@ def _requested(sweep: Sweep) -> tuple[Layout, dict[str, Any]]:
         "record": sweep.record,
         "platform": backend,
         "code": code_of(program),
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "packages": {name: installed_version(name) for name in COMPUTING},
     }
     if merges_seeds(sweep.record):  # with more seeds the values would be others
         identity["seeds"] = sweep.seeds

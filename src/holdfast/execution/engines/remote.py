@@ -6,12 +6,12 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdfast
 from holdfast.core.errors import describe
+from holdfast.core.versions import COMPUTING, installed_version
 
 # Runs whose work a process has in memory at once: those of several commands.
 REMEMBERED = 4
@@ -24,7 +24,7 @@ class RefusedWorkerError(Exception):
     """A worker cannot have work: its results would not be ours, because its code is another, or it cannot open it.
 
     Example:
-        >>> ours = Versions("0.1.0", "c0de", "0.10.2", "0.10.2", "2.4.1")
+        >>> ours = Versions("0.1.0", "c0de", "0.10.2", "0.10.2", "0.68.1", "2.4.1")
         >>> ours.demand(ours._replace(jax="0.9.0"), "worker 3")
         Traceback (most recent call last):
         holdfast.execution.engines.remote.RefusedWorkerError: worker 3 has jax 0.9.0, we have 0.10.2; ...
@@ -39,6 +39,7 @@ class Versions(NamedTuple):
         source: digest of its source, which tells two states of development apart.
         jax: version.
         jaxlib: version.
+        numba: version.
         numpy: version.
 
     Example:
@@ -50,6 +51,7 @@ class Versions(NamedTuple):
     source: str
     jax: str
     jaxlib: str
+    numba: str
     numpy: str
 
     @classmethod
@@ -158,4 +160,4 @@ def _installed() -> Versions:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    return Versions(holdfast.__version__, digest.hexdigest()[:16], *map(version, ("jax", "jaxlib", "numpy")))
+    return Versions(holdfast.__version__, digest.hexdigest()[:16], *map(installed_version, COMPUTING))

@@ -49,6 +49,15 @@ def test_a_missing_extra_is_named_with_its_command_and_is_no_failure(capsys, mon
 
 
 @pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("available", [True, False])
+def test_a_machine_without_kernels_is_told_what_it_costs(available, capsys, monkeypatch):
+    monkeypatch.setattr("holdfast.core.native.available", lambda: available)
+    code, answer = _answer(capsys)
+    assert code == 0
+    assert any("twice as long" in each for each in answer["advice"]) != available
+
+
+@pytest.mark.usefixtures("_quick")
 @pytest.mark.parametrize(("found", "words"), [(None, "scipy>="), ("0.1", "(installed: 0.1)")])
 def test_a_core_package_that_is_missing_or_too_old_is_a_failure(found, words, capsys, monkeypatch):
     true = installation._version

@@ -184,6 +184,17 @@ def _devices() -> dict[str, tuple[str, ...]]:
 def _advice(devices: dict[str, tuple[str, ...]]) -> Iterator[str]:
     if shutil.which("nvidia-smi") and all(each.startswith("cpu") for each in devices["jax"]):
         yield f"This machine has NVIDIA's tools, but jax computes on the CPU: {Extra('cuda', ()).install}"
+    if all(each.startswith("cpu") for each in devices["jax"]) and not _compiles_kernels():
+        yield "Simulations take about twice as long as they could: numba cannot compile for this processor and jax"
+
+
+def _compiles_kernels() -> bool:
+    try:
+        from holdfast.core.native import available
+
+        return available()
+    except Exception:  # jax itself does not load, which is said elsewhere
+        return False
 
 
 def _memory() -> int | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # the caches of a core, and they take less than the 512 KiB from which on XLA divides a pass over them among threads;
 # more than 32 small ones gain little; explicit measurements fill a core with a single run; an accelerator wants to be
 # filled, up to its memory.
-SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = (8, 64), (1, 16384), 1
+SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = (8, 32), (1, 16384), 1
 ENTRIES_ON_CPU, ENTRIES_ON_ACCELERATOR = 12 * 100**2, 2**28  # in all matrices of a slab
 _frame = lru_cache(maxsize=8)(orthonormal_frame)  # all cells of a sweep have the same one
 # Numbers in a record next to the singular values, matrices that a step of one run holds, and the most bytes of either.

@@ -4,8 +4,10 @@ A handler is given the address of a call frame, a structure of XLA's C interface
 which leads to the buffers of arguments and results. All fields that are read here are 8 bytes long.
 """
 
+import threading
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,9 @@ _EXTENSION, _ARGUMENTS, _RESULTS = 1, 9, 14  # of a call frame
 _METADATA = 3  # of the extension with which XLA asks for the version
 _METADATA_VERSION = 3  # of its answer
 _DATA, _RANK, _SIZES = 3, 4, 5  # of a buffer
+
+_registered: dict[str, Any] = {}
+_REGISTERING = threading.Lock()
 
 
 @intrinsic
@@ -83,17 +88,20 @@ def array(buffer, kind, shape):
 
 
 def register(name: str, handler: Callable[[int], int]) -> None:
-    """Compile a handler, the address of a call frame -> 0, and let XLA call it by this name on CPUs."""
+    """Compile a handler, the address of a call frame -> 0, and let XLA call it by this name on CPUs.
+
+    Several threads may do so at once: XLA takes a name only once.
+    """
     compile_handler = partial(cfunc, types.int64(types.int64))
-    try:
-        compiled = compile_handler(cache=True)(handler)
-    except RuntimeError:  # there is no folder for compiled code that can be written
-        compiled = compile_handler()(handler)
-    _registered.append(compiled)  # its code must not be freed
-    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address), platform="cpu")
-
-
-_registered: list = []
+    with _REGISTERING:
+        if name in _registered:
+            return
+        try:
+            compiled = compile_handler(cache=True)(handler)
+        except RuntimeError:  # there is no folder for compiled code that can be written
+            compiled = compile_handler()(handler)
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address), platform="cpu")
+        _registered[name] = compiled  # its code must not be freed
 
 
 def _answer(frame):

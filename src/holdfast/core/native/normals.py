@@ -101,8 +101,11 @@ def chi_square(normals, freedom):
     for proposal in range(CHI_SQUARE_PROPOSALS):
         t = normals[proposal] / width
         first, second = normals[CHI_SQUARE_PROPOSALS + proposal], normals[2 * CHI_SQUARE_PROPOSALS + proposal]
-        bound = f(3) * scale * (math.log1p(t) - t * (_ONE - t * _HALF + t * t * _THIRD)) if t > -_ONE else f(-np.inf)
-        if bound > -(first * first + second * second) * _HALF:
+        logarithm = -(first * first + second * second) * _HALF
+        # log(1 + t) - t + t^2/2 - t^3/3 > -t^4/2 for these t, so that most proposals need no logarithm.
+        if abs(t) < _HALF and f(-1.5) * scale * t * t * t * t > logarithm:
+            break
+        if t > -_ONE and f(3) * scale * (math.log1p(t) - t * (_ONE - t * _HALF + t * t * _THIRD)) > logarithm:
             break
     else:
         t = normals[0] / width

@@ -157,13 +157,13 @@ def run(
         return build, vectorised, shared, chosen, seed
 
     with jax.enable_x64(double):
-        blank = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), _start.eval_shape(*program(0)))
+        shape = _start.eval_shape(*program(0))
 
     def work(number: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         real = min(slab, count - number * slab)
         device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
         with jax.enable_x64(double), precision, jax.default_device(device):
-            advance = _Slab(chunk, form, program(number), blank)
+            advance = _Slab(chunk, form, program(number), shape)
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
@@ -253,15 +253,15 @@ def _chunk_size(build: RunBuilder, slab: int) -> _ChunkSize:
 class _Slab:
     """The runs of one slab as they advance."""
 
-    def __init__(self, chunk: _ChunkSize, form: LoopForm, program: tuple[Any, ...], blank: _Carry):
+    def __init__(self, chunk: _ChunkSize, form: LoopForm, program: tuple[Any, ...], shape: _Carry):
         build, vectorised, shared, *own = program
         self._chunk, self._form, self._compiling = chunk, form, _compiling(build)
         with self._compiling:
             # Once, and not for every chunk of steps.
-            *own, blank = _on_device(*own, blank)
-            self._program = build, vectorised, jax.device_put(shared), *own
+            self._program = build, vectorised, jax.device_put(shared), *_on_device(*own)
             # The start and the first record come from zero steps of the program that makes all other steps, so that no
             # second program has to be compiled. The state it is given only has the right shape.
+            blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
             self.carry, record = _advance(form, *self._program, blank, np.int32(0), np.int32(0))
         self.record = jax.tree.map(np.asarray, record)
 

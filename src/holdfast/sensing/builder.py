@@ -37,6 +37,8 @@ REPLACED = {
 # Environments of a cycle up to which sorting them in every step costs nothing. Beyond, a run remembers its cycle: with
 # 500 of them and no sampling error, sorting takes nearly all of the time.
 SHUFFLED_IN_EVERY_STEP = 16
+# What the kernel of `algorithms.fused` is written for.
+FUSED = {"oracle": "law", "ensemble": "symmetric", "parameterisation": "symmetric", "dtype": "float32"}
 # Names of the result that an argument of an algorithm cannot have as well.
 RESERVED = {"gradient", "step", "direction", "outcome", "diverged_at", *MEANINGS}.union(
     inspect.signature(Settings).parameters
@@ -270,10 +272,6 @@ class SensingBuilder:
             "full": lambda: batching.full_rows(data),
         }
         return makers[self.structure.batching]()
-
-
-# What the kernel of `algorithms.fused` is written for.
-FUSED = {"oracle": "law", "ensemble": "symmetric", "parameterisation": "symmetric", "dtype": "float32"}
 
 
 def _can_be_fused(settings: Settings, parts: Parts) -> bool:

@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +11,13 @@ import pytest
 from llvmlite.binding import get_host_cpu_features
 
 from holdfast.algorithms.factored import Factors, factored, sampled
-from holdfast.algorithms.fused import can_be_fused, fused
+from holdfast.algorithms.fused import LARGEST, can_be_fused, fused
 from holdfast.batching import Batch, hetero, pooled
 from holdfast.core import native
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.ensembles import symmetric_gaussian
 from holdfast.environments import table
+from holdfast.execution.fingerprint import reached
 from holdfast.oracles import law
 from holdfast.problems import matrix_sensing
 from holdfast.sensing.builder import SensingBuilder
@@ -110,11 +112,11 @@ RUNS = Settings(dimension=24, heterogeneity=(3.0, 7.0), steps=60, every=20, seed
     "changes",
     [
         {},
-        {"order": "reshuffled"},
-        {"noise_variance": 0.3},
-        {"width": 3},
-        {"spurious_rank": 2},
+        {"order": "reshuffled", "noise_variance": 0.3},
+        {"order": "cyclic", "overlap": 0.3, "condition_number": 3.0, "invariant_rank": 2},
+        {"spurious_rank": 2, "off_diagonal": 0.5, "width": 3},
         {"environments": "uniform"},
+        {"environments": "gaussian", "panel": 5},
     ],
     ids=str,
 )
@@ -136,8 +138,30 @@ def test_other_settings_are_left_to_xla(changes):
     assert not SensingBuilder.of(replace(RUNS, **changes)).fuse
 
 
-def test_small_matrices_are_left_to_xla():
-    assert not SensingBuilder.of(replace(RUNS, dimension=3)).fuse
+@pytest.mark.parametrize("dimension", [4, LARGEST + 1])
+def test_matrices_of_other_sizes_are_left_to_xla(dimension):
+    assert not can_be_fused(dimension)
+    problem = problem_of(dimension)
+    algorithm = factored(lambda key, fitted, step: fitted, dimension, STEP_SIZE, 0.1)
+    assert fused(algorithm, hetero(problem.environments, 5), problem, STEP_SIZE) is algorithm
+
+
+def test_of_strengths_that_are_not_symmetric_the_symmetric_part_is_seen():
+    """So it is with symmetric measurements, of which <X, W> = <X, W^T>."""
+
+    def always(strength):
+        return lambda environments: lambda key, step: Batch(strength[None], jnp.ones(1))
+
+    crooked = jnp.array([[2.0, 1.5], [-1.0, 3.0]])
+    _, seen = steps_of(20, always(crooked))
+    _, expected = steps_of(20, always((crooked + crooked.T) / 2))
+    np.testing.assert_array_equal(seen, expected)
+
+
+def test_code_is_compiled_anew_when_anything_that_it_is_made_from_changes():
+    """Constants of `randomness`, which this code contains, among it."""
+    parts = reached(("holdfast.algorithms.law_kernel",))
+    assert {"holdfast.core.randomness:CHI_SQUARE_PROPOSALS", "holdfast.core.native.vectors:product_block"} <= parts
 
 
 def test_results_do_not_depend_on_slabs_and_workers():
@@ -145,7 +169,7 @@ def test_results_do_not_depend_on_slabs_and_workers():
     whole = execute(RUNS)
     for slab, workers in ((1, 1), (3, 2), (7, 1)):
         parts = execute(RUNS, slab=slab, workers=workers)
-        np.testing.assert_allclose(whole.values["spurious"], parts.values["spurious"], rtol=1e-5)
+        np.testing.assert_array_equal(whole.values["spurious"], parts.values["spurious"])
 
 
 def test_a_run_that_diverges_stays_where_it_was_and_the_others_go_on():
@@ -162,9 +186,9 @@ def test_without_numba_xla_computes_the_same():
         "import sys; sys.modules['numba'] = None\n"
         "from holdfast.sensing.settings import Settings\n"
         "from holdfast.sensing.simulation import execute\n"
-        "from holdfast.sensing.builder import SensingBuilder\n"
+        "from holdfast.algorithms.fused import can_be_fused\n"
         f"settings = {RUNS!r}\n"
-        "assert not SensingBuilder.of(settings).fuse\n"
+        "assert not can_be_fused(settings.dimension)\n"
         "print(*execute(settings).values['spurious'][:, -1].tolist())"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -180,7 +204,8 @@ X86 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+fma"
 @pytest.mark.parametrize(("width", "features"), [(8, f"{X86},+avx,+avx2"), (4, X86)])
 def test_narrower_registers(width, features):
     """The code for computers with registers of 8 and of 4 numbers; `+fma` without `+avx` exists in this test only."""
-    tests = ["-k", "fused_step or any_batch_size or agree", __file__, "tests/core/native"]
+    native = str(Path(__file__).parents[1] / "core" / "native")
+    tests = ["-k", "fused_step or any_batch_size or agree", __file__, native]
     check = f"from holdfast.core.native.vectors import WIDTH; assert WIDTH == {width}"
     environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features}
     subprocess.run([sys.executable, "-c", check], env=environment, check=True)

@@ -6,15 +6,11 @@ Z is a draw of the symmetric ensemble; the numbers a and b are those of `holdfas
 beginning to end while its matrices are in the caches of a core.
 """
 
-import hashlib
 import math
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numba import njit
 
-from holdfast.core.native import calls
 from holdfast.core.native.calls import argument, array, asked_for_version, data, result, runs, size
 from holdfast.core.native.matrices import combine, copy, gram, multiply
 from holdfast.core.native.normals import box_muller, chi_square, threefry_words
@@ -101,49 +97,37 @@ def _coefficients(square, product, normals, numbers):
     return -scale * (first * along - length * product * inverse) * inverse, -scale * length
 
 
-def steps() -> Callable[[int], int]:
+def steps(frame):
     """The handler of a step of several runs; `holdfast.core.native.calls` says what a handler is.
 
     Its arguments are, for each run, the key, U, two matrices of a few rows D and E with D^T E = -A* - A(e), and the
     numbers of `_coefficients`. Its result is the next U.
     """
-    folder = Path(calls.__file__).parent
-    source = [path.read_bytes() for path in (*sorted(folder.glob("*.py")), Path(__file__))]
-    return _steps(hashlib.sha256(b"".join(source)).hexdigest())
-
-
-def _steps(digest: str) -> Callable[[int], int]:
-    """The handler. numba saves its code under a key that holds `digest`, and would not notice a change elsewhere."""
-
-    def handler(frame):
-        digest  # noqa: B018 (it is a part of the key only if it is used)
-        if asked_for_version(frame):
-            return 0
-        factors, scaled, basis, last = argument(frame, 1), argument(frame, 2), argument(frame, 3), argument(frame, 4)
-        dimension, rank = size(factors, 1), size(basis, 2)
-        count, entries = runs(factors, 2), dimension * dimension
-        keys = array(argument(frame, 0), np.uint32, (count, 2))
-        numbers = array(last, np.float32, (count, size(last, 1)))
-        coordinate_count = dimension * (dimension + 1) // 2
-        rest = np.empty((numbers.shape[1] - 1) * _row_size(numbers[0]), np.float32)
-        # A whole number of registers, so that none of them is computed number by number.
-        blocks = ((coordinate_count + 1) // 2 + (rest.size + 1) // 2 + WIDTH - 1) // WIDTH * WIDTH
-        words, others = np.empty(blocks, np.uint32), np.empty(blocks, np.uint32)
-        seconds, coordinates = np.empty(blocks + WIDTH, np.float32), np.empty(2 * blocks + WIDTH, np.float32)
-        half, w, h = np.zeros(entries, np.float32), np.empty(entries, np.float32), np.empty(entries, np.float32)
-        for run in range(count):
-            matrix, vectors = 4 * run * entries, 4 * run * rank * dimension
-            u, d, e = data(factors) + matrix, data(scaled) + vectors, data(basis) + vectors
-            gram(u, h.ctypes.data, d, e, rank, w.ctypes.data, dimension)
-            _draw(keys[run, 0], keys[run, 1], words, others, seconds, coordinates, coordinate_count, rest)
-            _unpack(coordinates, half, dimension)
-            square, product = _inner_products(w, half)
-            # <W, Z> = sqrt(2) <W, B>, as W is symmetric.
-            a, b = _coefficients(square, _ROOT_2 * product, rest, numbers[run])
-            combine(w.ctypes.data, a, half.ctypes.data, _ROOT_HALF * b, h.ctypes.data, dimension)
-            for row in range(dimension):
-                h[row * (dimension + 1)] += f(1)
-            multiply(h.ctypes.data, u, data(result(frame, 0)) + matrix, dimension)
+    if asked_for_version(frame):
         return 0
-
-    return handler
+    factors, scaled, basis, last = argument(frame, 1), argument(frame, 2), argument(frame, 3), argument(frame, 4)
+    dimension, rank = size(factors, 1), size(basis, 2)
+    count, entries = runs(factors, 2), dimension * dimension
+    keys = array(argument(frame, 0), np.uint32, (count, 2))
+    numbers = array(last, np.float32, (count, size(last, 1)))
+    coordinate_count = dimension * (dimension + 1) // 2
+    rest = np.empty((numbers.shape[1] - 1) * _row_size(numbers[0]), np.float32)
+    # A whole number of registers, so that none of them is computed number by number.
+    blocks = ((coordinate_count + 1) // 2 + (rest.size + 1) // 2 + WIDTH - 1) // WIDTH * WIDTH
+    words, others = np.empty(blocks, np.uint32), np.empty(blocks, np.uint32)
+    seconds, coordinates = np.empty(blocks + WIDTH, np.float32), np.empty(2 * blocks + WIDTH, np.float32)
+    half, w, h = np.zeros(entries, np.float32), np.empty(entries, np.float32), np.empty(entries, np.float32)
+    for run in range(count):
+        matrix, vectors = 4 * run * entries, 4 * run * rank * dimension
+        u, d, e = data(factors) + matrix, data(scaled) + vectors, data(basis) + vectors
+        gram(u, h.ctypes.data, d, e, rank, w.ctypes.data, dimension)
+        _draw(keys[run, 0], keys[run, 1], words, others, seconds, coordinates, coordinate_count, rest)
+        _unpack(coordinates, half, dimension)
+        square, product = _inner_products(w, half)
+        # <W, Z> = sqrt(2) <W, B>, as W is symmetric.
+        a, b = _coefficients(square, _ROOT_2 * product, rest, numbers[run])
+        combine(w.ctypes.data, a, half.ctypes.data, _ROOT_HALF * b, h.ctypes.data, dimension)
+        for row in range(dimension):
+            h[row * (dimension + 1)] += f(1)
+        multiply(h.ctypes.data, u, data(result(frame, 0)) + matrix, dimension)
+    return 0

@@ -185,7 +185,8 @@ def _advice(devices: dict[str, tuple[str, ...]]) -> Iterator[str]:
     if shutil.which("nvidia-smi") and all(each.startswith("cpu") for each in devices["jax"]):
         yield f"This machine has NVIDIA's tools, but jax computes on the CPU: {Extra('cuda', ()).install}"
     if all(each.startswith("cpu") for each in devices["jax"]) and not _compiles_kernels():
-        yield "Simulations take about twice as long as they could: numba cannot compile for this processor and jax"
+        reason = "numba is missing, or cannot be used with this processor or this jax"
+        yield f"Simulations take about twice as long as they could: {reason}"
 
 
 def _compiles_kernels() -> bool:

@@ -201,7 +201,10 @@ def chi_squares(normals: jax.Array, freedom: jax.Array) -> jax.Array:
     scale = (jnp.maximum(freedom, 2) / 2 - 1 / 3)[..., None]
     t = x / (3 * jnp.sqrt(scale))
     bound = 3 * scale * (jnp.log1p(t) - t * (1 - t / 2 + t * t / 3))  # nan where 1 + t is negative: rejected
-    accepted = bound > -(first * first + second * second) / 2
+    logarithm = -(first * first + second * second) / 2
+    # The bound is above -3 a t^4 / 2 for these t; computed as above it is lost in rounding for large k.
+    certain = (jnp.abs(t) < 0.5) & (-1.5 * scale * t**4 > logarithm)
+    accepted = certain | (bound > logarithm)
     values = 2 * scale * (1 + t) ** 3
     chosen = values[..., 0]
     for proposal in reversed(range(CHI_SQUARE_PROPOSALS)):

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from holdfast import batching, order
 from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, random_start, sampled
-from holdfast.algorithms.fused import can_be_fused, fused
+from holdfast.algorithms.fused import fused
 from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
 from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
@@ -118,7 +118,7 @@ class SensingBuilder:
         algorithm: makes the algorithm.
         swept: keyword arguments of the algorithm that are parameters of each run.
         random: whether U has a width of its own and starts at random.
-        fuse: whether a CPU makes each step by one function in machine code; see `algorithms.fused`.
+        fuse: whether a CPU makes each step by one function in machine code if it can; see `algorithms.fused`.
     """
 
     structure: Settings
@@ -156,7 +156,7 @@ class SensingBuilder:
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
             tuple(parts.sweep),
             settings.width is not None,
-            _can_be_fused(settings, parts),
+            _has_kernel(settings, parts),
         )
 
     @property
@@ -274,10 +274,9 @@ class SensingBuilder:
         return makers[self.structure.batching]()
 
 
-def _can_be_fused(settings: Settings, parts: Parts) -> bool:
+def _has_kernel(settings: Settings, parts: Parts) -> bool:
     named = parts.oracle is None and parts.algorithm is None
-    as_written = all(getattr(settings, name) == value for name, value in FUSED.items())
-    return named and as_written and can_be_fused(settings.dimension)
+    return named and all(getattr(settings, name) == value for name, value in FUSED.items())
 
 
 def _shapes(state: State) -> str:

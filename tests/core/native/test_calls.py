@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +9,8 @@ import pytest
 
 from holdfast.core import native
 from holdfast.core.native.calls import argument, array, asked_for_version, register, result, runs, size
+
+SOURCE = Path(__file__).read_text(encoding="utf-8")
 
 
 def double_rows(frame):
@@ -24,8 +27,8 @@ def double_rows(frame):
 
 
 def test_xla_calls_a_handler_with_any_number_of_runs():
-    register("test_double_rows", double_rows)
-    register("test_double_rows", double_rows)  # nothing happens
+    register("test_double_rows", double_rows, SOURCE)
+    register("test_double_rows", double_rows, SOURCE)  # nothing happens
 
     def doubled(row, factor):
         call = jax.ffi.ffi_call(
@@ -59,7 +62,8 @@ def test_a_version_of_the_interface_that_xla_does_not_know_is_noticed():
     assert answer.stdout == "False\n"
 
 
-def test_threads_that_start_at_once_compile_once():
+def test_threads_that_start_at_once_register_once():
+    """XLA refuses a second handler of the same name."""
     script = (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from holdfast.algorithms.fused import can_be_fused\n"
@@ -70,25 +74,36 @@ def test_threads_that_start_at_once_compile_once():
     assert answer.stdout == "{True}\n"
 
 
-def test_a_folder_that_takes_no_compiled_code(tmp_path, monkeypatch):
-    """An installation that is read only, for a user without a home."""
+@pytest.mark.parametrize("error", [RuntimeError("no locator available"), EOFError("Ran out of input"), OSError(28)])
+def test_compiled_code_that_cannot_be_saved_or_read(error, monkeypatch):
+    """An installation that is read only, for a user without a home; a damaged file; a full disk."""
 
     def cfunc(signature, cache=False):
         if cache:
-            raise RuntimeError("cannot cache function: no locator available")
+            raise error
         return compile_handler(signature)
 
     from holdfast.core.native import calls
 
     compile_handler = calls.cfunc
     monkeypatch.setattr(calls, "cfunc", cfunc)
-    register("test_uncached", lambda frame: 0 * asked_for_version(frame))
-    assert "test_uncached" in calls._registered
+    register(f"test_uncached_{type(error).__name__}", lambda frame: 0 * asked_for_version(frame), SOURCE)
+    assert f"test_uncached_{type(error).__name__}" in calls._registered
+
+
+def test_saved_code_is_told_apart_by_its_source(monkeypatch):
+    names = []
+    monkeypatch.setattr("holdfast.core.native.calls._registered", {})
+    monkeypatch.setattr("jax.ffi.register_ffi_target", lambda *arguments, **options: None)
+    for source in ("one", "one", "another"):
+        register(f"test_{len(names)}", double_rows, source)
+        names.append(double_rows.__qualname__)
+    assert names[0] == names[1] != names[2]
 
 
 def test_jax_and_numba_agree_on_the_layout_of_arrays():
     """Buffers are dense and in row-major order."""
-    register("test_double_rows", double_rows)
+    register("test_double_rows", double_rows, SOURCE)
     call = jax.ffi.ffi_call("test_double_rows", jax.ShapeDtypeStruct((3, 2), jnp.float32))
     transposed = jax.jit(lambda matrix: call(matrix.T, jnp.ones(3)))
     np.testing.assert_array_equal(transposed(jnp.arange(6.0).reshape(2, 3)), np.arange(6.0).reshape(2, 3).T)

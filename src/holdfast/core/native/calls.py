@@ -1,12 +1,14 @@
 """Functions that XLA calls: handlers of its foreign function interface, written in numba.
 
 A handler is given the address of a call frame, a structure of XLA's C interface (`xla/ffi/api/c_api.h`, version 0.3),
-which leads to the buffers of arguments and results. All fields that are read here are 8 bytes long.
+which leads to the buffers of arguments and results. Fields begin at multiples of 8 bytes.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,11 +17,14 @@ import numpy as np
 from numba import carray, cfunc, njit, types
 from numba.extending import intrinsic
 
+from holdfast.core.native.vectors import TARGET
+
 # Version of the interface, as the two halves of a word: 0 in the lower one, 3 in the upper one.
 _VERSION = np.int64(3) << 32
 # Positions of 8-byte fields.
 _EXTENSION, _ARGUMENTS, _RESULTS = 1, 9, 14  # of a call frame
-_METADATA = 3  # of the extension with which XLA asks for the version
+_KIND, _METADATA = 1, 3  # of an extension of it
+_ASKS_FOR_VERSION = 1  # a kind of extension, which is 4 bytes long
 _METADATA_VERSION = 3  # of its answer
 _DATA, _RANK, _SIZES = 3, 4, 5  # of a buffer
 
@@ -41,7 +46,7 @@ def _pointer(typing, address, kind):
 def asked_for_version(frame):
     """Whether XLA only wants to know which version of its interface a handler is written for; answers if so."""
     extension = _pointer(frame, np.int64)[_EXTENSION]
-    if extension == 0:
+    if extension == 0 or np.int32(_pointer(extension, np.int64)[_KIND]) != _ASKS_FOR_VERSION:
         return False
     _pointer(_pointer(extension, np.int64)[_METADATA], np.int64)[_METADATA_VERSION] = _VERSION
     return True
@@ -87,18 +92,27 @@ def array(buffer, kind, shape):
     return carray(_pointer(data(buffer), kind), shape)
 
 
-def register(name: str, handler: Callable[[int], int]) -> None:
+def register(name: str, handler: Callable[[int], int], source: str) -> None:
     """Compile a handler, the address of a call frame -> 0, and let XLA call it by this name on CPUs.
 
-    Several threads may do so at once: XLA takes a name only once.
+    Several threads may do so at once: XLA takes a name only once. The code is saved for other processes, in a file that
+    is named after `source` and the processor: numba by itself looks at the file of the handler only, and processors
+    that share a folder would share an index.
+
+    Args:
+        name: for XLA.
+        handler: a function that numba can compile.
+        source: changes with the code that the handler is made from.
     """
     compile_handler = partial(cfunc, types.int64(types.int64))
+    digest = hashlib.sha256(repr((source, TARGET)).encode()).hexdigest()
+    handler.__qualname__ = f"{handler.__name__}_{digest[:16]}"
     with _REGISTERING:
         if name in _registered:
             return
         try:
             compiled = compile_handler(cache=True)(handler)
-        except RuntimeError:  # there is no folder for compiled code that can be written
+        except Exception:  # no folder for compiled code can be written, or what was saved there is damaged
             compiled = compile_handler()(handler)
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address), platform="cpu")
         _registered[name] = compiled  # its code must not be freed
@@ -114,7 +128,7 @@ def _answer(frame):
 def answered() -> bool:
     """Whether XLA calls a handler as this module expects; tried with a small one."""
     try:
-        register("holdfast_answer", _answer)
+        register("holdfast_answer", _answer, Path(__file__).read_text(encoding="utf-8"))
         call = jax.ffi.ffi_call("holdfast_answer", jax.ShapeDtypeStruct((1,), jnp.float32))
         with jax.ensure_compile_time_eval():
             return float(jax.jit(call)(jnp.ones(1, jnp.float32))[0]) == 2

@@ -26,7 +26,7 @@ def _mixed(first, second, bits):
 
 
 @njit(inline="always")
-def _mixed_evenly(first, second):
+def _even_group(first, second):
     first, second = _mixed(first, second, 13)
     first, second = _mixed(first, second, 15)
     first, second = _mixed(first, second, 26)
@@ -34,7 +34,7 @@ def _mixed_evenly(first, second):
 
 
 @njit(inline="always")
-def _mixed_oddly(first, second):
+def _odd_group(first, second):
     first, second = _mixed(first, second, 17)
     first, second = _mixed(first, second, 29)
     first, second = _mixed(first, second, 16)
@@ -46,11 +46,11 @@ def threefry_words(key, other_key, first_words, second_words):
     """The two words of the Threefry blocks 0, 1, ... of a key: `holdfast.core.randomness.threefry`, to the bit."""
     third = u(key ^ other_key ^ _PARITY)
     for counter in range(first_words.size):
-        first, second = _mixed_evenly(u(u(counter) + key), other_key)
-        first, second = _mixed_oddly(u(first + other_key), u(second + third + u(1)))
-        first, second = _mixed_evenly(u(first + third), u(second + key + u(2)))
-        first, second = _mixed_oddly(u(first + key), u(second + other_key + u(3)))
-        first, second = _mixed_evenly(u(first + other_key), u(second + third + u(4)))
+        first, second = _even_group(u(u(counter) + key), other_key)
+        first, second = _odd_group(u(first + other_key), u(second + third + u(1)))
+        first, second = _even_group(u(first + third), u(second + key + u(2)))
+        first, second = _odd_group(u(first + key), u(second + other_key + u(3)))
+        first, second = _even_group(u(first + other_key), u(second + third + u(4)))
         first_words[counter] = first + third
         second_words[counter] = second + key + u(5)
 

@@ -8,15 +8,16 @@ An address counts bytes; strides and counts are numbers of float32.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import llvmlite.binding
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
+from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-# What numba compiles for: NUMBA_CPU_FEATURES, or this computer.
-_FEATURES = set((config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()).split(","))
-_ARM = llvmlite.binding.get_default_triple().startswith(("aarch64", "arm64"))
+TARGET = cpu_target.target_context.codegen().magic_tuple()
+"""What numba compiles for, which its settings may change: the kind of computer, the processor and its features."""
+_FEATURES = set(TARGET[2].split(","))
+_ARM = TARGET[0].startswith(("aarch64", "arm64"))
 
 MULTIPLY_ADD = _ARM or "+fma" in _FEATURES
 """Whether the CPU multiplies and adds in one instruction. Without it products are left to XLA."""

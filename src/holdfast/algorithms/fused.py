@@ -21,8 +21,6 @@ from holdfast.execution.fingerprint import fingerprint
 from holdfast.problems.matrix_sensing import MatrixSensing
 
 _NAME = "holdfast_law_steps"
-
-
 # Matrices up to this dimension are fused. The kernel uses one core for a run, XLA's products all of them: with fewer
 # slabs than cores these are faster for larger matrices.
 LARGEST = 512

@@ -4,7 +4,6 @@ Only what XLA's compiler does badly is here: products of small matrices together
 Modules of this package import numba; `available` says whether that makes sense.
 """
 
-import importlib.util
 from functools import cache
 
 import jax
@@ -20,8 +19,12 @@ def available() -> bool:
         >>> available() in (True, False)
         True
     """
-    if jax.default_backend() != "cpu" or importlib.util.find_spec("numba") is None:
+    if jax.default_backend() != "cpu":
         return False
-    from holdfast.core.native import calls, vectors
+    try:
+        from numba.core import config
 
-    return vectors.MULTIPLY_ADD and calls.answered()
+        from holdfast.core.native import calls, vectors
+    except ImportError:  # numba is missing, or does not fit the numpy that is installed
+        return False
+    return not config.DISABLE_JIT and vectors.MULTIPLY_ADD and calls.answered()

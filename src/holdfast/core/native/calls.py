@@ -7,7 +7,7 @@ which leads to the buffers of arguments and results. Fields begin at multiples o
 import hashlib
 import threading
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,6 @@ def _answer(frame):
     return 0
 
 
-@cache
 def answered() -> bool:
     """Whether XLA calls a handler as this module expects; tried with a small one."""
     try:

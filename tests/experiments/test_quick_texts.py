@@ -48,8 +48,9 @@ def test_claims_of_a_quick_look_name_what_was_run(name, monkeypatch):
     sizes, numbers, lengths = set(), set(), set()
     begin, go = loop._Slab.__init__, loop._Slab.to
 
-    def started(slab, chunk, form, build, vectorised, shared, parameters, seed):
-        begin(slab, chunk, form, build, vectorised, shared, parameters, seed)
+    def started(slab, chunk, form, program, shape):
+        begin(slab, chunk, form, program, shape)
+        build, _, _, parameters, _ = program
         sizes.update(size for leaf in jax.tree.leaves(slab.carry.state) for size in leaf.shape)
         # A batch size is a parameter of the runs, or a setting of the program.
         numbers.update(whole_numbers(parameters) | {int(number) for number in re.findall(r"\b\d+\b", repr(build))})

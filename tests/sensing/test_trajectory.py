@@ -61,6 +61,14 @@ def test_a_table_for_spreadsheets(trajectory, tmp_path):
     assert row["distance"].item() == pytest.approx(float(expected), rel=1e-6)
 
 
+def test_the_case_of_a_suffix_does_not_matter(trajectory, tmp_path):
+    for overwrite in (False, True):
+        trajectory.save(tmp_path / "runs.CSV", overwrite=overwrite)
+        trajectory.save(tmp_path / "runs.ZARR", overwrite=overwrite)
+    assert len(pd.read_csv(tmp_path / "runs.CSV")) == 2 * 2 * 3 * 5
+    xr.testing.assert_equal(Trajectory.load(tmp_path / "runs.ZARR").data, trajectory.data)
+
+
 def test_nothing_is_overwritten_unasked(trajectory, tmp_path):
     for name in ("runs.zarr", "runs.csv"):
         trajectory.save(tmp_path / name)

@@ -114,7 +114,7 @@ def check_output(path: Path, suffixes: Sequence[str], *, overwrite: bool = False
     if not path.parent.is_dir():
         raise ValueError(f"{argument} must lie in a folder that exists, got {quoted}")
     if path.exists():
-        replaceable = (path / "zarr.json").is_file() if path.suffix == ".zarr" else path.is_file()
+        replaceable = (path / "zarr.json").is_file() if path.suffix.lower() == ".zarr" else path.is_file()
         if not replaceable:
             raise ValueError(f"{argument} must not exist yet (choose another name), got {quoted}")
         if not overwrite:

@@ -111,7 +111,7 @@ class Trajectory:
         """Write to a zarr directory (name ending in .zarr) or as a long table (.csv)."""
         path = Path(path)
         check_output(path, SUFFIXES, overwrite=overwrite, argument="path")
-        if path.suffix == ".csv":
+        if path.suffix.lower() == ".csv":
             with replacing(path) as unfinished:
                 self.data.drop_vars("singular_values").to_dataframe().to_csv(unfinished)
             return

@@ -50,7 +50,6 @@ def folder(tmp_path, monkeypatch, request):
     (found / f"{name}.py").write_text(PROGRAM)
     (found / "spec.toml").write_text(SPEC.replace("NAME", name))
     monkeypatch.chdir(found)
-    monkeypatch.syspath_prepend(found)  # `main` adds it too, and this takes it away again
     return found
 
 

@@ -1,5 +1,7 @@
 """Programs of sweeps: those of the library are their simulations, and those of users are imported or refused."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,16 @@ def test_a_program_of_the_user_sees_settings_and_seeds(tmp_path):
     data = sweep({"seed": 10}, {"scale": [1.0, 3.0]}, seeds=70, program="programs_of_a_user:square", out=tmp_path)
     np.testing.assert_array_equal(data["square"].sel(scale=3.0), 3.0 * np.arange(10, 80.0) ** 2)
     np.testing.assert_array_equal(data["row"].sel(scale=3.0).isel(row_1=1), 3.0 * np.arange(10, 80.0))
+
+
+def test_modules_in_the_working_directory_are_found_by_the_sweep_alone(tmp_path, monkeypatch):
+    (tmp_path / "lies_here.py").write_text("def f(settings, seeds):\n    import beside\n    return beside.g(seeds)")
+    (tmp_path / "beside.py").write_text("def g(seeds):\n    return {'doubled': 2.0 * seeds}")
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    data = sweep({}, {"scale": [1.0]}, seeds=3, program="lies_here:f", out=tmp_path / "runs")
+    np.testing.assert_array_equal(data["doubled"], [[0.0, 2.0, 4.0]])
+    assert sys.path == before
 
 
 @pytest.mark.parametrize(

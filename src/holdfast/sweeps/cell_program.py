@@ -10,7 +10,7 @@ from holdfast.execution.cells import Index
 from holdfast.execution.engines.remote import RefusedWorkerError, difference
 from holdfast.execution.grid import GridCells
 from holdfast.sweeps.blocks import seeds_of_a_cell
-from holdfast.sweeps.programs import SweepProgram, code_of, program_of
+from holdfast.sweeps.programs import SweepProgram, code_of, modules_in, program_of
 from holdfast.sweeps.recording import RecordName, checked, reduced
 
 
@@ -41,7 +41,9 @@ class CellProgram:
     def __call__(self, index: Index) -> CellResult:
         """The records of one cell."""
         function, seeds = self._function(program_of(self.program).target), seeds_of_a_cell(self.cells, index)
-        return reduced(checked(function(self._settings(index), seeds), len(seeds)), self.record)
+        with modules_in(self.folder):
+            found = function(self._settings(index), seeds)
+        return reduced(checked(found, len(seeds)), self.record)
 
     def kind(self, index: Index) -> Hashable:
         """What cells must have in common to be computed together: the seeds, and settings that shape the program."""
@@ -72,9 +74,9 @@ def _loaded_program(
 ) -> CellProgram:
     """The program on a worker, if it is the one that the command has: one that lives on may know an older one."""
     program = program_of(name)
-    program.load(folder)  # from here on, modules of the user's are found there
+    program.load(folder)
     of_module = f"code of {program.target.partition(':')[0]} with the digest"
-    different = difference({of_module: code}, {of_module: code_of(program)})
+    different = difference({of_module: code}, {of_module: code_of(program, folder)})
     if different:
         raise RefusedWorkerError(different)
     return CellProgram(cells, name, settings, record, folder, code)

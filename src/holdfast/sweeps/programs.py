@@ -1,8 +1,9 @@
 """Programs: what a cell of a sweep computes. Three of the library, by name, or any user function."""
 
+import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -20,6 +21,27 @@ ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], CellResult | Mapping
 """(settings of a point, seeds) -> what is recorded of each seed; a plain mapping of arrays will do."""
 
 SEEDING = ("seeds", "seed")  # settings that a sweep decides on
+
+
+@contextlib.contextmanager
+def modules_in(folder: str) -> Iterator[None]:
+    """Modules are looked for in a folder first, until the block ends; threads may overlap.
+
+    Example:
+        >>> before = list(sys.path)
+        >>> with modules_in("."):
+        ...     sys.path == [str(Path.cwd()), *before]
+        True
+        >>> sys.path == before
+        True
+    """
+    path = str(Path(folder).resolve())
+    sys.path.insert(0, path)  # once for each thread, so that none takes away what another one needs
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # a module of the user's may have changed the list
+            sys.path.remove(path)
 
 
 class SweepProgram(NamedTuple):
@@ -71,11 +93,9 @@ class SweepProgram(NamedTuple):
     def load(self, folder: str = ".") -> ProgramFunction:
         """Import the function; user modules may lie in a folder."""
         module, _, attribute = self.target.partition(":")
-        path = str(Path(folder).resolve())
-        if path not in sys.path:
-            sys.path.insert(0, path)
         try:
-            found = importlib.import_module(module)
+            with modules_in(folder):
+                found = importlib.import_module(module)
         except Exception as error:  # whatever the module of a user does
             contract = "program must name a module that can be imported here"
             raise ValueError(f"{contract}, got {self.target!r}: {describe(error)}") from error
@@ -142,15 +162,18 @@ def program_of(program: str | Callable) -> SweepProgram:
     return SweepProgram(program)
 
 
-def code_of(program: SweepProgram) -> str:
-    """A checksum of the code that decides the numbers of a program; a folder resumes with no other.
+def code_of(program: SweepProgram, folder: str = ".") -> str:
+    """A checksum of the code that decides the numbers of a program, whose modules may lie in a folder.
+
+    Results of another checksum are not resumed.
 
     Example:
         >>> len(code_of(program_of("matrix-sensing")))
         16
     """
     functions = (program.target, program.together, "holdfast.sweeps.recording:reduced")
-    return fingerprint(tuple(filter(None, functions)))[:16]
+    with modules_in(folder):
+        return fingerprint(tuple(filter(None, functions)))[:16]
 
 
 def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:

@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import msgspec
+import pandas as pd
 import pytest
 
 from holdfast.cli.terminal.tables import show_model
 from holdfast.estimators.effects import STABILITY_COLUMNS
+from holdfast.estimators.summary import TableSummary
 from holdfast.io import Column, TableModel
 from holdfast.io.models import EnvironmentEffects
 
@@ -30,9 +34,14 @@ def model():
     )
 
 
-def _printed(model, capsys, monkeypatch, width):
+def _summary(model):
+    stability = pd.DataFrame(model.stability).set_index("feature")
+    return TableSummary(stability, "regression", model.rows, len(model.effects), 0.8, 0.8)
+
+
+def _printed(model, capsys, monkeypatch, width, **changes):
     monkeypatch.setenv("COLUMNS", str(width))
-    show_model(model, "effect: in one environment alone")
+    show_model(model, replace(_summary(model), **changes))
     return capsys.readouterr().out.splitlines()
 
 
@@ -48,6 +57,18 @@ def test_features_with_the_same_effect_come_first_with_all_their_numbers(model, 
     assert body[1].split()[7:] == ["0", "-", "-", "-", "-1.5", "1.4", "97%", "-3.21e-05", "4", "varies"]
     assert body[2].split() == ["soil", "0", *["-"] * 8, "not", "needed"]
     assert lines[-1] == "- Beware."
+
+
+def test_the_terminal_shows_the_intervals_of_the_summary(model, capsys, monkeypatch):
+    """Four intercepts and one coefficient leave Student's law a single degree of freedom of six rows."""
+    few = msgspec.structs.replace(model, rows=6)
+    light = next(line for line in _printed(few, capsys, monkeypatch, 140, level="environment") if "light" in line)
+    assert light.split()[3:5] == ["0.729", "3.27"]
+
+
+def test_a_row_has_the_class_that_it_is_about(model, capsys, monkeypatch):
+    lines = _printed(model, capsys, monkeypatch, 140, task="classification", of_class=("oak", "elm", "ash"))
+    assert next(line for line in lines if "light" in line).split()[:2] == ["light", "elm"]
 
 
 @pytest.mark.parametrize("width", [80, 100])

@@ -135,7 +135,7 @@ def execute(arguments: FitArguments) -> int:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":
         summary = estimator.summary()
-        terminal.show_model(model, summary.legend, terminal.in_options(summary.remarks))
+        terminal.show_model(model, summary, terminal.in_options(summary.remarks))
         terminal.show_passes(estimator.passes_)
     errors = None
     if arguments.held_out:

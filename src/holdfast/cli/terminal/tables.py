@@ -13,6 +13,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from holdfast.estimators.summary import TableSummary
     from holdfast.io.models import TableModel
 
 
@@ -21,7 +22,7 @@ NAME_WIDTH, FEWEST = 24, 3
 # Characters of the edges of a table, and of what follows a column: its padding and the divider.
 EDGES, GAP = 2, 2
 FILE_WIDTH = 160
-# heading -> key of a record, or what an interval adds to it
+# heading -> column of the summary
 _COLUMNS = {
     "coef": "coefficient",
     "std err": "standard_error",
@@ -41,12 +42,12 @@ _ARGUMENT = re.compile(
 _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 
 
-def show_model(model: "TableModel", legend: str, remarks: Iterable[str] = ()) -> None:
-    """Print the features with their coefficients and stability, what effects are (`legend`), remarks and the advice."""
+def show_model(model: "TableModel", summary: "TableSummary", remarks: Iterable[str] = ()) -> None:
+    """Print the features as in the summary of the fit, what effects are, remarks and the advice."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = FILE_WIDTH  # a file has room for whole names
-    console.print(_table(model, legend, console.width))
+    console.print(_table(model, summary, console.width))
     show_advice([*model.notes, *(one for one in remarks if one not in model.advice), *model.advice], console)
 
 
@@ -89,17 +90,16 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
     console.print(table)
 
 
-def _table(model: "TableModel", legend: str, width: int) -> Table:
-    from holdfast.estimators.summary import with_intervals  # takes a while to import, and `predict` prints no table
-
+def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
     count = len(model.effects)
     environments = f", {count} {'environment' if count == 1 else 'environments'}" if model.environment else ""
     title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    frame = with_intervals(_frame(model), model.rows)
+    frame = summary.table
     columns = {heading: [_number(column, value) for value in frame[column]] for heading, column in _COLUMNS.items()}
-    if "class" in frame:  # of more than two, the one that the row is about
-        columns = {"class": list(frame["class"])} | columns
+    if summary.of_class:  # of more than two, the one that the row is about
+        classes = dict(zip(summary.stability.index, map(str, summary.of_class), strict=True))
+        columns = {"class": [classes[name] for name in frame.index]} | columns
     columns[""] = list(frame["verdict"])
     names = [str(name) for name in frame.index]
     longest = max(map(len, ["feature", *names]))
@@ -112,7 +112,7 @@ def _table(model: "TableModel", legend: str, width: int) -> Table:
         table.add_column(heading, justify="left" if heading in ("", "class") else "right", no_wrap=True)
     for name, selected, *cells in zip(names, frame["selected"], *columns.values(), strict=True):
         table.add_row(escape(shortened(name, room)), *cells, style=None if selected else "dim")
-    table.caption = escape(legend)
+    table.caption = escape(summary.legend)
     table.caption_justify = "left"
     return table
 
@@ -133,18 +133,6 @@ def shortened(name: str, width: int) -> str:
         return name
     end = (width - 1) // 2
     return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
-
-
-def _frame(model: "TableModel") -> "pd.DataFrame":
-    """The records of the features; what a model file leaves empty is not a number."""
-    import pandas as pd
-
-    frame = pd.DataFrame(model.stability)
-    frame = frame.set_index(frame.columns[0])
-    flags = ["varies", "selected"]
-    words = frame[[name for name in ("class",) if name in frame]]
-    numbers = frame.drop(columns=[*flags, *words]).apply(pd.to_numeric)
-    return words.join(numbers).join(frame[flags].astype(bool))
 
 
 def _number(column: str, value: float) -> str:

@@ -144,6 +144,19 @@ def test_advice_takes_the_options_of_a_fit_and_speaks_of_them(plants, capsys):
     assert "weeds" in next(each for each in json.loads(capsys.readouterr().out)["advice"] if "Selected" in each)
 
 
+def test_a_saved_model_advises_in_python_and_the_terminal_in_options(plants, tmp_path, capsys):
+    command = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
+    command += ["--pooling", "0.5", "--out", str(tmp_path / "model.json"), "--overwrite"]
+    assert main(command) == 0
+    assert "- --pooling 0.5 was asked for" in capsys.readouterr().out
+    assert main([*command, "--format", "json"]) == 0
+    assert any(each.startswith("--pooling 0.5 was") for each in json.loads(capsys.readouterr().out)["advice"])
+    saved = TableModel.load(tmp_path / "model.json")
+    fitted, _ = fit_table(plants, "yield", "place", ReadingOptions(exclude=("good",)), pooling=0.5)
+    assert saved.advice == fitted.advice
+    assert any(each.startswith("pooling=0.5 was asked for") for each in saved.advice)
+
+
 @pytest.mark.parametrize("invariance", ["effects", "class_means"])
 def test_the_form_of_invariance_can_be_chosen(plants, tmp_path, capsys, invariance):
     command = [

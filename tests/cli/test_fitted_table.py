@@ -81,7 +81,7 @@ def test_names_of_features_can_be_told_apart(model, capsys, monkeypatch, width):
     columns = {"columns": tuple(map(Column, names)), "coefficients": ((0.0, 2.0, 0.0, 1.0),)}
     lines = _printed(msgspec.structs.replace(model, stability=tuple(records), **columns), capsys, monkeypatch, width)
     assert max(map(len, lines)) <= width
-    printed = [line for line in lines if "soil=" in line or "weeds" in line]
+    printed = [line for line in lines if line.startswith((" soil=", " weeds"))]
     assert len(printed) == len(names)
     assert all(any(line.strip().startswith(name) for line in printed) for name in (*names[:2], names[3]))
     assert any(line.strip().startswith("weeds per squ") and "etre in May " in line for line in printed)

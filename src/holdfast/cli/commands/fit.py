@@ -128,22 +128,21 @@ def execute(arguments: FitArguments) -> int:
         model, estimator = fit_table(
             *table, schema=arguments.schema, dask=arguments.dask, progress=progress, **settings
         )
-    model = msgspec.structs.replace(model, advice=tuple(terminal.in_options(model.advice)))
     if arguments.out is not None and not printed:
         model.save(arguments.out)  # before anything is printed: `head` may close the pipe
     if printed:
         sys.stdout.write(model.json().decode())
     elif arguments.format == "table":
-        summary = estimator.summary()
-        terminal.show_model(model, summary, terminal.in_options(summary.remarks))
+        terminal.show_model(model, estimator.summary())
         terminal.show_passes(estimator.passes_)
     errors = None
     if arguments.held_out:
         with terminal.progress("holding out") as progress:
             errors = held_out_table(*table, progress=progress, **settings)
     if arguments.format == "json":
+        found = msgspec.to_builtins(model) | {"advice": terminal.in_options(model.advice)}
         held_out = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
-        print(json.dumps(msgspec.to_builtins(model) | held_out, allow_nan=False))
+        print(json.dumps(found | held_out, allow_nan=False))
     elif errors is not None:
         terminal.show_held_out(errors, model.task)
     if arguments.plots is not None:

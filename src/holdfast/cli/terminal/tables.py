@@ -42,13 +42,14 @@ _ARGUMENT = re.compile(
 _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 
 
-def show_model(model: "TableModel", summary: "TableSummary", remarks: Iterable[str] = ()) -> None:
+def show_model(model: "TableModel", summary: "TableSummary") -> None:
     """Print the features as in the summary of the fit, what effects are, remarks and the advice."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = FILE_WIDTH  # a file has room for whole names
     console.print(_table(model, summary, console.width))
-    show_advice([*model.notes, *(one for one in remarks if one not in model.advice), *model.advice], console)
+    remarks = (one for one in summary.remarks if one not in model.advice)
+    show_advice([*model.notes, *in_options([*remarks, *model.advice])], console)
 
 
 def show_passes(count: int) -> None:

@@ -1,13 +1,14 @@
 import os
 import subprocess
 import sys
+import weakref
 from importlib import import_module
 
 import jax
 import numpy as np
 import pytest
 
-from holdfast.core.run import Run, _advance, run
+from holdfast.core.run import Run, _advance, _compiling, run
 from holdfast.sensing.builder import SensingBuilder
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
@@ -211,3 +212,14 @@ def test_the_algorithm_declares_what_decides_divergence():
 def test_equal_structures_are_equal_builds():
     assert SensingBuilder.of(SMALL) == SensingBuilder.of(with_settings(step_size=0.2, seeds=3, steps=5))
     assert SensingBuilder.of(SMALL) != SensingBuilder.of(with_settings(batching="pooled"))
+
+
+def test_builders_that_are_gone_leave_no_locks():
+    class Builder:
+        """Hashable, as any object."""
+
+    alive = weakref.WeakSet()
+    for _ in range(1000):
+        alive.add(builder := Builder())
+        assert _compiling(builder) is _compiling(builder)
+    assert len(alive) < 300

@@ -32,6 +32,8 @@ PRECISION = "highest"
 CHUNK_SECONDS = 0.25
 # How many times longer a chunk may be than the one before: the time of the first, a single step, says little.
 LARGEST_GROWTH = 16
+# Builders whose lock and length of chunks are remembered: a process that lives on may see any number of them.
+REMEMBERED = 256
 
 
 class LoopForm(NamedTuple):
@@ -217,8 +219,12 @@ class _Carry(NamedTuple):
     diverged_at: jax.Array
 
 
-_locks: dict[RunBuilder, threading.Lock] = {}
 _finding_a_lock = threading.Lock()
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lock(build: RunBuilder) -> threading.Lock:
+    return threading.Lock()
 
 
 def _compiling(build: RunBuilder) -> threading.Lock:
@@ -227,7 +233,7 @@ def _compiling(build: RunBuilder) -> threading.Lock:
     Execution is asynchronous and takes place outside of the lock.
     """
     with _finding_a_lock:
-        return _locks.setdefault(build, threading.Lock())
+        return _lock(build)
 
 
 class _ChunkSize:
@@ -244,7 +250,7 @@ class _ChunkSize:
             self.steps = max(1, self.steps // 2)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=REMEMBERED)
 def _chunk_size(build: RunBuilder, slab: int) -> _ChunkSize:
     """Shared by all slabs of a program, and by the next call: a cell of a sweep would begin with single steps again."""
     return _ChunkSize()

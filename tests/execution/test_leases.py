@@ -72,6 +72,22 @@ def test_a_lease_is_renewed_while_it_is_held(folder):
         assert path.stat().st_mtime > begin + 0.2  # it would have expired by now
 
 
+def test_a_short_lease_does_not_hurry_the_others(folder, monkeypatch):
+    touched, enough, touch = [], threading.Event(), LocalFiles.touch
+
+    def counted(files, name):
+        touched.append(name)
+        if touched.count("short.lease") >= 4:
+            enough.set()
+        touch(files, name)
+
+    monkeypatch.setattr(LocalFiles, "touch", counted)
+    files = files_at(folder)
+    with Leases(files).take("long.lease"), Leases(files, expires=0.1).take("short.lease"):
+        assert enough.wait(10)
+    assert set(touched) == {"short.lease"}
+
+
 def test_a_lease_that_was_lost_is_not_taken_from_the_new_owner(folder):
     with Leases(files_at(folder)).take("a.lease"):
         write_lease(folder, ELSEWHERE, 0)

@@ -121,34 +121,35 @@ class Leases:
 
 
 class _Renewal:
-    """One thread for all leases of a process."""
+    """One thread for all leases of a process, each renewed at its own pace."""
 
     def __init__(self) -> None:
-        self._leases: set[tuple[LocalFiles, str]] = set()
-        self._every = EXPIRES / _RENEWALS
+        self._leases: dict[tuple[LocalFiles, str], tuple[float, float]] = {}  # seconds between renewals, next moment
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
     def begin(self, files: LocalFiles, name: str, every: float) -> None:
         with self._changed:
-            self._leases.add((files, name))
-            sooner, self._every = every < self._every, min(every, self._every)
+            self._leases[files, name] = every, time.monotonic() + every
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
                 self._thread.start()
-            elif sooner:
+            else:
                 self._changed.notify()
 
     def end(self, files: LocalFiles, name: str) -> None:
         with self._changed:
-            self._leases.discard((files, name))
+            self._leases.pop((files, name), None)
 
     def _renew(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait(self._every)
-                leases = list(self._leases)
-            for files, name in leases:
+                soonest = min((moment for _, moment in self._leases.values()), default=None)
+                self._changed.wait(None if soonest is None else max(0.0, soonest - time.monotonic()))
+                now = time.monotonic()
+                due = {lease: every for lease, (every, moment) in self._leases.items() if moment <= now}
+                self._leases |= {lease: (every, now + every) for lease, every in due.items()}
+            for files, name in due:
                 with contextlib.suppress(OSError):  # it expired and is gone, or the folder cannot be written to
                     files.touch(name)
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from holdfast.core.run import Records
-from holdfast.sensing.outcome import Code, outcomes
+from holdfast.sensing.outcome import Code, outcome_codes, outcomes
 
 
 def records(invariant, diverged_at=-1):
@@ -32,3 +32,11 @@ def test_two_records_cannot_tell():
     (end,) = outcomes(records([0.0, 1.0]))
     assert end.code is Code.FINISHED
     assert "too few records" in end.sentence
+
+
+def test_a_signal_that_is_no_number_has_not_settled():
+    unknown = records([1.0] * 8)
+    unknown.values["residual"][0, -1] = np.nan
+    (end,) = outcomes(unknown)
+    assert end.code is Code.FINISHED
+    assert outcome_codes(unknown).tolist() == [Code.FINISHED]

@@ -62,6 +62,20 @@ def diverged(step: int, parameters: str) -> Outcome:
     return Outcome(Code.DIVERGED, sentence)
 
 
+class _End(IntEnum):
+    """The ways a run can end, with why one that finished did not converge."""
+
+    DIVERGED = 0
+    UNTOLD = 1
+    MOVING = 2
+    SMALL = 3
+    SETTLED = 4
+
+
+# The code of each end, by its number.
+_CODES = np.array([Code.DIVERGED, Code.FINISHED, Code.FINISHED, Code.FINISHED, Code.CONVERGED], np.int8)
+
+
 def outcomes(records: Records) -> list[Outcome]:
     """The outcome of every run.
 
@@ -69,18 +83,10 @@ def outcomes(records: Records) -> list[Outcome]:
     invariant, spurious and residual signals stayed within a range of 0.01 over the records of the last quarter of the
     steps. Finished: neither.
     """
-    steps = int(records.steps[-1])
-    late = records.steps >= LATE * steps
-    ranges = {name: np.ptp(records.values[name][:, late], axis=1) for name in SETTLING}
+    steps, (ends, ranges) = int(records.steps[-1]), _ends(records)
+    rows = zip(ends, records.diverged_at, ranges.argmax(axis=0), ranges.max(axis=0), strict=True)
     return [
-        _outcome(
-            int(diverged_at),
-            steps,
-            int(late.sum()),
-            {name: float(ranges[name][row]) for name in SETTLING},
-            int(records.values["phase"][row, -1]),
-        )
-        for row, diverged_at in enumerate(records.diverged_at)
+        _outcome(_End(end), steps, int(step), SETTLING[widest], float(range_)) for end, step, widest, range_ in rows
     ]
 
 
@@ -93,26 +99,25 @@ def outcome_codes(records: Records) -> np.ndarray:
         >>> outcome_codes(Records(np.arange(5), values, np.array([7, -1]))).tolist()
         [2, 1]
     """
+    return _CODES[_ends(records)[0]]
+
+
+def _ends(records: Records) -> tuple[np.ndarray, np.ndarray]:
+    """The end of every run, (runs,), and the ranges of its signals in the last quarter, (signals, runs)."""
     late = records.steps >= LATE * int(records.steps[-1])
-    moved = np.max([np.ptp(records.values[name][:, late], axis=1) for name in SETTLING], axis=0)
-    settled = (late.sum() >= 2) & (moved <= TOLERANCE) & (records.values["phase"][:, -1] != 1)
-    codes = np.where(settled, Code.CONVERGED, Code.FINISHED)
-    return np.where(records.diverged_at >= 0, Code.DIVERGED, codes).astype(np.int8)
+    ranges = np.array([np.ptp(records.values[name][:, late], axis=1) for name in SETTLING])
+    untold = np.full(len(records.diverged_at), late.sum() < 2)
+    moving, small = ~(ranges.max(axis=0) <= TOLERANCE), records.values["phase"][:, -1] == 1
+    return np.select([records.diverged_at >= 0, untold, moving, small], [*_End][:4], _End.SETTLED), ranges
 
 
-def _outcome(diverged_at: int, steps: int, records: int, ranges: dict[str, float], phase: int) -> Outcome:
-    if diverged_at >= 0:
+def _outcome(end: _End, steps: int, diverged_at: int, widest: str, moved: float) -> Outcome:
+    if end is _End.DIVERGED:
         return diverged(diverged_at, "factors")
-    widest = max(ranges, key=lambda name: ranges[name])
-    if records < 2:
-        return Outcome(Code.FINISHED, f"finished {steps} steps; too few records to tell whether it converged")
-    if ranges[widest] > TOLERANCE:
-        return Outcome(
-            Code.FINISHED,
-            f"finished {steps} steps; the {widest} signal still moved by {ranges[widest]:.2g} in the last quarter",
-        )
-    if phase == 1:
-        return Outcome(Code.FINISHED, f"finished {steps} steps; the invariant signal is still small")
-    return Outcome(
-        Code.CONVERGED, f"converged: no signal moved by more than {TOLERANCE} in the last quarter of {steps} steps"
-    )
+    sentence = {
+        _End.UNTOLD: f"finished {steps} steps; too few records to tell whether it converged",
+        _End.MOVING: f"finished {steps} steps; the {widest} signal still moved by {moved:.2g} in the last quarter",
+        _End.SMALL: f"finished {steps} steps; the invariant signal is still small",
+        _End.SETTLED: f"converged: no signal moved by more than {TOLERANCE} in the last quarter of {steps} steps",
+    }[end]
+    return Outcome(Code(_CODES[end]), sentence)

@@ -6,6 +6,7 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
@@ -111,6 +112,24 @@ def test_weights_of_chunks_and_of_dask_are_those_of_one_table(plants):
             clone(estimator).fit_chunks([(x, y, None, np.zeros(len(y))) for x, y, *_ in chunks])
         with pytest.raises(ValueError, match="chunks must all have weights, or none of them"):
             clone(estimator).fit_chunks([chunks[0], chunks[1][:3]])
+
+
+@pytest.mark.parametrize("model", [HeteroRegressor(), HeteroClassifier(invariance="class_means")], ids=str)
+def test_chunks_are_checked_as_one_table_is(model):
+    table, y, environments = (
+        pa.table({"light": [1.0, 2.0, 4.0, 3.0], "soil": [1.0, 0.0, 1.0, 1.0]}),
+        [0, 1, 0, 1],
+        "aabb",
+    )
+    assert model.fit_chunks([(table, y, list(environments))]).feature_names_in_.tolist() == ["light", "soil"]
+    frame = table.to_pandas()
+    model.fit_chunks([(frame.set_axis([0, 1], axis=1), y, list(environments))])
+    assert not hasattr(model, "feature_names_in_")
+    with pytest.raises(TypeError, match="names are all text, or none of them, got 'light', 1"):
+        model.fit_chunks([(frame.set_axis(["light", 1], axis=1), y)])
+    with pytest.raises(ValueError, match="Input X contains NaN") as refused:
+        model.fit_chunks([(frame.where(frame < 4), y)])
+    assert "BaseEstimator" not in str(refused.value)
 
 
 def test_chunks_of_another_form_are_refused(plants):

@@ -121,14 +121,13 @@ def regression_sums(
     """
     if len(X) == 0:
         return None
-    checked = BaseEstimator()
-    x, values = check_rows(checked, X, y, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=1)
+    names = _names(X)
+    x, values = check_rows(None, X, y, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=1)
     chunk = _counted_rows(x, values, environments, rows, weights)
     if chunk is None:
         return None
-    names = getattr(checked, "feature_names_in_", None)
     moments = collect_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights, names)
-    return _sums(moments, checked, chunk, y, environments, sampled)
+    return _sums(moments, names, chunk, y, environments, sampled)
 
 
 def expanded_sums(
@@ -184,16 +183,16 @@ def class_sums(
     """
     if len(X) == 0:
         return None
-    checked = BaseEstimator()
-    x, values = check_rows(checked, X, y, dtype=np.float64, ensure_min_samples=1)
+    names = _names(X)
+    x, values = check_rows(None, X, y, dtype=np.float64, ensure_min_samples=1)
     if not numbers:
         check_classification_targets(values)
     chunk = _counted_rows(x, values, environments, rows, weights)
     if chunk is None:
         return None
-    check_squares(chunk.x, getattr(checked, "feature_names_in_", None))
+    check_squares(chunk.x, names)
     moments = collect_class_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights)
-    return _sums(moments, checked, chunk, y, environments)
+    return _sums(moments, names, chunk, y, environments)
 
 
 class _CountedChunk(NamedTuple):
@@ -220,21 +219,34 @@ def _counted_rows(
 
 
 def _sums(
-    sums: Any, checked: BaseEstimator, chunk: _CountedChunk, y: Any, environments: Any, sampled: int = QUICK_ROWS
+    sums: Any,
+    names: tuple[str, ...] | None,
+    chunk: _CountedChunk,
+    y: Any,
+    environments: Any,
+    sampled: int = QUICK_ROWS,
 ) -> ChunkSums:
-    names = getattr(checked, "feature_names_in_", None)
     kind = getattr(environments, "dtype", None)
     sample = sample_rows(chunk.rows, [chunk.x, chunk.y, chunk.grouping.codes], sampled)
     labels = np.empty(chunk.grouping.count, object)
     labels[:] = list(chunk.grouping.labels)
     return ChunkSums(
         sums,
-        None if names is None else tuple(names),
+        names,
         response_name(y),
         tuple(kind.categories) if isinstance(kind, pd.CategoricalDtype) else None,
         sample.map(lambda x, values, codes: (x, values, labels[codes])),
         len(chunk.y),
     )
+
+
+def _names(X: Any) -> tuple[str, ...] | None:
+    """The names of the features that scikit-learn would know: the columns of a data frame, if they are text."""
+    columns = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "column_names", getattr(X, "columns", ()))
+    text = {isinstance(name, str) for name in columns}
+    if len(text) > 1:
+        raise TypeError(f"X must have columns whose names are all text, or none of them, got {_listed(tuple(columns))}")
+    return tuple(columns) if text == {True} else None
 
 
 def _listed(names: tuple[str, ...] | None) -> str:

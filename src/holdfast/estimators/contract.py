@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -44,14 +44,14 @@ _NOT_NUMBERS = (
 )
 
 
-def check_rows(estimator: BaseEstimator, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    """X and y as arrays, by `validate_data`; the error about text or missing values names what takes them.
+def check_rows(estimator: BaseEstimator | None, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """X and y as arrays, by scikit-learn's checks; the error about text or missing values names what takes them.
 
     Args:
-        estimator: that is fitted.
+        estimator: that is fitted, and learns the names of the features; None: the rows are a part of those of a fit.
         X: (rows, features).
         y: (rows,).
-        options: of scikit-learn's `validate_data`.
+        options: of scikit-learn's `check_X_y`.
 
     Example:
         >>> from sklearn.linear_model import LinearRegression
@@ -60,7 +60,7 @@ def check_rows(estimator: BaseEstimator, X: Any, y: Any, **options: Any) -> tupl
         ([[1.0], [2.0]], [3, 4])
     """
     try:
-        return validate_data(estimator, X, y, **options)
+        return check_X_y(X, y, **options) if estimator is None else validate_data(estimator, X, y, **options)
     except ValueError as error:
         if "NaN" not in str(error) and "could not convert" not in str(error):
             raise

@@ -65,6 +65,27 @@ def test_separator_decimal_and_encoding_are_found(frame, tmp_path, separator, de
     assert open_table(path, options).sources[0].dialect.separator == separator
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("columns", [5_000, 9_000])  # the first line ends within 64 KiB in UTF-8, or after them
+def test_lines_may_be_long(tmp_path, columns, encoding):
+    frame = pd.DataFrame(np.arange(2.0 * columns).reshape(2, columns) + 0.5).add_prefix("column ")
+    frame.to_csv(tmp_path / "wide.csv", index=False, sep=";", decimal=",", encoding=encoding)
+    files = open_table(tmp_path / "wide.csv")
+    pd.testing.assert_frame_equal(pd.concat(files.chunks()), frame)
+    lines = (tmp_path / "wide.csv").read_text(encoding).splitlines()
+    for count in (1, 2):
+        (tmp_path / "short.csv").write_text("\n".join(lines[:count]), encoding)  # without an end of the last line
+        assert pd.concat(open_table(tmp_path / "short.csv").chunks()).shape == (count - 1, columns)
+
+
+def test_a_first_line_without_an_end_is_refused_as_such(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.io.dialect.LONGEST_LINE", 1 << 10)
+    for cell in ("light", "light,"):
+        (tmp_path / "line.csv").write_text(cell * (1 << 15))
+        with pytest.raises(ValueError, match=r"line\.csv cannot be read as a table: its first line is too long"):
+            open_table(tmp_path / "line.csv")
+
+
 def test_signs_that_windows_has_are_read_as_such(tmp_path):
     for text, encoding in (("cost €,soil", "cp1252"), ("Größe,soil", "latin-1")):
         (tmp_path / "plants.csv").write_bytes(f"{text}\n1,clay\n".encode(encoding))

@@ -2,17 +2,20 @@
 
 import codecs
 import csv
+import gzip
 import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from holdfast.io.options import ReadingOptions
 
 # Enough for some hundred lines, little enough to be read at once.
 SAMPLE_BYTES = 1 << 16
 SAMPLE_LINES = 200
+# Lines that a sample has at least, unless one is longer than so many bytes: the first may have thousands of names.
+FEWEST_LINES, LONGEST_LINE = 3, 1 << 24
 # The later, the less likely inside of a cell: of two that split the lines equally well, the later one is it.
 CANDIDATES = (",", "|", ";", "\t")
 # Rows that a separator must split like the header, or it is none.
@@ -50,11 +53,25 @@ class TextDialect:
     notes: tuple[str, ...]
 
 
+def first_lines(file: BinaryIO | gzip.GzipFile) -> bytes:
+    r"""A sample for `find_dialect`: the first lines of a file.
+
+    Example:
+        >>> first_lines(io.BytesIO(b"light,soil\n1,clay\n"))
+        b'light,soil\n1,clay\n'
+    """
+    sample = file.read(SAMPLE_BYTES)
+    if len(sample) < SAMPLE_BYTES or len(sample.splitlines()) > FEWEST_LINES:
+        return sample
+    more = [file.readline(LONGEST_LINE) for _ in range(FEWEST_LINES)]
+    return sample + b"".join(more) + (b"" if more[-1] else b"\n")  # at the end of the file no line is cut
+
+
 def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None, usual: str = ",") -> TextDialect:
     """Find what the options leave open.
 
     Args:
-        sample: the first bytes of the file.
+        sample: the first bytes of the file, as of `first_lines`.
         name: of the file, for errors and notes.
         options: what is known.
         usual: the separator that the name of the file suggests.
@@ -68,7 +85,7 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
     text = _decode(sample, encoding, name).removeprefix("\ufeff")  # a mark that the named encoding does not know of
     if "\0" in text:
         raise ValueError(f"{name} cannot be read as a table: it holds zero bytes and is no text in {encoding}")
-    whole = len(sample) < SAMPLE_BYTES
+    whole = len(sample) < SAMPLE_BYTES or sample.endswith(b"\n")
     if options.separator is not None:
         separator, rows = options.separator, _rows(text, options.separator, whole)
     else:
@@ -80,8 +97,9 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
         if separator != usual:
             what = {"\t": "tabs"}.get(separator, repr(separator))
             notes.append(f"{name} was read with {what} between its columns; --separator names another.")
-    if not rows:
-        raise ValueError(f"{name} cannot be read as a table: it is empty")
+    if not rows or not (whole or len(text.splitlines()) > 1):
+        reason = "its first line is too long" if text.strip() else "it is empty"
+        raise ValueError(f"{name} cannot be read as a table: {reason}")
     decimal = options.decimal or _decimal(rows[1:], separator)
     if options.decimal is None and decimal == ",":
         notes.append(f"{name} was read with decimal commas, as in 1,5; --decimal . says otherwise.")

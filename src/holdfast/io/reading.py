@@ -18,7 +18,7 @@ from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress, stages
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.io.arrow import arrow_columns
-from holdfast.io.dialect import SAMPLE_BYTES, find_dialect
+from holdfast.io.dialect import find_dialect, first_lines
 from holdfast.io.options import ReadingOptions
 from holdfast.io.parts import FilePart, TableSource, own_words
 from holdfast.io.remote import DataFile, data_file, matching_files
@@ -225,7 +225,7 @@ def _open(path: DataFile, options: ReadingOptions) -> TableSource:
             names, unusable = arrow_columns(path)
         return TableSource(path, name, suffix, _check_names(names, name), unusable)
     with own_words(name), path.open("rb") as file:
-        sample = (gzip.GzipFile(fileobj=file) if suffix.endswith(".gz") else file).read(SAMPLE_BYTES)
+        sample = first_lines(gzip.GzipFile(fileobj=file) if suffix.endswith(".gz") else file)
     dialect = find_dialect(sample, name, options, TEXT_SUFFIXES[suffix])
     named = (header.strip() or f"column {number}" for number, header in enumerate(dialect.header, 1))
     return TableSource(path, name, suffix, _check_names(list(named), name), {}, dialect)

@@ -44,13 +44,13 @@ lab: $(STAMP)  ## the laboratory, a page on this computer where sliders move sim
 	$(VENV)/bin/holdfast lab
 
 lab-load: $(STAMP)  ## 50 users move sliders of the laboratory for a minute
-	PYTHONPATH=tests $(VENV)/bin/python -m lab.load_campaign 50 60
+	PYTHONPATH=tests $(VENV)/bin/python -m apps.lab.load_campaign 50 60
 
 lab-fuzz: $(STAMP)  ## 10,000 fuzzed requests and uploads to the laboratory
-	PYTHONPATH=tests $(VENV)/bin/python -m lab.fuzz_campaign 10000
+	PYTHONPATH=tests $(VENV)/bin/python -m apps.lab.fuzz_campaign 10000
 
 lab-slider: $(STAMP)  ## from a slider to new curves, in a browser: the median of 50, and the time to a usable page
-	PYTHONPATH=tests $(VENV)/bin/python -m lab.slider_campaign
+	PYTHONPATH=tests $(VENV)/bin/python -m apps.lab.slider_campaign
 
 lint: $(STAMP)  ## style, types and layers
 	$(VENV)/bin/ruff check .

@@ -23,12 +23,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import jax
 import numpy as np
 import pytest
+from holdfast.problems import matrix_sensing
 from hypothesis import settings
 
-from holdfast import ensembles
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.environments import table
-from holdfast.problems import matrix_sensing
+from holdfast.sensing import ensembles
+from holdfast.sensing.environments import table
 
 # Every run of the tests has the same examples; campaigns such as `make fuzz` look for new ones.
 settings.register_profile("same examples", derandomize=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from holdfast.cli.main import COMMANDS
-from holdfast.experiments import TITLES
+from holdfast.apps.cli.main import COMMANDS
+from holdfast_studies import TITLES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.cli.main import _parse
+from holdfast.apps.cli.main import _parse
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

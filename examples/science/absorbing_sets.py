@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from holdfast.problems import two_by_two
 
 from holdfast.completion import CompletionBuilder, ranks, starts, train
 from holdfast.plots import new_figure, style
-from holdfast.problems import two_by_two
 from holdfast.theory.absorbing import Constants, contains
 
 problem, seeds = two_by_two(0.25), np.arange(32)

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast import Settings, environments, simulate
+from holdfast import Settings, simulate
 from holdfast.plots import new_figure, style
+from holdfast.sensing import environments
 from holdfast.theory import exponents
 
 settings = Settings(dimension=30, batch_size=2400, heterogeneity=7.0, step_size=0.05, steps=200, every=2, seeds=64)

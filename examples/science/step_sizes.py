@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from holdfast import Settings, simulate
-from holdfast.environments import two_point
 from holdfast.plots import new_figure, style
+from holdfast.sensing.environments import two_point
 from holdfast.theory import diagnose, examine, exponents, sharp_window, stationary_shares
 
 step_sizes = np.linspace(0.01, 0.14, 66)

@@ -21,8 +21,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast import Settings, environments, simulate
+from holdfast import Settings, simulate
 from holdfast.plots import COLOURS, band, new_figure, style
+from holdfast.sensing import environments
 from holdfast.theory import exponents
 
 settings = Settings(

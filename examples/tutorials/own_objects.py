@@ -21,8 +21,8 @@ import numpy as np
 import holdfast as hf
 from holdfast.algorithms import Factors
 from holdfast.core import Algorithm
-from holdfast.environments import Deviation, continuum
 from holdfast.plots import band, new_figure, style
+from holdfast.sensing.environments import Deviation, continuum
 
 
 def draw_laplace(key, shape):
@@ -43,7 +43,7 @@ print(hf.diagnose(laplace(bias=1.0, heterogeneity=4.0)).sentences[0])
 
 
 def forgetful(problem):
-    exact = hf.oracles.population(problem)
+    exact = hf.sensing.oracles.population(problem)
 
     def gradient(key, fitted, batch):
         seen = jax.random.bernoulli(key, 0.9, fitted.shape)

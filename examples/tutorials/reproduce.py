@@ -19,9 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holdfast.experiments import TITLES, load
 from holdfast.plots import style
-from holdfast.reproduction import Effort, reproduce
+from holdfast_studies import TITLES, Effort, load, reproduce
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 print(f"{len(TITLES)} experiments, among them {', '.join(list(TITLES)[:6])}")

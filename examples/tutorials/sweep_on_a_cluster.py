@@ -17,8 +17,8 @@ from pathlib import Path
 from distributed import LocalCluster
 
 import holdfast as hf
-from holdfast.execution.engines import DaskEngine
 from holdfast.sweeps import estimate_sweep, plot_sweep, specify
+from holdfast.sweeps.engines import DaskEngine
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 settings = hf.Settings(dimension=10, steps=150, oracle="population", seeds=32)

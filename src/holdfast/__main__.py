@@ -2,6 +2,6 @@
 
 import sys
 
-from holdfast.cli.main import main
+from holdfast.apps.cli.main import main
 
 sys.exit(main())

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.algorithms.factored import factored
 from holdfast.algorithms.optimized import optimized
-from holdfast.experiments.optimizer_runs import MOMENTUM, NAMES, OPTIMIZERS, any_optimizer
-from holdfast.theory.momentum import momentum_matrices
+from holdfast_studies.questions.momentum import momentum_matrices
+from holdfast_studies.questions.optimizer_runs import MOMENTUM, NAMES, OPTIMIZERS, any_optimizer
 
 STRENGTHS = np.random.default_rng(0).choice([-5.0, 7.0], 30)
 

@@ -2,13 +2,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from holdfast.problems import matrix_completion, random_low_rank, two_by_two
 
 from holdfast.completion.jumps import ranks
+from holdfast.completion.oracles import drawn_entries
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.summary import summarise
 from holdfast.completion.training import CompletionBuilder, offshoots, simulate_completion, starts, train
-from holdfast.oracles.completion import drawn_entries
-from holdfast.problems import matrix_completion, random_low_rank, two_by_two
 
 PROBLEM = two_by_two(0.25)
 SEEDS = np.arange(4)
@@ -229,7 +229,7 @@ def test_bad_settings_are_refused_by_name_value_and_range(name, value, allowed):
 def test_torch_programs_of_the_benchmark_take_the_same_steps():
     torch = pytest.importorskip("torch")
     assert torch is not None
-    from holdfast.bench.deep_linear import (
+    from holdfast_studies.benchmarks.deep_linear import (
         RIDGE,
         STEP_SIZE,
         batched_torch,

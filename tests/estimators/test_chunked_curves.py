@@ -7,7 +7,7 @@ import pytest
 
 from estimators.chunked import agree, cut
 from holdfast.estimators import HeteroSplineRegressor, fit_table
-from holdfast.io import TableModel
+from holdfast.tables import TableModel
 
 
 def curved(rows, seed=0):

@@ -15,10 +15,10 @@ from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
 from holdfast.estimators.class_moments import class_statistics
 from holdfast.estimators.moments import standardized
-from holdfast.io import ReadingOptions
-from holdfast.io.frames import TableFrames
-from holdfast.io.missing import complete_survey
-from holdfast.io.survey import survey
+from holdfast.tables import ReadingOptions
+from holdfast.tables.frames import TableFrames
+from holdfast.tables.missing import complete_survey
+from holdfast.tables.survey import survey
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_partitions_do_not_matter(in_one_piece, case, cuts, chunk_rows):
 
 def test_samples_beyond_the_limit_do_not_depend_on_partitions(plants, monkeypatch):
     """Medians and quantiles of 100 of the 600 rows: the same ones, however the table is cut."""
-    monkeypatch.setattr("holdfast.io.missing.MOST_SAMPLED", 100)
+    monkeypatch.setattr("holdfast.tables.missing.MOST_SAMPLED", 100)
     frame = plants[["water", "age", "grown"]]
     found = []
     with dask.config.set(scheduler="synchronous"):

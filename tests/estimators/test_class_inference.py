@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.estimators import HeteroClassifier, group_rows, split_intervals
 from holdfast.estimators.class_inference import contrasts, discriminant_errors, softmax_errors
 from holdfast.estimators.class_moments import class_statistics, collect_class_moments
@@ -10,7 +11,6 @@ from holdfast.estimators.inference import pooled_covariance, standard_errors, wi
 from holdfast.estimators.search.discriminant import blend, linear_discriminant
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence
 from holdfast.estimators.search.logistic_fit import softmax_regression
-from holdfast.losses.logistic import LogisticRows
 
 SAMPLES = 200
 # The standard deviation of 200 values has a relative error of 1 / sqrt(400); four of these are allowed.

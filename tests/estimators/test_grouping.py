@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from holdfast.estimators import group_rows
-from holdfast.io import environment_labels
+from holdfast.tables import environment_labels
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.estimators import HeteroClassifier, HeteroRegressor, group_rows
 from holdfast.estimators.moments import collect_moments, held_out_errors, standardized
 from holdfast.estimators.pooling import pooling_weight
 from holdfast.estimators.search.evidence import logistic_evidence
-from holdfast.losses.logistic import LogisticRows
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.bench.tables import large_table
 from holdfast.datasets import TOY_SETTINGS, linear_unit_test, structural_dataset, toy_dataset
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
+from holdfast_studies.benchmarks.tables import large_table
 
 CAUSES, EFFECTS = slice(0, 3), slice(3, 6)
 

@@ -16,14 +16,14 @@ import pytest
 from distributed import Client, LocalCluster
 
 from estimators.chunked import ROWS, agree, cut, plants_table
-from holdfast.cli.main import main
+from holdfast.apps.cli.main import main
 from holdfast.estimators import fit_table
-from holdfast.execution.engines.remote import RefusedWorkerError, Versions
-from holdfast.io import TableModel
-from holdfast.io.frames import TableFrames
-from holdfast.io.parts import FilePart
-from holdfast.io.passes import Columns, LostWorkerError, Passes
-from holdfast.io.reading import open_table
+from holdfast.sweeps.engines.remote import RefusedWorkerError, Versions
+from holdfast.tables import TableModel
+from holdfast.tables.frames import TableFrames
+from holdfast.tables.parts import FilePart
+from holdfast.tables.passes import Columns, LostWorkerError, Passes
+from holdfast.tables.reading import open_table
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def plants():
 
 
 def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("holdfast.execution.engines.clusters.CONNECTING", 0.2)
+    monkeypatch.setattr("holdfast.sweeps.engines.clusters.CONNECTING", 0.2)
     plants.to_csv(tmp_path / "plants.csv", index=False)
     arguments = ["fit", str(tmp_path / "plants.csv"), "--target", "grown", "--dask"]
     assert main([*arguments, "tcp://127.0.0.1:9"]) == 1
@@ -110,7 +110,7 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(plants, tmp_path, c
     for number, part in enumerate(np.split(np.arange(ROWS), [250, 260])):
         frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet", row_group_size=60)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("holdfast.io.parts.PART_ROWS", 100)
+    monkeypatch.setattr("holdfast.tables.parts.PART_ROWS", 100)
     scheduler = tmp_path / "scheduler.json"
     command = [sys.executable, "-m", "dask"]
     options = ["--scheduler-file", str(scheduler), "--no-dashboard"]

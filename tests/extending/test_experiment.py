@@ -11,9 +11,9 @@ from jax import numpy as jnp
 
 import holdfast as hf
 from holdfast.core.statistics import median
-from holdfast.reproduction.claims import AS_STATED, Claim, Position
-from holdfast.reproduction.experiment import Experiment
-from holdfast.reproduction.runner import Reporter, reproduce
+from holdfast_studies.claims import AS_STATED, Claim, Position
+from holdfast_studies.experiment import Experiment
+from holdfast_studies.runner import Reporter, reproduce
 
 SETTINGS = hf.Settings(dimension=10, batch_size=500, heterogeneity=7.0, steps=240, every=5)
 
@@ -21,11 +21,15 @@ SETTINGS = hf.Settings(dimension=10, batch_size=500, heterogeneity=7.0, steps=24
 def in_blocks(environments, batch_size, *, length):
     strengths = jnp.asarray(environments.strengths)
     counts = jnp.full(1, 1 if batch_size is None else batch_size, strengths.dtype)
-    return lambda key, step: hf.batching.Batch(strengths[step // length % len(strengths)][None], counts)
+    return lambda key, step: hf.sensing.batching.Batch(strengths[step // length % len(strengths)][None], counts)
 
 
 TURNS, BLOCKS = partial(in_blocks, length=1), partial(in_blocks, length=20)
-ORDERS: dict[str, hf.batching.BatchingMaker] = {"random": hf.batching.hetero, "in turn": TURNS, "in blocks": BLOCKS}
+ORDERS: dict[str, hf.sensing.batching.BatchingMaker] = {
+    "random": hf.sensing.batching.hetero,
+    "in turn": TURNS,
+    "in blocks": BLOCKS,
+}
 
 
 def simulate(effort, progress):

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import exp1, expi
 
 import holdfast as hf
-from holdfast.environments import Deviation, Law, continuum
-from holdfast.experiments.phase import phase_diagram
+from holdfast.sensing.environments import Deviation, Law, continuum
 from holdfast.theory.regions import Region
+from holdfast_studies.findings.phase import phase_diagram
 
 
 def draw(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

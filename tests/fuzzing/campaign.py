@@ -19,8 +19,8 @@ from unittest import mock
 import pandas as pd
 
 from fuzzing import generator
-from holdfast.cli.main import main
-from holdfast.io.models import TableModel
+from holdfast.apps.cli.main import main
+from holdfast.tables.models import TableModel
 
 OLD = "what was there before"
 # What must not be said about a file that is in order and has a column of numbers.

@@ -35,7 +35,7 @@ PROGRAMS = {
         assert sorted(map(len, batches)) == [3, 3], batches
         """,
     "cluster": f"""
-        from holdfast.cli.main import main
+        from holdfast.apps.cli.main import main
         try:
             from distributed import LocalCluster
         except ImportError:

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from holdfast import Settings, Trajectory, oracles, simulate
+from holdfast import Settings, Trajectory, simulate
 from holdfast.algorithms import Factors, factored
-from holdfast.batching import Batch, hetero
-from holdfast.cli import terminal
+from holdfast.apps.cli import terminal
 from holdfast.core import Algorithm
 from holdfast.core.run import _advance
-from holdfast.environments import Deviation, FiniteEnvironments, continuum, table, two_point
-from holdfast.sensing import names
+from holdfast.sensing import names, oracles
+from holdfast.sensing.batching import Batch, hetero
 from holdfast.sensing.builder import Parts, SensingBuilder
+from holdfast.sensing.environments import Deviation, FiniteEnvironments, continuum, table, two_point
 from holdfast.theory import diagnose, exponents
 from holdfast.theory.regions import Region, predicted_region
 

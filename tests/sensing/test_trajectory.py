@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from holdfast import Settings, Trajectory, environments, simulate
-from holdfast.sensing.outcome import Code
+from holdfast import Settings, Trajectory, simulate
+from holdfast.core.outcome import Code
+from holdfast.sensing import environments
 
 SETTINGS = Settings(
     dimension=6, batch_size=50, steps=20, every=5, seeds=3, seed=4, step_size=(0.05, 5.0), bias=(0.5, 1.0)

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from holdfast.execution.cell_result import CellResult
+from holdfast.core.cell_result import CellResult
 from holdfast.sweeps.recording import QUANTILE, QUANTILES, reduced
 
 STEPS = np.arange(0, 50, 10)

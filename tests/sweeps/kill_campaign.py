@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from execution.grid_files import contents
-from execution.waiting import wait_until
 from sweeps.logged_program import LOG
+from sweeps.store.grid_files import contents
+from sweeps.store.waiting import wait_until
 
 WORKERS = 2
 # A command begins up to this many cells before it is killed. Twice as many for each kill leave something for the last.

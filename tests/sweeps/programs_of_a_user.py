@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.execution import CellResult
+from holdfast.sweeps.store import CellResult
 
 
 def square(settings, seeds):

@@ -21,9 +21,9 @@ from dataclasses import replace
 packages = "cloudpickle dask distributed fsspec joblib lazy_loader matplotlib msgspec optax pandas rich sklearn"
 sys.modules.update(dict.fromkeys([*packages.split(), "threadpoolctl", "tyro", "typing_extensions", "xarray", "zarr"]))
 
-from holdfast.execution.engines.devices import DeviceEngine
-from holdfast.execution.engines.threads import ThreadEngine
-from holdfast.execution.grid import GridCells
+from holdfast.sweeps.engines.devices import DeviceEngine
+from holdfast.sweeps.engines.threads import ThreadEngine
+from holdfast.sweeps.store.grid import GridCells
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import read_sweep
 

@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.colors import to_hex
 
+from holdfast.core.outcome import Code
 from holdfast.plots.bands import style
-from holdfast.sensing.outcome import Code
 from holdfast.sweeps import open_sweep, plot_sweep, sweep
 from holdfast.sweeps.figures.summary import FEW, NO_NUMBER, NONE_DIVERGED, NONE_LEFT, NOT_COMPUTED
 from sweeps.drawn import DIVERGED_AT, SIGNAL, STEPS, legend_of, named_marks, results

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from execution.grid_files import contents
 from holdfast.core.owner import owner
-from holdfast.execution import CellResult
-from holdfast.execution.leases import Leases
-from holdfast.execution.occupancy import is_replaceable, occupied
 from holdfast.sweeps import run_sweep, running, specify, sweep_status
 from holdfast.sweeps.results import results_path
 from holdfast.sweeps.running import planned, prepare
+from holdfast.sweeps.store import CellResult
+from holdfast.sweeps.store.leases import Leases
+from holdfast.sweeps.store.occupancy import is_replaceable, occupied
+from sweeps.store.grid_files import contents
 
 pytestmark = pytest.mark.usefixtures("users_folder")
 
@@ -129,7 +129,7 @@ def test_a_grid_of_an_object_store_is_never_replaced(tmp_path):
 
 AT_ONCE = """
 import sys, time
-from holdfast.execution.engines import ThreadEngine
+from holdfast.sweeps.engines import ThreadEngine
 from holdfast.sweeps import run_sweep, specify
 
 chosen = specify({}, {"scale": [1.0, 2.0, 3.0]}, seeds=2, program="programs_of_a_user:square")

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from execution.grid_files import contents
-from execution.waiting import wait_until
 from holdfast import Settings, simulate
-from holdfast.comparison import compare
+from holdfast.core.outcome import outcome_codes, outcomes
 from holdfast.core.run import _advance
-from holdfast.execution.engines import RefusedWorkerError, ThreadEngine
-from holdfast.execution.engines.remote import Payload
-from holdfast.reproduction import reproduce
-from holdfast.sensing.outcome import outcome_codes, outcomes
 from holdfast.sensing.simulation import execute
 from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
 from holdfast.sweeps.cell_program import CellProgram
+from holdfast.sweeps.engines import RefusedWorkerError, ThreadEngine
+from holdfast.sweeps.engines.remote import Payload
 from holdfast.sweeps.programs import code_of, program_of
 from holdfast.sweeps.results import results_path
+from holdfast_studies import reproduce
+from holdfast_studies.comparison import compare
+from sweeps.store.grid_files import contents
+from sweeps.store.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("users_folder")
 
@@ -103,7 +103,7 @@ def test_more_values_and_seeds_compute_only_what_is_new(tmp_path):
 
 
 def test_a_sweep_that_resumes_reports_what_was_finished_before(tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.execution.work.REPORTING", 0.0)
+    monkeypatch.setattr("holdfast.sweeps.store.work.REPORTING", 0.0)
     path = results_path(tmp_path)
     few, more = (
         specify({}, {"scale": [*range(number)]}, seeds=2, program="programs_of_a_user:square") for number in (2, 5)

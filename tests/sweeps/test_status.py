@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from execution.waiting import wait_until
-from holdfast.cli.main import main
-from holdfast.execution.engines import ThreadEngine
+from holdfast.apps.cli.main import main
 from holdfast.sweeps import run_sweep, specify, sweep_status
+from holdfast.sweeps.engines import ThreadEngine
 from holdfast.sweeps.results import results_path
 from holdfast.sweeps.running import prepare
+from sweeps.store.waiting import wait_until
 
 PROGRAM = """
-from execution.waiting import wait_until
+from sweeps.store.waiting import wait_until
 from pathlib import Path
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from holdfast.execution.engines.threads import ThreadEngine
 from holdfast.sweeps import cell_program, open_sweep, programs, running
 from holdfast.sweeps.blocks import cells_together
+from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.specification import specify
 
 SETTINGS = {"steps": 30, "every": 10, "oracle": "population"}

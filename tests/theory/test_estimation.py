@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from holdfast.problems import matrix_sensing
 
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.environments import table
-from holdfast.problems import matrix_sensing
+from holdfast.sensing.environments import table
 from holdfast.theory.estimation import estimate
 from holdfast.theory.findings import examine
 from holdfast.theory.lyapunov import exponents

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from holdfast.environments import gaussian, table, two_point, uniform
+from holdfast.sensing.environments import gaussian, table, two_point, uniform
 from holdfast.theory.finite_time import log_share, median_share, saturated
 from holdfast.theory.lyapunov import exponents
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from holdfast import Settings
-from holdfast.environments import gaussian, panel, table, two_point
+from holdfast.sensing.environments import gaussian, panel, table, two_point
 from holdfast.sensing.simulation import execute
 from holdfast.theory import (
     advise_order,

@@ -2,16 +2,16 @@ import numpy as np
 import pytest
 from scipy.stats import cauchy, gamma
 
-from holdfast.environments import FiniteEnvironments, gaussian, table, two_point, uniform
 from holdfast.sensing.builder import Parts
+from holdfast.sensing.environments import FiniteEnvironments, gaussian, table, two_point, uniform
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
 from holdfast.theory.lyapunov import stationary_shares, two_point_exponent, two_point_threshold
-from holdfast.theory.panels import draw_panels
 from holdfast.theory.regions import Region, predicted_region
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import sample_strengths
 from holdfast.theory.tails import stationary_law, tail_index
+from holdfast_studies.questions.panels import draw_panels
 
 
 @pytest.mark.parametrize("law", [two_point(1.0, 8.0), uniform(1.0, 14.0), gaussian(1.0, 8.0), table([-9.0, 3.0, 6.0])])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.environments import gaussian, table, two_point, uniform
+from holdfast.sensing.environments import gaussian, table, two_point, uniform
 from holdfast.theory.advice import advise, learning_time
 from holdfast.theory.assumptions import regularity
 from holdfast.theory.diagnosis import diagnose

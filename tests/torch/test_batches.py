@@ -42,7 +42,7 @@ def _first(sequence, count):
 
 
 def test_orders_have_the_names_of_the_library():
-    from holdfast import order
+    from holdfast.core import order
 
     assert sorted(ORDERS) == sorted(order.ORDERS)
 

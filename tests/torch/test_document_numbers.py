@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from holdfast.core.statistics import mean_interval
-from holdfast.experiments import coloured_digits, natural_environments
-from holdfast.reproduction.experiment import Effort
+from holdfast_studies.experiment import Effort
+from holdfast_studies.findings import natural_environments
+from holdfast_studies.images import coloured_digits
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8").replace("\N{MINUS SIGN}", "-")

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.environments import table
+from holdfast.sensing.environments import table
 from holdfast.theory import exponents
 from holdfast.torch import (
     Direction,

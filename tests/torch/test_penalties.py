@@ -11,8 +11,8 @@ from holdfast.algorithms.invariance import Fish, logistic_risks, squared_risks
 from holdfast.algorithms.invariance.group_dro import raised_weights
 from holdfast.algorithms.invariance.irm import invariance_penalty
 from holdfast.algorithms.invariance.vrex import variance_of_risks
-from holdfast.losses.logistic import LogisticRows, rows_with_intercept
-from holdfast.losses.squared import second_moments
+from holdfast.algorithms.losses.logistic import LogisticRows, rows_with_intercept
+from holdfast.algorithms.losses.squared import second_moments
 from holdfast.torch import GroupDRO, environment_risks, fish_step, irm_loss, irm_penalty, vrex_loss
 
 SIZES = (40, 25, 35)

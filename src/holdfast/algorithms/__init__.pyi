@@ -1,4 +1,5 @@
-from .deep_linear import deep_linear as deep_linear
+from . import invariance as invariance
+from . import losses as losses
 from .factored import AlgorithmMaker as AlgorithmMaker
 from .factored import Factors as Factors
 from .factored import Gradient as Gradient
@@ -8,5 +9,5 @@ from .factored import sampled as sampled
 from .hadamard import hadamard as hadamard
 from .optimized import OptimizerMaker as OptimizerMaker
 from .optimized import optimized as optimized
+from .shrinkage import RankOneGradient as RankOneGradient
 from .shrinkage import shrinkage as shrinkage
-from .two_layer import two_layer as two_layer

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from holdfast.algorithms.losses.slopes import Arrays, Slopes
 from holdfast.core.algorithm import Algorithm
-from holdfast.losses.slopes import Arrays, Slopes
 
 # A factor at the floor is washed out: it would need 1/step_size times log(1e8) steps of unit gradient to come back.
 FLOOR = 1e-8

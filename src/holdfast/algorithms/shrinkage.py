@@ -1,6 +1,7 @@
 """SGD for quadratic networks: a factored step, then a shrinkage that removes the trace of the residual."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,33 @@ from jax.typing import ArrayLike
 
 from holdfast.algorithms.factored import Factors
 from holdfast.core.algorithm import Algorithm
-from holdfast.oracles.quadratic import RankOneGradient
+
+
+class RankOneGradient(NamedTuple):
+    """The gradient over a batch of rank-one measurements, and estimates of the trace.
+
+    Attributes:
+        gradient: G = (1/m) sum_i (yhat_i - y_i) x_i x_i^T over the samples that pass the truncation. Its mean over
+            Gaussian x, without truncation, is 2 W + tr(W) I with W the mean residual.
+        trace: mean of the responses y, which is the moment estimate of tr(A* + A(e)).
+        signal: the mean of A* + A(e) over the batch.
+
+    Example, what is seen at A* + A(e) = diag(1, 7):
+        >>> from holdfast.sensing.batching import Batch
+        >>> from holdfast.sensing.environments import two_point
+        >>> from holdfast.sensing.oracles import rank_one
+        >>> from holdfast.sensing.problem import MatrixSensing
+        >>> problem = MatrixSensing(*map(jnp.asarray, ([[1.0], [0.0]], [1.0], [[0.0], [1.0]])), two_point(1.0, 6.0))
+        >>> batch = Batch(jnp.array([[[7.0]]]), jnp.array([100.0]))
+        >>> seen = jax.jit(rank_one(problem, 100))(jax.random.key(0), jnp.diag(jnp.array([1.0, 7.0])), batch)
+        >>> seen.signal.tolist(), 4 < seen.trace.item() < 12
+        ([[1.0, 0.0], [0.0, 7.0]], True)
+    """
+
+    gradient: jax.Array
+    trace: jax.Array
+    signal: jax.Array
+
 
 Trace = Callable[[RankOneGradient, jax.Array], jax.Array]
 

@@ -1,5 +1,12 @@
+from . import baselines as baselines
+from .deep_linear import deep_linear as deep_linear
+from .estimator import DeepMatrixFactorization as DeepMatrixFactorization
 from .jumps import Jump as Jump
 from .jumps import ranks as ranks
+from .problem import MatrixCompletion as MatrixCompletion
+from .problem import matrix_completion as matrix_completion
+from .problem import random_low_rank as random_low_rank
+from .problem import two_by_two as two_by_two
 from .settings import CompletionSettings as CompletionSettings
 from .summary import CompletionSummary as CompletionSummary
 from .summary import RunSummary as RunSummary

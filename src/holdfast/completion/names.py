@@ -11,23 +11,23 @@ PROBLEMS = {
 """Functions that make a `holdfast.problems.MatrixCompletion`."""
 
 ALGORITHMS = {
-    "sgd": Named("holdfast.oracles.completion:one_entry", "one entry per step"),
-    "mini-batch": Named("holdfast.oracles.completion:mini_batch", "several entries per step"),
-    "label-noise": Named("holdfast.oracles.completion:one_noisy_entry", "one entry per step with fresh label noise"),
-    "gradient-descent": Named("holdfast.oracles.completion:all_entries", "all entries in every step"),
-    "sde": Named("holdfast.oracles.completion:diffusion", "the stochastic differential equation of SGD"),
+    "sgd": Named("holdfast.completion.oracles:one_entry", "one entry per step"),
+    "mini-batch": Named("holdfast.completion.oracles:mini_batch", "several entries per step"),
+    "label-noise": Named("holdfast.completion.oracles:one_noisy_entry", "one entry per step with fresh label noise"),
+    "gradient-descent": Named("holdfast.completion.oracles:all_entries", "all entries in every step"),
+    "sde": Named("holdfast.completion.oracles:diffusion", "the stochastic differential equation of SGD"),
 }
-"""Gradients that `holdfast.algorithms.deep_linear` descends, each a function of a problem."""
+"""Gradients that `holdfast.completion.deep_linear` descends, each a function of a problem."""
 
 ORDERED = ("sgd", "label-noise")
 """Algorithms whose steps see one entry, so that the entries have an order."""
 
 ORDERS = {
-    "independent": Named("holdfast.order:independent", "drawn anew in each step"),
-    "reshuffled": Named("holdfast.order:reshuffled", "in cycles through all of them, each in a fresh random order"),
-    "cyclic": Named("holdfast.order:cyclic", "in cycles through all of them, always in the same order"),
+    "independent": Named("holdfast.core.order:independent", "drawn anew in each step"),
+    "reshuffled": Named("holdfast.core.order:reshuffled", "in cycles through all, each in a fresh random order"),
+    "cyclic": Named("holdfast.core.order:cyclic", "in cycles through all of them, always in the same order"),
 }
-"""Orders of the observed entries, functions (entries, seed of the run) -> `holdfast.order.Order`."""
+"""Orders of the observed entries, functions (entries, seed of the run) -> `holdfast.core.order.Order`."""
 
 if TYPE_CHECKING:
     ProblemName = str

@@ -7,8 +7,8 @@ import numpy as np
 
 from holdfast.completion.jumps import rank_paths
 from holdfast.completion.training import Simulation
-from holdfast.execution.cell_result import CellResult
-from holdfast.sensing.outcome import DIVERGED_AT
+from holdfast.core.cell_result import CellResult
+from holdfast.core.outcome import DIVERGED_AT
 
 MEANINGS = {
     "rank": "rank of the fitted matrix",

@@ -6,9 +6,9 @@ import numpy as np
 
 from holdfast.completion.jumps import SITTING, Jump, memory, rank_paths, waiting
 from holdfast.completion.training import Simulation
+from holdfast.core.outcome import Code, Outcome, diverged
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.survival import event_rate
-from holdfast.sensing.outcome import Code, Outcome, diverged
 
 # Waiting times are given for the largest ranks from which a run jumped, at most this many.
 MOST_STAYS = 3

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.deep_linear import deep_linear, orthogonal_layers, repeated
+from holdfast.completion.deep_linear import deep_linear, orthogonal_layers, repeated
+from holdfast.completion.deep_linear_network import LayerGradient
 from holdfast.completion.names import ALGORITHMS, ORDERED, ORDERS, PROBLEMS, AlgorithmName, OrderName
+from holdfast.completion.problem import MatrixCompletion
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.algorithm import Algorithm
+from holdfast.core.order import Order, reshuffling
 from holdfast.core.progress import Progress, stages
 from holdfast.core.randomness import OFFSHOOT, derived_seeds
 from holdfast.core.run import Run, run
-from holdfast.order import Order, reshuffling
-from holdfast.problems.deep_linear_network import LayerGradient
-from holdfast.problems.matrix_completion import MatrixCompletion
 
 # A step on small layers costs little more than launching its kernels, so many runs share a launch. But XLA splits a
 # kernel of more entries than this among threads, which costs more than it gains.

@@ -1,5 +1,9 @@
+from . import order as order
 from .algorithm import Algorithm as Algorithm
+from .cell_result import CellResult as CellResult
 from .linear_algebra import orthonormal_frame as orthonormal_frame
+from .outcome import Code as Code
+from .outcome import Outcome as Outcome
 from .progress import Progress as Progress
 from .progress import stages as stages
 from .run import Records as Records

@@ -141,6 +141,13 @@ def check_output_folder(path: Path, *, argument: str = "out") -> None:
         raise ValueError(f"{argument} must {what} a folder that can be written to, got {str(path)!r}") from error
 
 
+def checked_folder(out: Path) -> Path:
+    """A folder for results, made if it does not exist."""
+    check_output_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
 def _is_device(path: Path) -> bool:
     try:
         mode = path.stat().st_mode

@@ -12,7 +12,6 @@ from .files import fit_table as fit_table
 from .grouping import Grouping as Grouping
 from .grouping import group_rows as group_rows
 from .held_out import held_out_errors as held_out_errors
-from .matrix_completion import DeepMatrixFactorization as DeepMatrixFactorization
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
 from .meta_analysis import RandomEffects as RandomEffects

@@ -21,11 +21,11 @@ from holdfast.estimators.contract import (
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.screening import QUICK_ROWS
-from holdfast.io.frames import TableFrames
-from holdfast.io.passes import Columns, Passes
-from holdfast.io.reading import CHUNK_ROWS
-from holdfast.io.sampling import RowSample, sample_rows
-from holdfast.io.scan import row_counts
+from holdfast.tables.frames import TableFrames
+from holdfast.tables.passes import Columns, Passes
+from holdfast.tables.reading import CHUNK_ROWS
+from holdfast.tables.sampling import RowSample, sample_rows
+from holdfast.tables.scan import row_counts
 
 
 class ChunkSums(NamedTuple):

@@ -27,7 +27,7 @@ from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.estimators.summary import TableSummary
-from holdfast.io.frames import is_dask_frame
+from holdfast.tables.frames import is_dask_frame
 
 Invariance = Literal["effects", "class_means"]
 

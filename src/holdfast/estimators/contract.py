@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.estimators.grouping import Grouping, group_rows
-from holdfast.io.frames import is_dask_frame, map_rows
+from holdfast.tables.frames import is_dask_frame, map_rows
 
 
 class EnvironmentEstimator(Protocol):

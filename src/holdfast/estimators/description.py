@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.estimators.effects import EffectTables
 from holdfast.estimators.search.dynamics import CoefficientPaths
 from holdfast.estimators.search.selection import Selection
 from holdfast.estimators.search.washout import Washing, Washout
 from holdfast.estimators.summary import TableSummary
-from holdfast.losses.slopes import Slopes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

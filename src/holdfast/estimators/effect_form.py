@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax
 
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import pooling_sentences
 from holdfast.estimators.class_inference import softmax_errors
@@ -23,7 +24,6 @@ from holdfast.estimators.search.discriminant import ClassScores, blend
 from holdfast.estimators.search.dynamics import logistic_program
 from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
-from holdfast.losses.logistic import LogisticRows
 
 
 class ClassRows(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from holdfast.algorithms.losses import logistic
+from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.estimators.meta_analysis import random_effects
 from holdfast.estimators.moments import StandardizedMoments
-from holdfast.losses import logistic
-from holdfast.losses.logistic import LogisticRows
-from holdfast.losses.squared import SMALLEST_ERROR
 
 # An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.
 FEW_DEGREES = 10.0

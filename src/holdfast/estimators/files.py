@@ -24,16 +24,16 @@ from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.row_sums import check_classes, check_sizes, sum_rows, true_of_all
 from holdfast.estimators.spline import ColumnSums, HeteroSplineRegressor
-from holdfast.io.columns import Column, encode, groups_of
-from holdfast.io.encoding import EncodedRows, class_labels
-from holdfast.io.faults import CellFaults
-from holdfast.io.frames import TableFrames, is_dask_frame
-from holdfast.io.missing import CountedRows, about_dropped, complete_survey, refilled
-from holdfast.io.models import EnvironmentEffects, TableModel
-from holdfast.io.options import ReadingOptions
-from holdfast.io.passes import Passes, passes_on
-from holdfast.io.reading import CHUNK_ROWS, TableData, TableFiles, open_table
-from holdfast.io.survey import Survey, survey, survey_as
+from holdfast.tables.columns import Column, encode, groups_of
+from holdfast.tables.encoding import EncodedRows, class_labels
+from holdfast.tables.faults import CellFaults
+from holdfast.tables.frames import TableFrames, is_dask_frame
+from holdfast.tables.missing import CountedRows, about_dropped, complete_survey, refilled
+from holdfast.tables.models import EnvironmentEffects, TableModel
+from holdfast.tables.options import ReadingOptions
+from holdfast.tables.passes import Passes, passes_on
+from holdfast.tables.reading import CHUNK_ROWS, TableData, TableFiles, open_table
+from holdfast.tables.survey import Survey, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
 TableEffects = Literal["linear", "auto", "smooth"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?", re.ASCII)
-# As `holdfast.io.labels` writes bins.
+# As `holdfast.tables.labels` writes bins.
 _BIN = re.compile(
     rf"(?:(?P<low>{_NUMBER.pattern}) < )?(?P<name>.+?) (?:<= {_NUMBER.pattern}|> (?P<above>{_NUMBER.pattern}))",
     re.ASCII,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.estimators.search.evidence import Evidence, JointSlopes, LinearModel, logistic_evidence
-from holdfast.losses.logistic import LogisticRows
 
 
 def pooled_covariance(

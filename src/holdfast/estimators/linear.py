@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableFindings, advise
 from holdfast.estimators.description import RunsOnDemand
@@ -19,7 +20,6 @@ from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import Selection, select
 from holdfast.estimators.search.washout import RunSettings, washing_of
 from holdfast.estimators.summary import TableSummary
-from holdfast.losses.slopes import Slopes
 
 STAGE = 100  # units of a progress bar for one search
 

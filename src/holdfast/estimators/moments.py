@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.scaling import is_constant
-from holdfast.losses.squared import SecondMoments
 
 # Rows that are centred and multiplied at once: a block of a few dozen columns stays in the cache of a core, and the
 # rows of one environment in it are enough for a product, of which there is one for each environment.

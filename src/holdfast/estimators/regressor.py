@@ -18,7 +18,7 @@ from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
-from holdfast.io.frames import is_dask_frame
+from holdfast.tables.frames import is_dask_frame
 
 
 class HeteroRegressor(DescribedFit, LinearRegressor):

@@ -10,11 +10,11 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.estimators.chunks import ChunkSums, Collect, class_sums, regression_sums
-from holdfast.io.encoding import RowEncoding, class_labels
-from holdfast.io.faults import CellFaults
-from holdfast.io.missing import CountedRows, about_dropped
-from holdfast.io.passes import Passes
-from holdfast.io.survey import Survey
+from holdfast.tables.encoding import RowEncoding, class_labels
+from holdfast.tables.faults import CellFaults
+from holdfast.tables.missing import CountedRows, about_dropped
+from holdfast.tables.passes import Passes
+from holdfast.tables.survey import Survey
 
 # More different values of a target are identifiers, not classes.
 MOST_CLASSES = 50

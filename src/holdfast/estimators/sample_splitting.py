@@ -8,6 +8,7 @@ from scipy.stats import t
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import check_X_y
 
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.estimators.class_inference import softmax_errors
 from holdfast.estimators.contract import class_codes, two_classes
 from holdfast.estimators.grouping import Grouping, group_rows
@@ -16,7 +17,6 @@ from holdfast.estimators.moments import collect_moments, standardized
 from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
 from holdfast.estimators.search.logistic_fit import softmax_regression
-from holdfast.losses.logistic import LogisticRows
 
 INTERVAL_COLUMNS = ("coefficient", "standard_error", "low", "high")
 

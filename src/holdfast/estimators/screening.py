@@ -20,10 +20,10 @@ import numpy as np
 from scipy.special import chdtrc, expit
 from sklearn.linear_model import LogisticRegression
 
+from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.estimators.grouping import group_rows
 from holdfast.estimators.scaling import standard_units
-from holdfast.io.sampling import row_numbers, smallest
-from holdfast.losses.squared import SMALLEST_ERROR
+from holdfast.tables.sampling import row_numbers, smallest
 
 # Of how many rows the quick look of `diagnose_curvature` takes account, and how far out; one wild row bends anything.
 QUICK_ROWS, QUICK_RANGE = 4_000, 3.0

@@ -23,7 +23,7 @@ from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
 from holdfast.estimators.summary import TableSummary
-from holdfast.io.frames import is_dask_frame, map_rows
+from holdfast.tables.frames import is_dask_frame, map_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

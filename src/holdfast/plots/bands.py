@@ -1,10 +1,12 @@
 """Curves with quantile bands over seeds."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -88,3 +90,13 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     with replacing(svg) as unfinished:
         figure.savefig(unfinished, metadata={"Date": None})
     return [png, svg]
+
+
+def write_figure(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and SVG and its numbers as CSV; returns the paths."""
+    with style():
+        paths = save(draw(), out, name)
+    paths.append(out / f"{name}.csv")
+    with replacing(paths[-1]) as unfinished:
+        numbers.to_csv(unfinished, index=False)
+    return paths

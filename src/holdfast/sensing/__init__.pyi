@@ -1,6 +1,13 @@
+from . import batching as batching
+from . import ensembles as ensembles
+from . import environments as environments
+from . import measurements as measurements
+from . import oracles as oracles
 from .builder import Parts as Parts
-from .outcome import Code as Code
-from .outcome import Outcome as Outcome
+from .problem import MatrixSensing as MatrixSensing
+from .problem import matrix_sensing as matrix_sensing
+from .quadratic_network import quadratic_network as quadratic_network
+from .quadratic_network import random_neurons as random_neurons
 from .settings import Settings as Settings
 from .signals import signals as signals
 from .simulation import execute as execute

@@ -12,19 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast import batching, order
 from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, random_start, sampled
-from holdfast.algorithms.fused import fused
-from holdfast.batching import Batch, Batching, BatchingMaker, RowBatching
+from holdfast.core import order
 from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
 from holdfast.core.validation import require
-from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law, PanelLaw
-from holdfast.measurements import FixedDataSet
-from holdfast.oracles.base import Oracle, OracleMaker
-from holdfast.oracles.data import fixed
-from holdfast.problems.matrix_sensing import MatrixSensing, matrix_sensing
+from holdfast.sensing import batching
+from holdfast.sensing.batching import Batch, Batching, BatchingMaker, RowBatching
+from holdfast.sensing.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law, PanelLaw
+from holdfast.sensing.kernel.fused import fused
+from holdfast.sensing.measurements import FixedDataSet
 from holdfast.sensing.names import BATCHINGS, ENSEMBLES, LAWS, ORACLES, ORDERS, PARAMETERISATIONS
+from holdfast.sensing.oracles.base import Oracle, OracleMaker
+from holdfast.sensing.oracles.data import fixed
+from holdfast.sensing.problem import MatrixSensing, matrix_sensing
 from holdfast.sensing.settings import SWEPT, Settings
 from holdfast.sensing.signals import MEANINGS, signals
 

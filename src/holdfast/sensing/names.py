@@ -5,44 +5,49 @@ from typing import TYPE_CHECKING
 from holdfast.core.names import Named, choice
 
 LAWS = {
-    "two-point": Named("holdfast.environments:two_point", "bias - heterogeneity or bias + heterogeneity"),
-    "uniform": Named("holdfast.environments:uniform", "uniform between these two"),
-    "gaussian": Named("holdfast.environments:gaussian", "normal with mean bias and standard deviation heterogeneity"),
+    "two-point": Named("holdfast.sensing.environments:two_point", "bias - heterogeneity or bias + heterogeneity"),
+    "uniform": Named("holdfast.sensing.environments:uniform", "uniform between these two"),
+    "gaussian": Named(
+        "holdfast.sensing.environments:gaussian", "normal with mean bias and standard deviation heterogeneity"
+    ),
 }
-"""Laws of the environments, of the form `holdfast.environments.Law`."""
+"""Laws of the environments, of the form `holdfast.sensing.environments.Law`."""
 
 BATCHINGS = {
-    "hetero": Named("holdfast.batching:hetero", "one environment"),
-    "pooled": Named("holdfast.batching:pooled", "an environment for each sample"),
-    "full": Named("holdfast.batching:full", "all environments in proportion"),
+    "hetero": Named("holdfast.sensing.batching:hetero", "one environment"),
+    "pooled": Named("holdfast.sensing.batching:pooled", "an environment for each sample"),
+    "full": Named("holdfast.sensing.batching:full", "all environments in proportion"),
 }
-"""Batchings, of the form `holdfast.batching.BatchingMaker`."""
+"""Batchings, of the form `holdfast.sensing.batching.BatchingMaker`."""
 
 ORDERS = {
-    "independent": Named("holdfast.order:independent", "drawn anew in each step, as in the paper"),
-    "reshuffled": Named("holdfast.order:reshuffled", "in cycles, each in a fresh random order"),
-    "cyclic": Named("holdfast.order:cyclic", "in cycles, always in the same order"),
+    "independent": Named("holdfast.core.order:independent", "drawn anew in each step, as in the paper"),
+    "reshuffled": Named("holdfast.core.order:reshuffled", "in cycles, each in a fresh random order"),
+    "cyclic": Named("holdfast.core.order:cyclic", "in cycles, always in the same order"),
 }
-"""Orders of the environments, functions (visits of a cycle, seed of the run) -> `holdfast.order.Order`."""
+"""Orders of the environments, functions (visits of a cycle, seed of the run) -> `holdfast.core.order.Order`."""
 
 ORACLES = {
-    "law": Named("holdfast.oracles.law:law", "from its exact law"),
-    "data": Named("holdfast.oracles.data:online", "from explicit measurements"),
-    "population": Named("holdfast.oracles.population:population", "without sampling error"),
+    "law": Named("holdfast.sensing.oracles.law:law", "from its exact law"),
+    "data": Named("holdfast.sensing.oracles.data:online", "from explicit measurements"),
+    "population": Named("holdfast.sensing.oracles.population:population", "without sampling error"),
 }
-"""Oracles, of the form `holdfast.oracles.base.Oracle` once they are given a problem."""
+"""Oracles, of the form `holdfast.sensing.oracles.base.Oracle` once they are given a problem."""
 
 ENSEMBLES = {
-    "gaussian": Named("holdfast.ensembles:gaussian", "independent N(0, 1) entries"),
-    "symmetric": Named("holdfast.ensembles:symmetric_gaussian", "symmetric, with N(0, 1/2) off the diagonal"),
+    "gaussian": Named("holdfast.sensing.ensembles:gaussian", "independent N(0, 1) entries"),
+    "symmetric": Named("holdfast.sensing.ensembles:symmetric_gaussian", "symmetric, with N(0, 1/2) off the diagonal"),
 }
-"""Ensembles of measurement matrices, `holdfast.ensembles.Ensemble`."""
+"""Ensembles of measurement matrices, `holdfast.sensing.ensembles.Ensemble`."""
 
 PARAMETERISATIONS = {
     "symmetric": Named("holdfast.algorithms.factored:factored", "U U^T"),
     "signed": Named("holdfast.algorithms.factored:signed", "U U^T - V V^T"),
 }
 """Algorithms, of the form `holdfast.algorithms.AlgorithmMaker`."""
+
+# Grid points per axis, and runs at each, of phase diagrams: here, so that the command line can show them at once.
+CELLS_OF_A_MAP, SEEDS_OF_A_MAP = 40, 64
 
 if TYPE_CHECKING:
     LawName = str

@@ -12,11 +12,11 @@ from holdfast.core.names import Named, choice
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, Run, run
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, NUMBER, POSITIVE, SEED, check_settings
-from holdfast.environments import two_point
-from holdfast.oracles.quadratic import rank_one
-from holdfast.problems.matrix_sensing import MatrixSensing
-from holdfast.problems.quadratic_network import quadratic_network
+from holdfast.sensing.environments import two_point
 from holdfast.sensing.names import BATCHINGS
+from holdfast.sensing.oracles.quadratic import rank_one
+from holdfast.sensing.problem import MatrixSensing
+from holdfast.sensing.quadratic_network import quadratic_network
 from holdfast.sensing.signals import signals
 
 TRACES = {
@@ -28,7 +28,7 @@ TRACES = {
 """Choices of tau in the shrinkage of Algorithm 4, functions of the gradient and the fitted matrix."""
 NEURONS = {
     "orthonormal": Named("holdfast.core.linear_algebra:orthonormal_frame", "orthonormal vectors"),
-    "random": Named("holdfast.problems.quadratic_network:random_neurons", "N(0, I / d) vectors, as in Theorem 7"),
+    "random": Named("holdfast.sensing.quadratic_network:random_neurons", "N(0, I / d) vectors, as in Theorem 7"),
 }
 """The neurons of the network that is learned, functions of (dimension, count, seed)."""
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.core.cell_result import CellResult
+from holdfast.core.outcome import CODES_IN_WORDS, DIVERGED_AT, outcome_codes
 from holdfast.core.run import Records
-from holdfast.execution.cell_result import CellResult
 from holdfast.sensing.builder import SensingBuilder
-from holdfast.sensing.outcome import CODES_IN_WORDS, DIVERGED_AT, outcome_codes
 from holdfast.sensing.settings import MEASURED, Settings
 from holdfast.sensing.signals import MEANINGS
 from holdfast.sensing.simulation import RECORDED, execute

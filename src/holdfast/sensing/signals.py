@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from holdfast.algorithms.factored import Factors
-from holdfast.problems.matrix_sensing import MatrixSensing
+from holdfast.sensing.problem import MatrixSensing
 
 # Phase 1 ends when the slowest invariant direction passes this size (Lemma 5 and Theorem 4 of the paper).
 PHASE_BOUNDARY = 1 / 3
@@ -44,7 +44,7 @@ def signals(problem: MatrixSensing, state: Factors) -> dict[str, jax.Array]:
         to its goal, is below 1/3.
 
     Example, U = U*: the invariant signal is learned and nothing else:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> basis = jnp.eye(3)
         >>> problem = MatrixSensing(basis[:, :1], jnp.ones(1), basis[:, 1:2], two_point(1.0, 6.0))
         >>> found = jax.jit(signals)(problem, Factors(basis[:, :1], basis[:, :0]))

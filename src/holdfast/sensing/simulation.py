@@ -11,16 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from holdfast.algorithms.factored import AlgorithmMaker
-from holdfast.batching import BatchingMaker
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, run
 from holdfast.core.validation import require
-from holdfast.environments import Environments, Law
-from holdfast.measurements import collect
-from holdfast.oracles.base import OracleMaker
+from holdfast.sensing.batching import BatchingMaker
 from holdfast.sensing.builder import Parts, SensingBuilder, Shared
+from holdfast.sensing.environments import Environments, Law
+from holdfast.sensing.measurements import collect
 from holdfast.sensing.names import ENSEMBLES
+from holdfast.sensing.oracles.base import OracleMaker
 from holdfast.sensing.settings import SWEPT, Settings
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def simulate(
 
     Args:
         settings: what to simulate.
-        environments: the environments themselves (see `holdfast.environments.table`), in which case bias,
+        environments: the environments themselves (see `holdfast.sensing.environments.table`), in which case bias,
             heterogeneity and off_diagonal of the settings have no effect; or a law, which is given those numbers, so
             that they can be swept.
-        batching: (environments, batch_size) -> `holdfast.batching.Batching`.
-        oracle: problem -> `holdfast.oracles.Oracle`.
+        batching: (environments, batch_size) -> `holdfast.sensing.batching.Batching`.
+        oracle: problem -> `holdfast.sensing.oracles.Oracle`.
         algorithm: as `holdfast.algorithms.factored`, perhaps with keyword arguments of its own.
         sweep: values for keyword arguments of the algorithm; each becomes a dimension of the result. jax traces them.
             Runs with the same seed use the same random numbers, whatever is swept.

@@ -12,15 +12,15 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.names import readable
+from holdfast.core.outcome import CODES_IN_WORDS, SETTLING, Code, Outcome, outcomes
 from holdfast.core.run import Records
 from holdfast.core.validation import require
 from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output, replacing
-from holdfast.execution.grid_dataset import open_grid
 from holdfast.sensing.builder import Parts
-from holdfast.sensing.outcome import CODES_IN_WORDS, SETTLING, Code, Outcome, outcomes
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import MEANINGS
+from holdfast.sweeps.store.grid_dataset import open_grid
 
 SUFFIXES = (".zarr", ".csv")
 # Objects of `Parts` that are noted in a result.

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from holdfast.execution.cells import Index
-from holdfast.execution.grid import GridCells
-from holdfast.execution.layout import Layout
 from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.recording import merges_seeds
 from holdfast.sweeps.specification import Sweep
+from holdfast.sweeps.store.cells import Index
+from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.store.layout import Layout
 
 # Seeds that are computed together. A cell should take long against the files it writes, and be short enough that little
 # is lost with it; an accelerator has to be filled.

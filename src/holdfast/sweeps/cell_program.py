@@ -5,13 +5,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.execution.cell_result import CellResult
-from holdfast.execution.cells import Index
-from holdfast.execution.engines.remote import RefusedWorkerError, difference
-from holdfast.execution.grid import GridCells
+from holdfast.core.cell_result import CellResult
 from holdfast.sweeps.blocks import seeds_of_a_cell
+from holdfast.sweeps.engines.remote import RefusedWorkerError, difference
 from holdfast.sweeps.programs import SweepProgram, code_of, modules_in, program_of
 from holdfast.sweeps.recording import RecordName, checked, reduced
+from holdfast.sweeps.store.cells import Index
+from holdfast.sweeps.store.grid import GridCells
 
 
 @dataclass(frozen=True)

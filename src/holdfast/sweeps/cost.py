@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from holdfast.core.names import Named
 from holdfast.core.validation import require
-from holdfast.execution.grid import GridCells
 from holdfast.sweeps.blocks import layout_of, runs_of_a_cell
 from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.recording import values_of_a_record
 from holdfast.sweeps.specification import Sweep
+from holdfast.sweeps.store.grid import GridCells
 from holdfast.sweeps.timing import time_cells
 
 MOST_BYTES = 2**40

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from holdfast.core.validation import COUNT, LARGEST, NUMBER, SEED, require, suggestion
-from holdfast.execution.layout import Axis
+from holdfast.sweeps.store.layout import Axis
 
 Scalar = bool | int | float | str
 _PLAIN = {bool, int, float, str}

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from holdfast.execution.cells import Index
-from holdfast.execution.grid import GridCells
 from holdfast.sweeps.blocks import seeds_in_folder, seeds_of_a_cell
+from holdfast.sweeps.store.cells import Index
+from holdfast.sweeps.store.grid import GridCells
 
 # Failures that are named for each reason.
 MOST_NAMED = 3
@@ -20,7 +20,7 @@ def failed_settings(cells: GridCells, failures: Mapping[str, Iterable[Index]]) -
 
     Example:
         >>> import tempfile
-        >>> from holdfast.execution.layout import Layout
+        >>> from holdfast.sweeps.store.layout import Layout
         >>> layout = Layout.of({"bias": [0.0, 1.0]}, seeds=4, most_seeds=4)
         >>> cells = GridCells.at(f"{tempfile.mkdtemp()}/results.zarr", layout, identity={"seed": 0})
         >>> failed_settings(cells, {"ValueError: no": [(1, 0)]})

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from holdfast.core.cell_result import CellResult
 from holdfast.core.errors import describe
+from holdfast.core.fingerprint import fingerprint
 from holdfast.core.names import Named
 from holdfast.core.validation import require, suggestion
-from holdfast.execution.cell_result import CellResult
-from holdfast.execution.fingerprint import fingerprint
 from holdfast.sensing.settings import SWEPT
 
 ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], CellResult | Mapping[str, Any]]

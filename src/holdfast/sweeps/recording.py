@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from holdfast.core.cell_result import CellResult
 from holdfast.core.validation import require
-from holdfast.execution.cell_result import CellResult
-from holdfast.execution.header import GRID_NAMES
 from holdfast.sweeps.designs import POINT
+from holdfast.sweeps.store.header import GRID_NAMES
 
 RecordName = Literal["final", "quantiles", "trajectories"]
 RECORDS: dict[RecordName, str] = {

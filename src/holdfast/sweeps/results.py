@@ -8,9 +8,9 @@ import numpy as np
 
 from holdfast.core.addresses import is_address
 from holdfast.core.validation import require
-from holdfast.execution.grid import GridCells
-from holdfast.execution.zarr_format import METADATA
 from holdfast.sweeps.recording import FAILED, SEED_DIMENSION, merges_seeds
+from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.store.zarr_format import METADATA
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -77,7 +77,7 @@ def read_results(cells: GridCells) -> "xr.Dataset":
         >>> read_results(prepare(chosen, folder))["spurious"].dims
         ('bias', 'seed')
     """
-    from holdfast.execution.grid_dataset import read_cells
+    from holdfast.sweeps.store.grid_dataset import read_cells
 
     data = _with_failures(cells, read_cells(cells))
     if merges_seeds(data.attrs.get("record")):

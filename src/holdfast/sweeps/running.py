@@ -12,23 +12,23 @@ from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress, counted
 from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output_folder
-from holdfast.execution.engines.base import Engine, check_engine
-from holdfast.execution.engines.defaults import default_engine
-from holdfast.execution.grid import GridCells
-from holdfast.execution.header import ConflictError
-from holdfast.execution.layout import Layout
-from holdfast.execution.leases import Leases
-from holdfast.execution.occupancy import is_replaceable, occupied, replace_grid
-from holdfast.execution.work import CellBatches, Report, WorkOutcome, compute
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.blocks import cells_together, layout_of
 from holdfast.sweeps.cell_program import CellProgram
 from holdfast.sweeps.cost import checked_size
+from holdfast.sweeps.engines.base import Engine, check_engine
+from holdfast.sweeps.engines.defaults import default_engine
 from holdfast.sweeps.failures import describe_point, failed_settings
 from holdfast.sweeps.programs import code_of, program_of
 from holdfast.sweeps.recording import RecordName, merges_seeds
 from holdfast.sweeps.results import read_results, results_path
 from holdfast.sweeps.specification import Sweep, specify
+from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.store.header import ConflictError
+from holdfast.sweeps.store.layout import Layout
+from holdfast.sweeps.store.leases import Leases
+from holdfast.sweeps.store.occupancy import is_replaceable, occupied, replace_grid
+from holdfast.sweeps.store.work import CellBatches, Report, WorkOutcome, compute
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,7 +59,7 @@ def sweep(
         record: "final" (last values), "quantiles" (over seeds, at every recorded step) or "trajectories".
         program: one of `holdfast.sweeps.PROGRAMS`, "module:function", or a function of a module:
             (settings, seeds) -> mapping of names to arrays, one value for each seed.
-        engine: where cells are computed, see `holdfast.execution.engines`; by default in threads, one for each core
+        engine: where cells are computed, see `holdfast.sweeps.engines`; by default in threads, one for each core
             or accelerator.
         progress: called with (cells done, cells in all).
 
@@ -100,7 +100,7 @@ def run_sweep(
         sweep: what is swept.
         out: folder, or its URL (s3://...); a name that ends in .zarr is that of the zarr group itself.
         engine: where cells are computed; by default in threads, one for each core or accelerator.
-        report: see `holdfast.execution.work.Report`.
+        report: see `holdfast.sweeps.store.work.Report`.
         overwrite: replace a zarr group of something else; without it, that is an error.
 
     Example:

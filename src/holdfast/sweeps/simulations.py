@@ -6,15 +6,15 @@ import numpy as np
 
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import LayerPaths, Simulation, problem_of
-from holdfast.execution.header import ConflictError
-from holdfast.execution.layout import Axis
-from holdfast.execution.work import FailedCellsError, Report
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.trajectory import Trajectory
 from holdfast.sweeps.programs import SEEDING
 from holdfast.sweeps.results import open_sweep, results_path
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import Sweep
+from holdfast.sweeps.store.header import ConflictError
+from holdfast.sweeps.store.layout import Axis
+from holdfast.sweeps.store.work import FailedCellsError, Report
 
 
 def saved_trajectory(
@@ -26,7 +26,7 @@ def saved_trajectory(
         settings: what to simulate.
         out: NAME.zarr, which `Trajectory.load` reads.
         overwrite: replace a group of other settings; without it, that is an error.
-        report: see `holdfast.execution.work.Report`.
+        report: see `holdfast.sweeps.store.work.Report`.
 
     Example:
         >>> import tempfile
@@ -52,7 +52,7 @@ def saved_completion(
         settings: what to simulate.
         out: NAME.zarr.
         overwrite: replace a group of other settings; without it, that is an error.
-        report: see `holdfast.execution.work.Report`.
+        report: see `holdfast.sweeps.store.work.Report`.
 
     Example:
         >>> import tempfile

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.validation import COUNT, SEED, require, suggestion
-from holdfast.execution.layout import Axis
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.combinations import check_single, complete_settings
 from holdfast.sweeps.designs import ScaleName, axis_length, axis_values, drawn, listed, plain, scales_of
 from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
 from holdfast.sweeps.recording import RECORDS, RESERVED, RecordName
+from holdfast.sweeps.store.layout import Axis
 
 TABLES, TOP_KEYS = ("settings", "sweep"), ("program", "record")
 KEYS = (*TOP_KEYS, *TABLES)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.owner import owner
-from holdfast.execution.cells import LEASE_SUFFIX, Index
-from holdfast.execution.files import LocalFiles
-from holdfast.execution.grid import GridCells
-from holdfast.execution.header import CHECKSUMS, SECONDS
-from holdfast.execution.zarr_format import chunk_name, chunk_position
 from holdfast.sweeps.failures import failed_settings
 from holdfast.sweeps.results import existing_results
+from holdfast.sweeps.store.cells import LEASE_SUFFIX, Index
+from holdfast.sweeps.store.files import LocalFiles
+from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.store.header import CHECKSUMS, SECONDS
+from holdfast.sweeps.store.zarr_format import chunk_name, chunk_position
 
 # Seconds over which the rate is measured: the first ones in which two cells were finished.
 RECENT = (60.0, 3600.0)

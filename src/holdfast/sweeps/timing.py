@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.worker import working
-from holdfast.execution.grid import GridCells
-from holdfast.execution.layout import Axis, Layout
 from holdfast.sweeps.blocks import runs_of_a_cell
 from holdfast.sweeps.programs import SweepProgram, program_of
 from holdfast.sweeps.recording import checked, reduced
 from holdfast.sweeps.specification import Sweep
+from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.store.layout import Axis, Layout
 
 # Steps of the two parts of a probe, whose difference is the time of a step.
 STEPS_OF_A_PROBE = (10, 40)

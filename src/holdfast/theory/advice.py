@@ -10,7 +10,7 @@ from scipy.special import logit
 
 from holdfast.core.statistics import NORMAL_QUANTILE
 from holdfast.core.validation import require
-from holdfast.environments import Environments
+from holdfast.sensing.environments import Environments
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.sampling import check_noise
 from holdfast.theory.shares import SimulatedShares, simulate_shares
@@ -48,7 +48,7 @@ class Advice(NamedTuple):
         invariant: median share of the invariant signal at T.
 
     Example, the bound on the probability of failure holds with the wanted confidence:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> advised = advise(two_point(1.0, 6.0), step_size=0.1)
         >>> advised.steps, advised.failure < 0.05, advised.median < advised.mean
         (76, True, True)
@@ -120,7 +120,7 @@ def advise(
         for instance because sampling error brings back too much: see `sufficient_batch_size`.
 
     Example, no step size washes out strengths that never change sign:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> advise(two_point(1.0, 0.5)) is None
         True
         >>> advise(two_point(1.0, 6.0), step_size=0.1).steps
@@ -171,7 +171,7 @@ def sufficient_batch_size(
         None if no batch size is large enough, so that sampling error is not the reason.
 
     Example, the share above the tolerance falls like the square root of the batch size or more slowly:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> sufficient_batch_size(two_point(1.0, 8.0), 500, confidence=0.9, dimension=30) in (2000, 4000, 8000)
         True
     """

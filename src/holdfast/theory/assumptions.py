@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.problems.matrix_sensing import MatrixSensing
+from holdfast.sensing.environments import Environments, FiniteEnvironments
+from holdfast.sensing.problem import MatrixSensing
 from holdfast.theory.isometry import error_tensor, isometry_constant
 from holdfast.theory.strengths import deviation_bounds, diagonal_entries, possible
 
@@ -48,7 +48,7 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
         measurements: X of one environment, (m, d, d), for Assumption 3, which is not checked without them.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> from holdfast.core.linear_algebra import orthonormal_frame
         >>> from holdfast.problems import matrix_sensing
         >>> problem = matrix_sensing(orthonormal_frame(20, 2), 1, two_point(1.0, 6.0))

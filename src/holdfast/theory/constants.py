@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from holdfast.core.statistics import Estimate
-from holdfast.environments import Environments
+from holdfast.sensing.environments import Environments
 from holdfast.theory.window import paper_window
 
 # Theorem 2 starts with alpha in (d^-4, d^-2), Theorem 8 in (d^-4, d^-3).
@@ -39,7 +39,7 @@ def missed_conditions(
         spurious_rank: r2, if the law is that of one of many equal directions; else the rank of the law.
 
     Example, at the settings of figure 3 the window is empty:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> for line in missed_conditions(two_point(1.0, 6.0), dimension=100, step_size=0.05, init_scale=1e-3):
         ...     print(line)
         min(r1, r2) = 1 is below log(d)^4 = 450, and so below C log(d)^4 for the large C of assumption 1

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE
-from holdfast.environments import Environments
+from holdfast.sensing.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
@@ -45,7 +45,7 @@ class Diagnosis(NamedTuple):
         sentences: the same in words.
 
     Example, strengths that never change sign:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> found = diagnose(two_point(1.0, 0.5))
         >>> found.window.empty, found.advised is None, round(found.top_exponent.value, 4)
         (True, True, 0.0485)
@@ -131,7 +131,7 @@ def diagnose(
         ensemble: of the measurements, "symmetric" or "gaussian".
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> print(diagnose(two_point(1.0, 0.5)).sentences[0])
         The strengths never change sign (from 0.5 to 1.5): every factor 1 + eta xi is at least one, so the spurious \
 signal grows at every step size and nothing can be washed out.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.linear_algebra import joint_diagonalisation, pack_symmetric, symmetrised, unpack_symmetric
-from holdfast.environments import FiniteEnvironments
-from holdfast.problems.matrix_sensing import MatrixSensing
+from holdfast.sensing.environments import FiniteEnvironments
+from holdfast.sensing.problem import MatrixSensing
 
 # A singular value counts as a signal when it exceeds what noise alone reaches on average by this many standard
 # deviations: the norm moves by at most as much as the entries, so noise passes with a probability below e^(-3.5^2 / 2).

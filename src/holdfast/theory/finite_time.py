@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.environments import Environments
+from holdfast.sensing.environments import Environments
 from holdfast.theory.lyapunov import exponents, stationary_shares
 from holdfast.theory.strengths import strength_atoms
 
@@ -58,7 +58,7 @@ def log_share(
         direction: which spurious direction.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> law = log_share(two_point(1.0, 5.0), step_size=0.05, steps=200, init_scale=1e-3)
         >>> round(float(np.exp(law.quantile(0.5))), 5)
         0.00255
@@ -108,7 +108,7 @@ def median_share(environments: Environments, step_size: float, steps: int, init_
     order one is held back by the share that survives in the long run.
 
     Example, alpha^2 (1 + eta)^(2 T) while it is small, for strengths that do not vary:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> share = median_share(two_point(1.0, 0.0), step_size=0.01, steps=100, init_scale=1e-3)
         >>> round(share * 1e6, 2), round(1.01**200, 2)
         (7.32, 7.32)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln
 
-from holdfast.deviations import NORMAL, SHARES, TAIL, UNIFORM, WEIGHTS, Deviation
+from holdfast.sensing.deviations import NORMAL, SHARES, TAIL, UNIFORM, WEIGHTS, Deviation
 
 # Beyond this ratio of centre to spread the asymptotic series of E log|c + b N| is exact to rounding, and fast.
 FAR = 20.0

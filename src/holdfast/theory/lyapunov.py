@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate
-from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.logarithm import TINY, mean_logarithm
 from holdfast.theory.strengths import diagonal_entries, diagonalised, possible, strength_atoms, with_restoring_force
 
@@ -62,7 +62,7 @@ def exponents(environments: Environments, step_size: ArrayLike) -> np.ndarray:
         Of the shape of `step_size`, with a last axis of r2 directions.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> exponents(two_point(1.0, 6.0), [0.05, 0.1]).round(4).tolist()
         [[0.0062], [-0.0813]]
     """
@@ -91,7 +91,7 @@ def top_exponent(environments: Environments, step_size: float, **sampling: int) 
         sampling: steps, chains and seed of `matrix_exponents`.
 
     Example, (log(1 + 7 eta) + log(1 - 5 eta)) / 2 at eta = 0.1:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> round(top_exponent(two_point(1.0, 6.0), 0.1).value, 4)
         -0.0813
     """
@@ -117,7 +117,7 @@ def matrix_exponents(
         seed: of the environments drawn.
 
     Example, strengths that do not vary have the exponent log(1 + eta s):
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> (found,) = matrix_exponents(two_point(1.0, 0.0), 0.1, steps=10, chains=2)
         >>> round(found.value, 4), round(float(np.log(1.1)), 4)
         (0.0953, 0.0953)
@@ -183,7 +183,7 @@ def stationary_shares(environments: Environments, step_size: float) -> np.ndarra
     exponent is negative, NaN where no share restores the balance.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> stationary_shares(two_point(1.0, 5.0), 0.05).round(3).tolist()
         [0.384]
     """

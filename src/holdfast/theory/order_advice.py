@@ -5,9 +5,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from holdfast.core.order import cycle
 from holdfast.core.statistics import Estimate
-from holdfast.environments import Environments, FiniteEnvironments
-from holdfast.order import cycle
+from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.finite_time import LARGEST_LOGARITHM, log_share, saturated
 from holdfast.theory.lyapunov import exponents, stationary_shares
 from holdfast.theory.order import check_numbers, order_effect, order_exponents
@@ -48,7 +48,7 @@ def advise_order(
         ensemble: of the measurements.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> given = {"step_size": 0.05, "steps": 200, "init_scale": 1e-3}
         >>> print(advise_order(two_point(1.0, 7.0), **given))
         Visit the environments in cycles, in a fresh random order in each cycle of 2 steps (order reshuffled): at step \

@@ -5,7 +5,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.environments import Environments
+from holdfast.sensing.environments import Environments
 from holdfast.theory.advice import learning_time
 from holdfast.theory.finite_time import median_share
 from holdfast.theory.lyapunov import exponents
@@ -61,7 +61,7 @@ def predicted_region(
     them it means that more than half of the runs diverge, within T steps or, for infinitely many, within `LONG_RUN`.
 
     Example, normal strengths that a step multiplies by more than they can hold:
-        >>> from holdfast.environments import gaussian
+        >>> from holdfast.sensing.environments import gaussian
         >>> [predicted_region(gaussian(1.0, 6.0), step_size).label for step_size in (0.1, 0.4)]
         ['invariant only', 'unstable']
     """

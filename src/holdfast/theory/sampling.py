@@ -3,7 +3,7 @@
 import numpy as np
 
 from holdfast.core.validation import NOT_NEGATIVE, require
-from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.sensing.environments import Environments, FiniteEnvironments
 
 # The variance of an entry of a measurement off the diagonal, by the name of the ensemble.
 ENTRY_VARIANCES = {"symmetric": 0.5, "gaussian": 1.0}
@@ -52,7 +52,7 @@ def residual_floor(
         invariant_rank: r1.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> round(residual_floor(two_point(1.0, 8.0), 0.05, 100, 8000), 4)
         0.0104
     """

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, POSITIVE, require
 from holdfast.core.worker import StoppedError, current_worker
-from holdfast.environments import Environments, FiniteEnvironments
+from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.order import check_order, ordered_visits
 from holdfast.theory.sampling import check_noise, entry_variance
 from holdfast.theory.strengths import check_spectrum, sample_strengths
@@ -105,7 +105,7 @@ def simulate_shares(
         seed: of the random numbers.
 
     Example, sampling error leaves a share of about 1 / (2 m), and a few runs keep much more:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> shares = simulate_shares(two_point(1.0, 10.0), 0.05, 200, 1e-4, batch_size=8000, runs=2000)
         >>> 5e-5 < shares.median < 8e-5, shares.mean > 20 * shares.median
         (True, True)

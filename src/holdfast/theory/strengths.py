@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from holdfast.core.names import readable
 from holdfast.core.validation import Rule, require
-from holdfast.deviations import Deviation
-from holdfast.environments import ContinuousEnvironments, Environments, FiniteEnvironments
-from holdfast.problems.matrix_sensing import MatrixSensing
+from holdfast.sensing.deviations import Deviation
+from holdfast.sensing.environments import ContinuousEnvironments, Environments, FiniteEnvironments
+from holdfast.sensing.problem import MatrixSensing
 
 # The continuum is replaced by this many equally likely strengths where no closed form is used.
 ATOMS = 2**12

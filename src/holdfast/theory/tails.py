@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import gammainc, gammainccinv, gammaincinv
 
 from holdfast.core.validation import POSITIVE, require
-from holdfast.environments import Environments
+from holdfast.sensing.environments import Environments
 from holdfast.theory.lyapunov import stationary_shares
 from holdfast.theory.sampling import check_noise, entry_variance, mean_square_strength
 from holdfast.theory.strengths import check_spectrum, strength_atoms
@@ -51,7 +51,7 @@ def tail_index(environments: Environments, step_size: float, *, learned: float =
     theorem 4.1.
 
     Example, a mean factor of one and no change of sign make a tail like that of Cauchy's law:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> [round(tail_index(two_point(1.0, 10.0), 0.05, learned=share), 3) for share in (0.0, 1.0)]
         [0.604, 1.0]
     """
@@ -94,7 +94,7 @@ class StationaryLaw(NamedTuple):
         distribution: the probability that Q^2 is at most that value.
 
     Example, the floor is about 1 / (2 m), and half of the runs are below it:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> law = stationary_law(two_point(1.0, 10.0), 0.05, batch_size=8000)
         >>> round(1 / law.floor, -2), round(1 / law.median, -2), round(law.above(0.01), 3)
         (15800.0, 16000.0, 0.047)
@@ -166,7 +166,7 @@ def stationary_law(
         direction: which spurious direction.
 
     Example, a signal that survives: the mean is not what most runs show:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> law = stationary_law(two_point(1.0, 6.0), 0.05)
         >>> round(law.mean, 2), law.median < 1e-4
         (0.11, True)

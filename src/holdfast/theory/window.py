@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.environments import Environments, FiniteEnvironments, Law
+from holdfast.sensing.environments import Environments, FiniteEnvironments, Law
 from holdfast.theory.assumptions import regularity
 from holdfast.theory.lyapunov import draw_strengths, exponents, largest_product_exponents
 from holdfast.theory.strengths import diagonalised, extremes, strength_atoms
@@ -83,7 +83,7 @@ def sharp_window(environments: Environments, spectrum: ArrayLike = 1.0) -> Windo
     bound.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> window = sharp_window(two_point(1.0, 6.0))
         >>> round(window.low, 4), round(window.high, 3)
         (0.0571, 0.149)
@@ -116,7 +116,7 @@ def paper_window(environments: Environments) -> Window:
     M1^2, strengths above 1536.
 
     Example, here M1 = 4001 and M2 = 4000^2 / 2:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> window = paper_window(two_point(1.0, 4000.0))
         >>> round(window.low * 4000**2, 3), round(window.high * 4001, 6), paper_window(two_point(1.0, 6.0)).empty
         (48.0, 0.015625, True)
@@ -166,7 +166,7 @@ def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:
     """The least heterogeneity M at which `law(bias, M)` is washed out at a step size; NaN if there is none.
 
     Example:
-        >>> from holdfast.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> round(threshold_heterogeneity(two_point, 1.0, 0.05), 2)
         6.4
     """

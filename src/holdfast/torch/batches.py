@@ -17,7 +17,7 @@ from holdfast.core.validation import COUNT, SEED, SHARE, require
 from holdfast.estimators.grouping import Grouping
 
 ORDERS = ("reshuffled", "cyclic", "independent")
-"""The names of the orders, those of `holdfast.order`, which imports jax."""
+"""The names of the orders, those of `holdfast.core.order`, which imports jax."""
 
 # Random numbers for different purposes come from different generators.
 VISITS, ROWS, POOL = range(3)
@@ -36,7 +36,7 @@ def visits_per_cycle(weights: Any, grouping: Grouping, batches: np.ndarray) -> n
     Args:
         weights: "size": in proportion to the batches that a pass through the environment takes, so that one pass
             through all of them sees every row once; "uniform": once each; or a mapping from labels to weights, for
-            which the rule of `holdfast.order.cycle` applies: exact, or 1000 visits with rounded numbers.
+            which the rule of `holdfast.core.order.cycle` applies: exact, or 1000 visits with rounded numbers.
         grouping: the environments.
         batches: (environments,), in one pass through each.
 
@@ -61,7 +61,7 @@ def visits_per_cycle(weights: Any, grouping: Grouping, batches: np.ndarray) -> n
     given = np.array([weights[label] for label in grouping.labels], float)
     proper = bool(np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0)
     require(proper, "weights must be finite, not negative and not all zero", given.tolist())
-    from holdfast.order import cycle  # imports jax, which the other weights do not need
+    from holdfast.core.order import cycle  # imports jax, which the other weights do not need
 
     return np.bincount(cycle(given / given.sum()), minlength=grouping.count)
 

@@ -221,7 +221,7 @@ def washout_warning(
         A learning rate of 0.2 lies above the window from 0.05714 to 0.1485: below the lower end the spurious signal \
 grows; above the upper end some sequence of environments makes the iteration diverge.
     """
-    from holdfast.environments import table  # jax is imported here, not with torch
+    from holdfast.sensing.environments import table  # jax is imported here, not with torch
     from holdfast.theory.window import sharp_window
 
     rate = growth_rate(strengths, learning_rate, weights)

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from holdfast.completion.annealing import ANNEALING
 from holdfast.completion.jumps import Jump, jumps, ranks
 from holdfast.core.validation import COUNT, require
-from holdfast.estimators.annealing import ANNEALING
 
 
 def effective_rank(weight: Tensor) -> float:

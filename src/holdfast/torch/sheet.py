@@ -13,7 +13,7 @@ from matplotlib.image import imsave
 from holdfast.core.writing import write_text
 from holdfast.embeddings.discovery import Discovery
 from holdfast.plots.bands import COLOURS
-from holdfast.report import render
+from holdfast.plots.pages import render
 
 # Rows of each class at either end of the score.
 EXAMPLES = 10

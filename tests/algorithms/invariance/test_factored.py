@@ -11,8 +11,8 @@ from holdfast.algorithms.invariance.factored import (
     invariant_gradient,
     matching_step,
 )
-from holdfast.experiments.explicit_methods import barrier, penalised_share
 from holdfast.theory.lyapunov import two_point_threshold
+from holdfast_studies.questions.explicit_methods import barrier, penalised_share
 
 DIMENSION = 3
 

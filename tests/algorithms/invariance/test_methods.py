@@ -16,8 +16,8 @@ from holdfast.algorithms.invariance import (
     logistic_risks,
     squared_risks,
 )
-from holdfast.losses.logistic import rows_with_intercept
-from holdfast.losses.squared import second_moments
+from holdfast.algorithms.losses.logistic import rows_with_intercept
+from holdfast.algorithms.losses.squared import second_moments
 
 SIZES = (40, 25, 35)
 

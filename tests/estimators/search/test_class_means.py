@@ -6,6 +6,7 @@ from scipy.stats import chi2, kstest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.estimators.class_moments import class_statistics, collect_class_moments
 from holdfast.estimators.grouping import Grouping
 from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
@@ -17,7 +18,6 @@ from holdfast.estimators.search.discriminant import (
     needed_features,
 )
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
-from holdfast.losses.logistic import LogisticRows
 
 # A statistic that follows its law lies within this many standard errors of the mean, here and below.
 ERRORS = 4.0

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from holdfast.algorithms.losses import LogisticRows
 from holdfast.estimators import group_rows
 from holdfast.estimators.moments import collect_moments, standardized
 from holdfast.estimators.search.evidence import LinearModel, equality, logistic_evidence, squared_evidence
-from holdfast.losses import LogisticRows
 
 
 def _squared(x, y, codes, tolerance=0.0):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.datasets import structural_dataset
 from holdfast.estimators import HeteroRegressor, group_rows
 from holdfast.estimators.moments import collect_moments, standardized
@@ -15,7 +16,6 @@ from holdfast.estimators.search.evidence import (
 )
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import select
-from holdfast.losses.logistic import LogisticRows
 
 SIGNIFICANCE = 0.001
 

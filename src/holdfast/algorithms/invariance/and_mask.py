@@ -37,7 +37,7 @@ class AgreementMask:
 
     Example, one step from 0, for R(w, b) = (w - 2)^2 + b^2:
         >>> from holdfast.algorithms.invariance import squared_risks
-        >>> from holdfast.losses import SecondMoments
+        >>> from holdfast.algorithms.losses import SecondMoments
         >>> risks = squared_risks(SecondMoments(jnp.eye(2)[None], jnp.array([[2.0, 0.0]]), jnp.array([4.0])))
         >>> algorithm = AgreementMask(step_size=0.125).algorithm(risks, jnp.zeros(2))
         >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
+from holdfast.algorithms.losses import logistic, squared
+from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.algorithm import Algorithm
-from holdfast.losses import logistic, squared
-from holdfast.losses.logistic import LogisticRows
-from holdfast.losses.squared import SecondMoments
 
 
 class Risks(NamedTuple):
@@ -66,7 +66,7 @@ class InvarianceMethod(Protocol):
 
 
 def squared_risks(data: SecondMoments) -> Risks:
-    """R_e(w) = E_e (y - w x)^2: twice `holdfast.losses.squared`, which is what the published methods minimise.
+    """R_e(w) = E_e (y - w x)^2: twice `losses.squared`, which is what the published methods minimise.
 
     Example:
         >>> data = SecondMoments(jnp.ones((1, 1, 1)), jnp.array([[2.0]]), jnp.array([4.0]))
@@ -85,7 +85,7 @@ def squared_risks(data: SecondMoments) -> Risks:
 
 
 def logistic_risks(data: LogisticRows) -> Risks:
-    """R_e(w) = E_e log(1 + exp(-s w x)), see `holdfast.losses.logistic`; the last feature is one in every row.
+    """R_e(w) = E_e log(1 + exp(-s w x)), see `losses.logistic`; the last feature is one in every row.
 
     Example, without coefficients every risk is log 2:
         >>> rows = LogisticRows(jnp.ones((1, 1, 2)), jnp.array([[1.0, 0.0]]), jnp.ones((1, 2)))

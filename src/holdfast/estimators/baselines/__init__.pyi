@@ -1,4 +1,3 @@
-from .alternating import AlternatingLeastSquares as AlternatingLeastSquares
 from .anchor import AnchorRegressor as AnchorRegressor
 from .drig import InvariantGradientRegressor as InvariantGradientRegressor
 from .explicit import ExplicitClassifier as ExplicitClassifier
@@ -7,5 +6,3 @@ from .invariant_causal_prediction import InvariantCausalRegressor as InvariantCa
 from .invariant_least_squares import InvariantLeastSquares as InvariantLeastSquares
 from .pooled import PooledClassifier as PooledClassifier
 from .pooled import PooledRegressor as PooledRegressor
-from .soft_impute import SoftImpute as SoftImpute
-from .two_way_means import TwoWayMeans as TwoWayMeans

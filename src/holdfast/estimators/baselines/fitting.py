@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from holdfast.algorithms.invariance.base import InvarianceMethod, logistic_risks, squared_risks
+from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.run import Run, run
-from holdfast.losses.logistic import LogisticRows
-from holdfast.losses.squared import SecondMoments
 
 
 def fit_side_by_side(

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.estimators.meta_analysis import random_effects
-from holdfast.losses.slopes import Slopes
 
 
 def effect_table(slopes: Slopes, coefficients: np.ndarray, names: Sequence[str], labels: Sequence[Any]) -> pd.DataFrame:

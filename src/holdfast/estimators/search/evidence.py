@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import chdtrc
 
+from holdfast.algorithms.losses import logistic, squared
+from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.algorithms.losses.slopes import Slopes, tolerant
 from holdfast.estimators.moments import StandardizedMoments, held_out_errors
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, logistic_regression
-from holdfast.losses import logistic, squared
-from holdfast.losses.logistic import LogisticRows
-from holdfast.losses.slopes import Slopes, tolerant
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
 NEGLIGIBLE = 1e-9
@@ -92,7 +92,7 @@ class Evidence(NamedTuple):
 
 
 def tolerant_slopes(evidence: Evidence, fitted: LinearModel) -> Slopes:
-    """The slopes of a fit, with what is tolerated counted as sampling error; see `holdfast.losses.slopes.tolerant`."""
+    """The slopes of a fit, with what is tolerated counted as sampling error; see `losses.slopes.tolerant`."""
     return tolerant(evidence.slopes(fitted), evidence.weights, fitted.coefficients, evidence.tolerance)
 
 
@@ -159,7 +159,7 @@ def equal_effects(slopes: JointSlopes, tolerated: np.ndarray) -> Equality:
 
 
 def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Evidence:
-    """Half the mean squared error of each environment, from its second moments; see `holdfast.losses.squared`.
+    """Half the mean squared error of each environment, from its second moments; see `losses.squared`.
 
         g_e = S_e w - c_e,    H_e = S_e,    V_e = sigma_e^2 S_e / n_e
 
@@ -209,7 +209,7 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
 
 
 def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0.0) -> Evidence:
-    """The mean logistic loss of each environment, from its rows; see `holdfast.losses.logistic`.
+    """The mean logistic loss of each environment, from its rows; see `holdfast.algorithms.losses.logistic`.
 
         g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e
 

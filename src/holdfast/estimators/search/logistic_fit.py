@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import log_softmax
 
+from holdfast.algorithms.losses import logistic
+from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.estimators.search.discriminant import ClassScores
-from holdfast.losses import logistic
-from holdfast.losses.logistic import LogisticRows
 
 STEPS = 50  # of Newton; ten are enough unless classes can be separated
 # A step that promises less than this gain in the mean loss is not worth a pass over the rows.

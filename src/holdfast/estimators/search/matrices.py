@@ -16,6 +16,8 @@ from jax.typing import ArrayLike
 
 from holdfast.algorithms.factored import Factors, factored
 from holdfast.algorithms.hadamard import amplify
+from holdfast.algorithms.losses import squared
+from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
 from holdfast.core.run import Run
 from holdfast.estimators.moments import StandardizedMoments
@@ -32,8 +34,6 @@ from holdfast.estimators.search.evidence import (
     squared_evidence,
 )
 from holdfast.estimators.search.washout import LARGEST_CHANGE, LARGEST_STEP
-from holdfast.losses import squared
-from holdfast.losses.squared import SecondMoments
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STEPS = 1500

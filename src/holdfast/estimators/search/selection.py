@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.algorithms.hadamard import expected_ratio
+from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.search.evidence import Equality, Evidence, LinearModel, equality
 from holdfast.estimators.search.feature_sets import FeatureSetSearch, Groups
-from holdfast.losses.slopes import Slopes
 from holdfast.theory.effects import washing_strength
 
 # Sizes of the first sets of a ranking: all up to this many groups, beyond it as many, spaced geometrically.

@@ -20,9 +20,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from holdfast.algorithms.hadamard import amplified
+from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.estimators.search.dynamics import CoefficientPaths, Program, WashSettings, wash
 from holdfast.estimators.search.evidence import Evidence, LinearModel, tolerant_slopes
-from holdfast.losses.slopes import Slopes
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STRENGTHS = 6  # tried, spaced geometrically

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from holdfast.core.outcome import Code
 from holdfast.core.validation import require, suggestion
-from holdfast.sensing.outcome import Code
 from holdfast.sweeps.recording import FAILED, QUANTILE, SEED_DIMENSION, STEP
 
 ENDS = {"diverged": Code.DIVERGED, "converged": Code.CONVERGED}

@@ -1,0 +1,111 @@
+"""`holdfast advise`."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from holdfast.apps.cli.commands.fit import FittingOptions
+from holdfast.tables.options import ReadingOptions
+
+# Options that apply to measurements, with their defaults.
+MEASURED: dict[str, Any] = {"step_size": 0.05, "steps": 200, "init_scale": 1e-3, "confidence": 0.95, "tolerance": 0.01}
+# Options that apply to measurements and that are taken from them where they are not given.
+ESTIMATED = ("batch_size", "noise_variance")
+
+
+@dataclass(frozen=True)
+class AdviseArguments:
+    """Say what data tell us about invariance: what varies between environments, and whether it can be washed out.
+
+    Measurements of matrices (.npz, .zarr): signals, strengths, assumptions, and at which step sizes HeteroSGD works.
+    A table (.csv, .tsv, .parquet, .feather), with --target and --environment: which features hold in all environments.
+
+    Examples:
+
+        holdfast advise measurements.npz --steps 500
+        holdfast advise wages.csv --target wage --environment region
+    """
+
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    """An .npz file or .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table, as for `holdfast fit`."""
+    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    fitting: tyro.conf.OmitArgPrefixes[FittingOptions]
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    """More files of the same table."""
+    target: str | None = None
+    """Of a table: column to predict."""
+    environment: str | None = None
+    """Of a table: column with the environments, or region,urban or age:bins=4 or date:year, as for `holdfast fit`."""
+    step_size: float | None = None
+    """Of measurements: step size eta at which exponents are computed; 0.05 if not given."""
+    steps: int | None = None
+    """Of measurements: number of steps T; 200 if not given."""
+    init_scale: float | None = None
+    """Of measurements: scale alpha of the starting point; 0.001 if not given."""
+    confidence: float | None = None
+    """Of measurements: wanted probability that the spurious share ends below the tolerance; 0.95 if not given."""
+    tolerance: float | None = None
+    """What does not matter. Of measurements: a spurious share up to this, 0.01 if not given. Of a table: see fit."""
+    batch_size: int | None = None
+    """Of measurements: how many, fresh ones, make a step; as many as the smallest environment has if not given."""
+    noise_variance: float | None = None
+    """Of measurements: variance of the label noise; estimated if not given."""
+    format: Literal["table", "json"] = "table"
+    """What to print: readable tables, or JSON."""
+
+
+def execute(arguments: AdviseArguments) -> int:
+    """Estimate, diagnose and print."""
+    from holdfast.tables.measurements import SUFFIXES
+
+    if Path(arguments.data).suffix in SUFFIXES:
+        return _measurements(arguments)
+    return _table(arguments)
+
+
+def _measurements(arguments: AdviseArguments) -> int:
+    from holdfast.apps.cli import terminal
+    from holdfast.tables.measurements import read_measurements
+    from holdfast.theory.findings import examine
+
+    if arguments.target is not None or arguments.environment is not None:
+        raise ValueError(
+            "target and environment must be left out for measurements in .npz or .zarr, whose arrays have fixed names"
+        )
+    if arguments.more:
+        raise ValueError(f"measurements must be in one file or folder, got {arguments.more[0]!r} as well")
+    arguments.reading.refuse(tuple(arguments.reading.given), "for measurements in .npz or .zarr")
+    for name, value in arguments.fitting.given.items():
+        raise ValueError(f"{name} must be left out for measurements in .npz or .zarr, got {value!r}")
+    given = {name: getattr(arguments, name) for name in MEASURED}
+    settings = {name: MEASURED[name] if value is None else value for name, value in given.items()}
+    settings |= {name: getattr(arguments, name) for name in ESTIMATED}
+    findings = examine(*read_measurements(Path(arguments.data)), **settings)
+    if arguments.format == "json":
+        print(json.dumps(findings.asdict(), allow_nan=False))
+    else:
+        terminal.show_findings(findings)
+    return 0
+
+
+def _table(arguments: AdviseArguments) -> int:
+    from holdfast.apps.cli import terminal
+    from holdfast.estimators.files import advise_table
+
+    if arguments.target is None:
+        raise ValueError(f"target must name the column to predict of the table {arguments.data!r}, got none")
+    for name in (*MEASURED, *ESTIMATED):
+        if name != "tolerance" and (value := getattr(arguments, name)) is not None:
+            raise ValueError(f"{name} must be left out for a table, got {value}")
+    settings = arguments.fitting.settings | {"tolerance": arguments.tolerance or 0.0}
+    table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
+    with terminal.progress("fitting") as progress:
+        sentences = terminal.in_options(advise_table(*table, progress=progress, **settings))
+    if arguments.format == "json":
+        print(json.dumps({"target": arguments.target, "environment": arguments.environment, "advice": sentences}))
+    else:
+        terminal.show_advice(sentences)
+    return 0

@@ -1,0 +1,154 @@
+"""`holdfast fit`."""
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from holdfast.tables.options import ReadingOptions
+
+
+@dataclass(frozen=True)
+class FittingOptions:
+    """What the commands that fit a table have in common, besides the tolerance."""
+
+    task: Literal["auto", "regression", "classification"] = "auto"
+    """What to fit; auto: classification if the target is text or has two values."""
+    pooling: Literal["auto"] | float = "auto"
+    """From 0, features whose effects hold everywhere alone, to 1, a pooled fit of all features; auto: chosen from what
+    both explain in environments that are held out."""
+    significance: float = 0.001
+    """Level of the tests whether an effect varies."""
+    effects: Literal["linear", "auto", "smooth"] = "linear"
+    """Of a regression: straight lines; auto: curves for columns of numbers that need one; smooth: curves for all."""
+    level: Literal["common", "environment"] = "common"
+    """Of a regression: whether environments share an intercept, or have their own and only effects are compared."""
+    invariance: Literal["auto", "effects", "class_means"] = "auto"
+    """Of classes: what is compared between environments, the effects of the features on the class, or the means of the
+    features in each class; auto: what explains more in environments that are held out."""
+    rotation: bool = False
+    """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
+    seed: int = 0
+    """Of the random orders of environments."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {self.seed}")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Options that were set to something else than their defaults."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As `fit_table` takes them."""
+        found = asdict(self)
+        found["random_state"] = found.pop("seed")
+        return found
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """Fit a predictor that relies on what holds in all environments to a table, and say what that is.
+
+    The table may be larger than memory. Columns of text become categories, dates count in days.
+
+    Examples:
+
+        holdfast fit wages.csv --target wage --environment region --out model.json
+        holdfast fit wages.csv --target wage --environment region --held-out
+        holdfast fit 'data/*.parquet' --target wage --environment region,urban
+    """
+
+    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    """The table: .csv, .tsv (also .gz), .parquet or .feather; a pattern such as 'data/*.csv' in quotes; an address
+    such as 's3://bucket/*.parquet'; - for standard input."""
+    target: str
+    """Column to predict: numbers, or classes."""
+    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
+    fitting: tyro.conf.OmitArgPrefixes[FittingOptions]
+    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    """More files of the same table."""
+    environment: str | None = None
+    """Column with the environments, or several with commas between them: region,urban; bins of a number: age:bins=4;
+    periods of a date: date:year, quarter, month, week or day. Without it nothing can be washed out."""
+    out: str | None = None
+    """Write the model to this JSON file, or to an address (s3://...), for `holdfast predict`; - prints it instead of
+    the table."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
+    tolerance: float = 0.0
+    """Differences of an effect between environments (standard deviation, as a share of it) that do not matter."""
+    held_out: bool = False
+    """Leave out one environment after the other, and print the error on it next to that of a pooled fit; needs the
+    table in memory."""
+    plots: Path | None = None
+    """Folder for figures: effects, survival in runs of SGD if effects are compared, and with --held-out errors."""
+    schema: str | None = None
+    """A model of `holdfast fit`, by its path or address, whose columns, categories and imputed values are those of
+    this table: it is read once, and not a first time to see what its columns are."""
+    dask: str | None = None
+    """Read the table on the workers of a Dask cluster: the address of its scheduler (tcp://...), or its scheduler file.
+    They must see the files under the same paths. The answer is that of one machine, up to rounding; classes need
+    --invariance class_means."""
+    format: Literal["table", "json"] = "table"
+    """What to print: a table for people, or JSON."""
+
+
+def execute(arguments: FitArguments) -> int:
+    """Fit, print, and write the model."""
+    import json
+    import sys
+
+    import msgspec
+
+    from holdfast.apps.cli import terminal
+    from holdfast.core.writing import STANDARD_STREAM, check_output_folder
+    from holdfast.estimators.files import fit_table, held_out_table
+    from holdfast.tables.remote import check_output_file, data_file
+
+    printed = arguments.out == str(STANDARD_STREAM)
+    if arguments.out is not None:
+        check_output_file(data_file(arguments.out), [".json"], overwrite=arguments.overwrite)
+    elif arguments.overwrite:
+        raise ValueError("overwrite must be left out if no file is written: --out names one")
+    if arguments.plots is not None:
+        check_output_folder(arguments.plots, argument="plots")
+    if arguments.held_out and arguments.environment is None:
+        raise ValueError("environment must name a column, of which one value after the other is held out, got none")
+    if printed and (arguments.held_out or arguments.format == "json"):
+        raise ValueError("out must be a file with --held-out or --format json, which print something else, got '-'")
+    if arguments.held_out and (arguments.dask or arguments.schema):
+        raise ValueError("held_out must be left out with --dask and --schema, since it needs the table in one memory")
+    table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
+    settings: dict[str, Any] = arguments.fitting.settings | {"tolerance": arguments.tolerance}
+    with terminal.progress("fitting") as progress:
+        model, estimator = fit_table(
+            *table, schema=arguments.schema, dask=arguments.dask, progress=progress, **settings
+        )
+    if arguments.out is not None and not printed:
+        model.save(arguments.out)  # before anything is printed: `head` may close the pipe
+    if printed:
+        sys.stdout.write(model.json().decode())
+    elif arguments.format == "table":
+        terminal.show_model(model, estimator.summary())
+        terminal.show_passes(estimator.passes_)
+    errors = None
+    if arguments.held_out:
+        with terminal.progress("holding out") as progress:
+            errors = held_out_table(*table, progress=progress, **settings)
+    if arguments.format == "json":
+        found = msgspec.to_builtins(model) | {"advice": terminal.in_options(model.advice)}
+        held_out = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
+        print(json.dumps(found | held_out, allow_nan=False))
+    elif errors is not None:
+        terminal.show_held_out(errors, model.task)
+    if arguments.plots is not None:
+        from holdfast.plots.features import save_figures
+
+        save_figures(estimator, arguments.plots, errors)
+    if arguments.out is not None and not printed:
+        print(f"wrote {arguments.out}", file=sys.stderr)
+    return 0

@@ -1,0 +1,64 @@
+"""`holdfast simulate`."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from holdfast.sensing.settings import Settings
+
+
+@dataclass(frozen=True)
+class SimulateArguments:
+    """Simulate SGD on multi-environment matrix sensing and say what it learned.
+
+    Give a number such as --heterogeneity several values to run them side by side.
+
+    Examples:
+
+        holdfast simulate --heterogeneity 6 --seeds 64
+        holdfast simulate --heterogeneity 1 3 5 7 --batching pooled --format json
+        holdfast simulate --heterogeneity 7 --order reshuffled --out runs.zarr
+    """
+
+    settings: tyro.conf.OmitArgPrefixes[Settings]
+    out: Path | None = None
+    """Write the whole trajectory to this file: NAME.zarr, from which the same command resumes if it was interrupted, or
+    NAME.csv."""
+    overwrite: bool = False
+    """Replace results of other settings."""
+    format: Literal["table", "json"] = "table"
+    """What to print: readable tables, or JSON."""
+
+
+def execute(arguments: SimulateArguments) -> int:
+    """Simulate, print, and write the trajectory if a file is named."""
+    from holdfast.apps.cli import terminal
+    from holdfast.core.writing import check_output
+    from holdfast.sensing.simulation import simulate
+    from holdfast.sensing.trajectory import SUFFIXES
+
+    out = arguments.out
+    zarr = out is not None and out.suffix.lower() == ".zarr"
+    if out is not None:
+        check_output(out, SUFFIXES, overwrite=arguments.overwrite or zarr)
+    if out is not None and zarr:
+        from holdfast.apps.cli.terminal.progress import saving_bar
+        from holdfast.sweeps.simulations import saved_trajectory
+
+        with saving_bar(out) as report:
+            trajectory = saved_trajectory(arguments.settings, out, overwrite=arguments.overwrite, report=report)
+    else:
+        with terminal.progress("simulating") as progress:
+            trajectory = simulate(arguments.settings, progress=progress)
+    if arguments.format == "json":
+        print(json.dumps(trajectory.summary(), allow_nan=False))
+    else:
+        terminal.show(trajectory)
+    if out is not None and not zarr:
+        trajectory.save(out, overwrite=arguments.overwrite)
+        print(f"wrote {out}", file=sys.stderr)
+    return 0

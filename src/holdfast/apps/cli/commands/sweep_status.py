@@ -1,0 +1,43 @@
+"""`holdfast sweep-status`."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class SweepStatusArguments:
+    """Show progress: finished cells, which process computes what, failures by reason, rate and time left.
+
+    It reads the folder only, so it works while other processes compute, from any machine that sees the folder. The
+    exit code is 1 if cells have failed, or are found to be damaged.
+
+    Examples:
+
+        holdfast sweep-status runs
+        holdfast sweep-status runs --verify
+        holdfast sweep-status runs --format json
+    """
+
+    folder: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
+    """Folder of the sweep, or its URL (s3://...)."""
+    verify: bool = False
+    """Read all values too, and say how many cells have damaged files."""
+    format: Literal["table", "json"] = "table"
+    """What to print: readable tables, or JSON."""
+
+
+def execute(arguments: SweepStatusArguments) -> int:
+    """Print the status."""
+    from holdfast.sweeps.status import sweep_status
+
+    status = sweep_status(arguments.folder, verify=arguments.verify)
+    if arguments.format == "json":
+        print(json.dumps(status.asdict(), allow_nan=False))
+    else:
+        from holdfast.apps.cli.terminal.sweeps import show_status
+
+        show_status(status, arguments.folder)
+    return 1 if status.failures or status.damaged else 0

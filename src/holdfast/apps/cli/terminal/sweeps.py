@@ -1,0 +1,133 @@
+"""Sweeps in a terminal: what they will cost, how far they are, and what became of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from holdfast.apps.cli.terminal.progress import duration
+from holdfast.core.addresses import is_address
+from holdfast.core.progress import counted
+from holdfast.sweeps.cost import BLOCK, SweepEstimate
+from holdfast.sweeps.engines.base import CountedEngine, Engine
+from holdfast.sweeps.failures import describe_point, failed_settings
+from holdfast.sweeps.specification import Sweep
+from holdfast.sweeps.status import SweepStatus
+from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.store.work import WorkOutcome
+
+MOST_REASONS = 5
+UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def show_estimate(sweep: Sweep, estimate: SweepEstimate, engine: Engine) -> None:
+    """Print what a sweep will cost."""
+    design = " x ".join(f"{axis.name} {axis.size:,}" for axis in sweep.axes)
+    table = _plain_table()
+    table.add_row("program", f"{sweep.program}, recording {sweep.record}")
+    table.add_row("points", f"{estimate.points:,} ({design})")
+    table.add_row("runs", f"{estimate.runs:,} ({sweep.seeds:,} seeds for each point)")
+    table.add_row("cells", f"{estimate.cells:,} (of {estimate.runs_per_cell:,} runs each, saved one by one)")
+    if estimate.missing < estimate.cells:
+        left = f"{counted(estimate.missing, 'cell')}; the others are finished" if estimate.missing else "none"
+        table.add_row("left", f"{left} (not verified)")
+    if estimate.missing:
+        table.add_row("time", _time(estimate, engine))
+        table.add_row("disk", _disk(estimate))
+    Console().print(table)
+
+
+def _time(estimate: SweepEstimate, engine: Engine) -> str:
+    if estimate.seconds is None or estimate.compilation is None:
+        return "not estimated for a program of your own"
+    probed = f"an estimate from {counted(estimate.probed_steps, 'step')} of {counted(estimate.probed_cells, 'cell')}"
+    computation, compilation = duration(estimate.seconds), duration(estimate.compilation)
+    whole = estimate.wall_seconds(engine.count) if isinstance(engine, CountedEngine) else None
+    if whole is None:
+        shared = f"{computation} of computation, shared by the workers of {engine.name}"
+        return f"{shared}, and {compilation} to compile on each; {probed}"
+    parts = f"{computation} of computation, {compilation} to compile"
+    return f"about {duration(whole)} with {engine.name} ({parts}); {probed}"
+
+
+def _disk(estimate: SweepEstimate) -> str:
+    if estimate.size is None or estimate.disk is None or estimate.files is None:
+        return "known after the first cell"
+    values = f"{size(estimate.size)} of values in {estimate.files:,} files"
+    return f"about {size(estimate.disk)}: {values}, in blocks of {BLOCK:,} B"
+
+
+def show_outcome(outcome: WorkOutcome, path: str) -> None:
+    """Print what a command did, and why cells failed."""
+    console = Console()
+    done = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
+    if outcome.computed_elsewhere:
+        done += f", {outcome.computed_elsewhere:,} by other processes"
+    if outcome.finished_before:
+        done += f", {outcome.finished_before:,} {'was' if outcome.finished_before == 1 else 'were'} finished"
+    done += f"; result in {path}"
+    if not (outcome.computed or outcome.computed_elsewhere):
+        finished = f"{path} is up to date; nothing to compute"
+        done = "no cell could be computed" if outcome.failed else finished
+    if outcome.damaged:
+        found = f"{counted(outcome.damaged, 'cell')} had damaged files and had to be computed again"
+        console.print(f"[yellow]{found}[/yellow]", highlight=False, soft_wrap=True)
+    console.print(escape(done), highlight=False, soft_wrap=True)
+    failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
+    points = failed_settings(GridCells.open(path), outcome.failures) if failures else {}
+    _show_failures(console, failures, points, "The same command")
+
+
+def show_status(status: SweepStatus, folder: str) -> None:
+    """Print how far the sweep in a folder is."""
+    console, table = Console(), _plain_table()
+    table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
+    if status.damaged is not None:
+        again = "; `holdfast sweep` computes them again" if status.damaged else ""
+        table.add_row("damaged", f"{status.damaged:,}{again}")
+    running = [f"{count} by {process}" for process, count in status.running.items()]
+    if running or status.finished < status.cells:
+        none = "not known on an object store" if is_address(folder) else "none; `holdfast sweep` resumes"
+        table.add_row("running", "\n".join(running) or none)
+    if status.seconds_left:
+        left = duration(status.seconds_left)
+        table.add_row("rate", f"{status.rate:.3g} cells/s, {left} left")
+    table.add_row("failed", f"{sum(status.failures.values()):,}")
+    console.print(table)
+    _show_failures(console, status.failures, status.failed, "`holdfast sweep`")
+
+
+def _show_failures(
+    console: Console, failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str
+) -> None:
+    for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
+        console.print(
+            f"  [red]{counted(count, 'cell')} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True
+        )
+        for point in failed.get(reason, []):
+            console.print(f"    at {escape(describe_point(point))}", highlight=False, soft_wrap=True)
+    if failures:
+        console.print(f"{remedy} tries them again.", highlight=False)
+
+
+def size(number: float) -> str:
+    """A number of bytes, human-readable.
+
+    Example:
+        >>> size(120), size(2_500_000)
+        ('120 B', '2.5 MB')
+    """
+    for unit, factor in UNITS:
+        if number >= factor:
+            amount = number / factor
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
+    return f"{number:.0f} B"
+
+
+def _plain_table() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    return table

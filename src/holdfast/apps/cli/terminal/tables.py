@@ -1,0 +1,142 @@
+"""Models of tables in the terminal."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from holdfast.estimators.summary import TableSummary
+    from holdfast.tables.models import TableModel
+
+
+# Characters of the names of features for which other columns give way, and those that are printed in any case.
+NAME_WIDTH, FEWEST = 24, 3
+# Characters of the edges of a table, and of what follows a column: its padding and the divider.
+EDGES, GAP = 2, 2
+FILE_WIDTH = 160
+# heading -> column of the summary
+_COLUMNS = {
+    "coef": "coefficient",
+    "std err": "standard_error",
+    "[0.025": "low",
+    "0.975]": "high",
+    "effect": "effect",
+    "between": "between",
+    "I²": "i_squared",
+    "lowest": "lowest_effect",
+    "highest": "highest_effect",
+}
+# An argument with its value, as sentences of the estimators write it.
+_ARGUMENT = re.compile(
+    r'\b(?P<name>pooling|level|invariance|tolerance|significance|effects)="?(?P<value>\w+(\.\d+)?)"?'
+)
+# What a narrow terminal can do without, in this order.
+_LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
+
+
+def show_model(model: "TableModel", summary: "TableSummary") -> None:
+    """Print the features as in the summary of the fit, what effects are, remarks and the advice."""
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = FILE_WIDTH  # a file has room for whole names
+    console.print(_table(model, summary, console.width))
+    remarks = (one for one in summary.remarks if one not in model.advice)
+    show_advice([*model.notes, *in_options([*remarks, *model.advice])], console)
+
+
+def show_passes(count: int) -> None:
+    """Print how often a table was read."""
+    Console().print(f"Read the data {count} {'time' if count == 1 else 'times'}.", highlight=False)
+
+
+def show_advice(sentences: list[str], console: Console | None = None) -> None:
+    """Print sentences, one per line."""
+    console = console or Console()
+    for sentence in sentences:
+        console.print(f"- {sentence}", highlight=False, markup=False)
+
+
+def in_options(sentences: Iterable[str]) -> list[str]:
+    """Sentences that name arguments of Python, with the options of the command line instead.
+
+    Example:
+        >>> in_options(['level="environment" sets levels aside; pooling=0 uses no other feature.'])
+        ['--level environment sets levels aside; --pooling 0 uses no other feature.']
+    """
+    return [_ARGUMENT.sub(lambda found: f"--{found['name']} {found['value']}", sentence) for sentence in sentences]
+
+
+def show_held_out(errors: "pd.DataFrame", task: str) -> None:
+    """Print the error in each environment when all others were fitted."""
+    what = "Share of wrong classes" if task == "classification" else "Mean squared error"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(str(errors.index.name))
+    for name in errors.columns:
+        table.add_column(str(name), justify="right")
+    for label, row in errors.iterrows():
+        table.add_row(escape(str(label)), *(f"{value:.4g}" for value in row))
+    table.add_section()
+    for name, summary in (("mean", errors.mean()), ("worst", errors.max())):
+        table.add_row(name, *(f"{value:.4g}" for value in summary))
+    console = Console()
+    console.print(f"\n{what} in an environment that was not fitted", highlight=False)
+    console.print(table)
+
+
+def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
+    count = len(model.effects)
+    environments = f", {count} {'environment' if count == 1 else 'environments'}" if model.environment else ""
+    title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    frame = summary.table
+    columns = {heading: [_number(column, value) for value in frame[column]] for heading, column in _COLUMNS.items()}
+    if summary.of_class:  # of more than two, the one that the row is about
+        classes = dict(zip(summary.stability.index, map(str, summary.of_class), strict=True))
+        columns = {"class": [classes[name] for name in frame.index]} | columns
+    columns[""] = list(frame["verdict"])
+    names = [str(name) for name in frame.index]
+    longest = max(map(len, ["feature", *names]))
+    for headings in _LEAST_NEEDED:
+        if min(longest, NAME_WIDTH) + _width(columns) > width:
+            columns = {heading: cells for heading, cells in columns.items() if heading not in headings}
+    room = max(width - _width(columns), FEWEST)
+    table.add_column("feature", no_wrap=True, max_width=room)
+    for heading in columns:
+        table.add_column(heading, justify="left" if heading in ("", "class") else "right", no_wrap=True)
+    for name, selected, *cells in zip(names, frame["selected"], *columns.values(), strict=True):
+        table.add_row(escape(shortened(name, room)), *cells, style=None if selected else "dim")
+    table.caption = escape(summary.legend)
+    table.caption_justify = "left"
+    return table
+
+
+def _width(columns: Mapping[str, Sequence[str]]) -> int:
+    """Characters of a table beside the names of the features."""
+    return EDGES + sum(GAP + max(map(len, [name, *cells])) for name, cells in columns.items())
+
+
+def shortened(name: str, width: int) -> str:
+    """A name in at most so many characters, cut in the middle: names often differ at their ends.
+
+    Example:
+        >>> shortened("temperature of the soil in May", 15), shortened("light", 15)
+        ('tempera… in May', 'light')
+    """
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
+
+
+def _number(column: str, value: float) -> str:
+    if value != value:  # NaN
+        return "-"
+    return f"{value:.0%}" if column == "i_squared" else f"{value:.3g}"

@@ -1,0 +1,249 @@
+"""An uploaded table before it is fitted: whether it is small enough for the page, its columns, and what they may be."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from holdfast.apps.lab.inputs import LONGEST_NAME, MOST_COLUMNS
+from holdfast.apps.lab.uploads import Upload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow.parquet
+
+# What the page takes, so that a fit ends within its time: rows, and features, where a category counts once for each of
+# its values. The command line has no such limits.
+MOST_ROWS, MOST_FEATURES = 200_000, 300
+# Bytes of a table as it lies in memory. A Parquet file can hold a long text once and refer to it in every row.
+LARGEST_TABLE = 512 * 2**20
+# Rows that are decoded at once in order to measure texts.
+MEASURED_AT_ONCE = 4096
+# Rows that are looked at in order to describe columns.
+LOOKED_AT = 20_000
+# An environment that is guessed has at most so many values, and at least so many rows for each on average.
+MOST_GUESSED, FEWEST_ROWS = 60, 8
+# Words in the names of columns that often are environments or targets, the likeliest first.
+ENVIRONMENT_WORDS = (
+    *(
+        "environment",
+        "env",
+        "garden",
+        "site",
+        "location",
+        "place",
+        "region",
+        "country",
+        "state",
+        "province",
+        "district",
+    ),
+    *("city", "county", "school", "hospital", "clinic", "centre", "center", "firm", "store", "batch", "lab", "domain"),
+    *("group", "cohort", "study", "wave", "year", "month", "season"),
+)
+TARGET_WORDS = ("target", "y", "outcome", "response", "label", "class", "result", "yield", "score", "price", "wage")
+# What environments may be made of a number and of a date, besides its values.
+BINS, PERIODS = ("bins=3", "bins=5"), ("year", "month")
+
+COMMAND_LINE = "`holdfast fit` on the command line has no such limit"
+
+
+class ColumnLook(NamedTuple):
+    """A column in a few words.
+
+    Attributes:
+        name: of the column.
+        kind: what its cells are.
+        values: how many different ones there are among the rows that were looked at.
+        missing: share of the rows without a value.
+
+    Example:
+        >>> ColumnLook("soil", "category", 3, 0.0)._asdict()["kind"]
+        'category'
+    """
+
+    name: str
+    kind: Literal["empty", "number", "date", "category"]
+    values: int
+    missing: float
+
+
+class TableLook(NamedTuple):
+    r"""What is known about a table before it is fitted.
+
+    Attributes:
+        columns: that can be used.
+        rows: about how many there are.
+        target: guess of the column to predict; empty if there is none.
+        environment: guess of the column with the environments; empty if there is none.
+
+    Example:
+        >>> table = Upload("plants.csv", b"soil,light,yield\n" + b"clay,1,2\nsand,2,3.5\n" * 20)
+        >>> look = look_at(table)
+        >>> look.target, look.environment
+        ('yield', 'soil')
+    """
+
+    columns: tuple[ColumnLook, ...]
+    rows: int
+    target: str
+    environment: str
+
+    def environments(self) -> list[str]:
+        """What the environments may be: columns, bins of numbers, periods of dates; the likeliest first."""
+        found = [each.name for each in self.columns if 2 <= each.values <= MOST_GUESSED]
+        found.sort(key=lambda name: (name != self.environment,))
+        binned = [f"{each.name}:{rule}" for each in self.columns if each.kind == "number" for rule in BINS]
+        dated = [f"{each.name}:{rule}" for each in self.columns if each.kind == "date" for rule in PERIODS]
+        return [*found, *dated, *(binned if len(binned) <= MOST_GUESSED else [])]
+
+
+def look_at(upload: Upload) -> TableLook:
+    """Read the first rows of a table; a ValueError says why a table cannot be used on the page.
+
+    Args:
+        upload: the file.
+    """
+    from holdfast.tables import open_table
+
+    rows = _row_count(upload)
+    if rows > MOST_ROWS:
+        raise ValueError(f"the table must have at most {MOST_ROWS:,} rows on the page, got {rows:,}: {COMMAND_LINE}")
+    if upload.ending == ".parquet":
+        _check_decoded_size(upload)
+    with upload.address() as address:
+        table = open_table(address)
+        names = [name for name in table.columns if name not in table.unusable]
+        if len(table.columns) > MOST_COLUMNS:
+            count = len(table.columns)
+            raise ValueError(f"the table must have at most {MOST_COLUMNS} columns on the page, got {count}")
+        if len(names) < 2:
+            raise ValueError(
+                "the table must have at least two columns, one to predict and one to predict it from, got "
+                f"{len(names)} in {table.name}"
+            )
+        long = next((name for name in names if len(name) > LONGEST_NAME), None)
+        if long is not None:
+            raise ValueError(f"names of columns must have at most {LONGEST_NAME} characters, got {long[:40]!r}...")
+        first = next(iter(table.chunks(LOOKED_AT, names, names)), None)
+    if first is None or first.empty:
+        raise ValueError(f"the table must have rows below its header, got none in {upload.name}")
+    looks = tuple(_column(first[name], table.decimal) for name in names)
+    environment = _guess_environment(looks, len(first))
+    return TableLook(looks, rows, _guess_target(looks, environment), environment)
+
+
+def check_features(look: TableLook, left_out: Sequence[str]) -> None:
+    """Raise a ValueError if the columns that are used become more features than the page takes.
+
+    Args:
+        look: of the table.
+        left_out: columns that are no features.
+    """
+    used = [each for each in look.columns if each.name not in left_out]
+    features = sum(max(each.values - 1, 1) if each.kind == "category" else 1 for each in used)
+    if features > MOST_FEATURES:
+        raise ValueError(
+            f"the table must have at most {MOST_FEATURES} features on the page, where a category counts once for each "
+            f"of its values, got {features}: leave columns out, or use `holdfast fit`"
+        )
+
+
+def _row_count(upload: Upload) -> int:
+    """Rows of a table: of a text file its lines, which are a few too many where cells have several lines."""
+    if upload.ending != ".parquet":
+        return max(upload.content.count(b"\n") - 1, 0)
+    with _parquet(upload) as file:
+        return file.metadata.num_rows
+
+
+@contextlib.contextmanager
+def _parquet(upload: Upload, **options: Any) -> "Iterator[pyarrow.parquet.ParquetFile]":
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(upload.content), **options) as file:
+            yield file
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{upload.name} cannot be read as a table: it is no whole Parquet file") from error
+
+
+def _check_decoded_size(upload: Upload) -> None:
+    """Raise a ValueError if a Parquet file would become too large in memory, without decoding it."""
+    from pyarrow import compute
+
+    with _parquet(upload) as file:
+        metadata = file.metadata
+        if metadata.num_columns > MOST_COLUMNS:
+            raise ValueError(
+                f"the table must have at most {MOST_COLUMNS} columns on the page, got {metadata.num_columns}"
+            )
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        chunks = [group.column(number) for group in groups for number in range(metadata.num_columns)]
+        if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # of long texts it may hold the ends only
+            raise ValueError(f"{upload.name} must be written without the encoding DELTA_BYTE_ARRAY, got it")
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+    _check_size(size)
+    if not texts:
+        return
+    # As dictionaries, texts that occur again and again are in memory once.
+    with _parquet(upload, read_dictionary=texts) as file:
+        for batch in file.iter_batches(MEASURED_AT_ONCE, columns=texts):
+            for cells in batch.columns:
+                lengths = compute.binary_length(cells.dictionary)
+                size += compute.sum(lengths.take(cells.indices)).as_py() or 0
+            _check_size(size)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_TABLE:
+        raise ValueError(
+            f"the table must be at most {LARGEST_TABLE >> 20} MiB in memory on the page, got a larger one: "
+            f"{COMMAND_LINE}"
+        )
+
+
+def _column(cells: "pd.Series", decimal: str) -> ColumnLook:
+    from holdfast.tables.scan import MOST_COUNTED, scan_column
+
+    found = scan_column(cells, decimal)
+    values = MOST_COUNTED + 1 if found.values is None else len(found.values)
+    kind: Any = found.kind
+    return ColumnLook(str(cells.name), kind, values, found.missing / max(found.rows, 1))
+
+
+def _guess_environment(looks: Sequence[ColumnLook], rows: int) -> str:
+    """A column with some values that come again and again: by its name, or a category with few values."""
+    fits = [each for each in looks if 2 <= each.values <= min(MOST_GUESSED, rows // FEWEST_ROWS)]
+    named = [(rank, each.name) for each in fits if (rank := _rank(each.name, ENVIRONMENT_WORDS)) is not None]
+    if named:
+        return min(named)[1]
+    # Two values are more often an answer than an environment.
+    categories = [each for each in fits if each.kind == "category"]
+    several = [each.name for each in categories if each.values > 2] or [each.name for each in categories]
+    return several[0] if several and len(looks) > 2 else ""
+
+
+def _guess_target(looks: Sequence[ColumnLook], environment: str) -> str:
+    """By its name; otherwise the last column of numbers, or the last with two values, as people write tables."""
+    others = [each for each in looks if each.name != environment and each.kind != "empty" and each.values > 1]
+    named = [(rank, each.name) for each in others if (rank := _rank(each.name, TARGET_WORDS)) is not None]
+    if named:
+        return min(named)[1]
+    usable = [each.name for each in others if each.kind == "number" or each.values == 2]
+    return usable[-1] if usable else ""
+
+
+def _rank(name: str, words: Sequence[str]) -> int | None:
+    """The position of the first word that is the name, or a part of it between signs."""
+    parts = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
+    return next((rank for rank, word in enumerate(words) if word in parts), None)

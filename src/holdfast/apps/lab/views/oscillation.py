@@ -1,0 +1,204 @@
+"""Oscillation: HeteroSGD beside PooledSGD, and where the setting lies in the plane of step size and heterogeneity."""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+from holdfast.apps.lab.inputs import choice, number
+from holdfast.apps.lab.snippets import as_call, as_command
+from holdfast.apps.lab.view import Context, Snippets, View, side_by_side
+from holdfast.sensing.names import BATCHINGS, LAWS, ORDERS
+from holdfast.sensing.settings import Settings
+
+# Records of a trajectory: as many as a chart of this width can show, and each costs the host a call.
+RECORDS = 50
+# Quantiles of the bands, and of the line in their middle.
+QUANTILES = (0.1, 0.5, 0.9)
+# What is drawn beside HeteroSGD.
+NAMES = {"pooled": "PooledSGD", "full": "Full batches"}
+STEP_SIZES, HETEROGENEITIES = (0.005, 0.5), (0.0, 12.0)
+# Columns and rows of the map of the exponent, and points of its curves.
+COLUMNS, ROWS, POINTS = 48, 40, 80
+
+
+@dataclass(frozen=True)
+class OscillationSettings:
+    """A simulation that takes a moment, so that it can follow a slider."""
+
+    step_size: float = number(0.05, "Step size η", *STEP_SIZES, step=0.02, logarithmic=True, group="Signals")
+    heterogeneity: float = number(7.0, "Heterogeneity M", *HETEROGENEITIES, step=0.1, group="Signals")
+    bias: float = number(1.0, "Bias s", -2.0, 3.0, step=0.1, group="Signals")
+    environments: str = choice("two-point", "Law", {n: LAWS[n].words for n in LAWS}, group="Environments")
+    order: str = choice("independent", "Order", {n: ORDERS[n].words for n in ORDERS}, group="Environments")
+    batching: str = choice(
+        "pooled",
+        "Compared with",
+        {name: BATCHINGS[name].words for name in NAMES},
+        group="Environments",
+    )
+    batch_size: int = number(
+        8000, "Batch size m", 100, 100_000, step=0.05, whole=True, logarithmic=True, group="Sampling"
+    )
+    steps: int = number(200, "Steps T", 50, 2000, step=50, whole=True, group="Sampling")
+    init_scale: float = number(1e-3, "Initial scale α", 1e-6, 0.1, step=0.1, logarithmic=True, group="Sampling")  # noqa: RUF001
+    dimension: int = number(20, "Dimension d", 10, 100, step=10, whole=True, group="Size")
+    invariant_rank: int = number(1, "Invariant rank r₁", 1, 4, step=1, whole=True, group="Size")
+    spurious_rank: int = number(1, "Spurious rank r₂", 1, 4, step=1, whole=True, group="Size")
+    seeds: int = choice(16, "Runs", {16: "of each method", 32: "of each method", 64: "of each method"}, group="Size")
+    seed: int = number(0, "First seed", 0, 9999, step=1, whole=True, group="Size")
+    scale: str = choice(
+        "log",
+        "Axis of shares",
+        {"log": "shows the oscillation", "linear": "shows how much is learned"},
+        group="Drawing",
+        display=True,
+    )
+
+    def simulated(self) -> dict[str, Settings]:
+        """The simulations of HeteroSGD and of what it is compared with."""
+        hetero = Settings(
+            dimension=self.dimension,
+            invariant_rank=self.invariant_rank,
+            spurious_rank=self.spurious_rank,
+            batch_size=self.batch_size,
+            step_size=self.step_size,
+            init_scale=self.init_scale,
+            steps=self.steps,
+            heterogeneity=self.heterogeneity,
+            bias=self.bias,
+            environments=self.environments,
+            order=self.order,
+            seeds=self.seeds,
+            seed=self.seed,
+            every=max(1, self.steps // RECORDS),
+        )
+        return {"hetero": hetero, "pooled": replace(hetero, batching=self.batching, order="independent")}
+
+
+def compute(settings: OscillationSettings, context: Context) -> dict[str, Any]:
+    """Trajectories first, then the map, which stays the same for most sliders."""
+    simulated = settings.simulated()
+    bands = side_by_side([partial(_bands, each, context) for each in simulated.values()])
+    trajectories = dict(zip(simulated, bands, strict=True))
+    point = _point(settings)
+    context.send("trajectories", trajectories)
+    context.send("point", point)
+    return {
+        "map": _exponent_map(settings.environments, settings.bias),
+        "curves": _curves(settings.environments, settings.bias, settings.steps, settings.init_scale),
+        "summary": f"{_summary(settings, trajectories, point)} {_window(settings)}",
+    }
+
+
+def _bands(settings: Settings, context: Context) -> dict[str, Any]:
+    """Quantiles over the runs that have not diverged, and a single run, of both signals."""
+    import numpy as np
+
+    from holdfast.sensing.simulation import execute
+
+    records = execute(settings, progress=context.progress if settings.batching == "hetero" else None)
+    diverged = records.diverged_at[:, None]
+    # From the step of its divergence on a run has no signals, only its last finite state.
+    gone = (diverged >= 0) & (records.steps >= diverged)
+    signals = {name: np.where(gone, np.nan, records.values[name]) for name in ("invariant", "spurious")}
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of all runs gone: no quantiles, no curves
+        bands = {name: np.nanquantile(values, QUANTILES, axis=0) for name, values in signals.items()}
+    return {
+        "steps": records.steps,
+        **{name: dict(zip(("low", "median", "high"), band, strict=True)) for name, band in bands.items()},
+        "one": {name: values[0] for name, values in signals.items()},
+        "diverged": int(gone[:, -1].sum()),
+        "runs": settings.seeds,
+    }
+
+
+def _point(settings: OscillationSettings) -> dict[str, float]:
+    """What the theory says about this setting."""
+    from holdfast.theory.lyapunov import exponents
+
+    law = LAWS[settings.environments].load()
+    return {"exponent": float(exponents(law(settings.bias, settings.heterogeneity), settings.step_size).max())}
+
+
+@lru_cache(maxsize=64)
+def _exponent_map(environments: str, bias: float) -> dict[str, Any]:
+    """The exponent over the plane: the spurious signal grows where it is positive."""
+    import numpy as np
+
+    from holdfast.theory.lyapunov import exponents
+
+    law = LAWS[environments].load()
+    step_size, heterogeneity = np.geomspace(*STEP_SIZES, COLUMNS), np.linspace(*HETEROGENEITIES, ROWS)
+    rows = [exponents(law(bias, float(m)), step_size).max(-1) for m in heterogeneity]
+    return {"step_size": step_size, "heterogeneity": heterogeneity, "exponent": np.stack(rows)}
+
+
+@lru_cache(maxsize=64)
+def _curves(environments: str, bias: float, steps: int, init_scale: float) -> list[dict[str, Any]]:
+    """The borders that the theory draws in the plane, each as points (x, y) with a label."""
+    import numpy as np
+
+    from holdfast.sweeps.phase_planes import least_heterogeneity, least_step_size
+    from holdfast.theory.regions import WASHED_OUT
+    from holdfast.theory.window import stability_limits
+
+    law = LAWS[environments].load()
+    step_size, heterogeneity = np.geomspace(*STEP_SIZES, POINTS), np.linspace(*HETEROGENEITIES, POINTS // 2)
+    reached = (0.5 * np.log(WASHED_OUT) - np.log(init_scale)) / steps
+    bounds = np.array([stability_limits(law(bias, float(m)))[1] for m in heterogeneity])
+    learned = least_step_size(steps, init_scale)
+    curves = [
+        ("exponent zero", step_size, least_heterogeneity(law, step_size, bias=bias)),
+        (f"median share {WASHED_OUT:g} at T", step_size, least_heterogeneity(law, step_size, reached, bias=bias)),
+        ("invariant learned by T", np.full(2, learned), np.array(HETEROGENEITIES)),
+    ]
+    if np.isfinite(bounds).all():
+        curves.append(("may diverge beyond this", bounds, heterogeneity))
+    return [{"label": label, "x": x, "y": y} for label, x, y in curves]
+
+
+def _summary(settings: OscillationSettings, trajectories: dict[str, Any], point: dict[str, float]) -> str:
+    """The result in words, for everybody and for screen readers."""
+    names = {"hetero": "HeteroSGD", "pooled": NAMES[settings.batching]}
+    ends = [f"{name}: {_end(trajectories[key])}" for key, name in names.items()]
+    grows = "dies out" if point["exponent"] < 0 else "grows"
+    medians = f"Medians of {trajectories['hetero']['runs']} runs after the last step. {'; '.join(ends)}."
+    return f"{medians} The exponent is {point['exponent']:.3g}: a small spurious signal {grows} under HeteroSGD."
+
+
+def _window(settings: OscillationSettings) -> str:
+    """The step sizes that wash the spurious signal out."""
+    from holdfast.theory.window import sharp_window
+
+    window = sharp_window(LAWS[settings.environments].load()(settings.bias, settings.heterogeneity))
+    if window.empty:
+        return f"No step size is in the window: {window.reason}."
+    return f"The window of step sizes is {window.low:.3g} to {window.high:.3g}: {window.reason}."
+
+
+def _end(run: dict[str, Any]) -> str:
+    if run["diverged"] == run["runs"]:
+        return "all runs diverged"
+    lost = f" ({run['diverged']} of {run['runs']} runs diverged)" if run["diverged"] else ""
+    return f"invariant share {run['invariant']['median'][-1]:.2f}, spurious {run['spurious']['median'][-1]:.2g}{lost}"
+
+
+def snippets(settings: OscillationSettings) -> Snippets:
+    """The same two simulations."""
+    hetero, compared = settings.simulated().values()
+    order = ', order="independent"' if settings.order != "independent" else ""
+    python = f"""from dataclasses import replace
+
+import holdfast as hf
+
+settings = {as_call("hf.Settings", hetero)}
+hetero = hf.simulate(settings)
+compared = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
+for trajectory in (hetero, compared):
+    print(trajectory.final[["invariant", "spurious"]].median("seed"))
+"""
+    return Snippets(python, f"{as_command('simulate', hetero)} && {as_command('simulate', compared)}")
+
+
+VIEW = View(OscillationSettings, compute, snippets, warm_up=True)

@@ -1,6 +1,0 @@
-"""Speed, measured against the limits of the machine in the same run."""
-
-from holdfast.bench.suite import report
-
-__all__ = ["report"]
-__dir__ = __all__.copy

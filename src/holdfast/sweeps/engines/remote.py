@@ -1,0 +1,163 @@
+"""Work for other processes: sent as bytes, and loaded only where the code is the same as here."""
+
+import hashlib
+import pickle
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import holdfast
+from holdfast.core.errors import describe
+from holdfast.core.versions import COMPUTING, installed_version
+
+# Runs whose work a process has in memory at once: those of several commands.
+REMEMBERED = 4
+
+_loaded: dict[str, Callable[[Any], Any]] = {}
+_LOADING = threading.Lock()
+
+
+class RefusedWorkerError(Exception):
+    """A worker cannot have work: its results would not be ours, because its code is another, or it cannot open it.
+
+    Example:
+        >>> ours = Versions("0.1.0", "c0de", "0.10.2", "0.10.2", "0.68.1", "2.4.1")
+        >>> ours.demand(ours._replace(jax="0.9.0"), "worker 3")
+        Traceback (most recent call last):
+        holdfast.sweeps.engines.remote.RefusedWorkerError: worker 3 has jax 0.9.0, we have 0.10.2; ...
+    """
+
+
+class Versions(NamedTuple):
+    """The code that decides all results; cells may depend on more, which they compare when they are loaded.
+
+    Attributes:
+        holdfast: version of the package.
+        source: digest of its source, which tells two states of development apart.
+        jax: version.
+        jaxlib: version.
+        numba: version.
+        numpy: version.
+
+    Example:
+        >>> Versions.installed().holdfast == holdfast.__version__
+        True
+    """
+
+    holdfast: str
+    source: str
+    jax: str
+    jaxlib: str
+    numba: str
+    numpy: str
+
+    @classmethod
+    def installed(cls) -> "Versions":
+        """The versions of this process."""
+        return _installed()
+
+    def demand(self, theirs: "Versions", worker: str) -> None:
+        """Refuse a worker that has other versions.
+
+        Raises:
+            RefusedWorkerError: with the name of the worker and all that differs.
+        """
+        different = difference(self._asdict(), theirs._asdict())
+        if different:
+            raise RefusedWorkerError(f"{worker} {different}")
+
+
+def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """What a worker has in other versions than we do; empty if there is nothing.
+
+    Example:
+        >>> difference({"jax": "0.10.2", "numpy": "2.4.1"}, {"jax": "0.9.0", "numpy": "2.4.1"})
+        'has jax 0.9.0, we have 0.10.2; install the same on all machines and restart the worker'
+    """
+    different = [f"{name} {theirs[name]}, we have {our}" for name, our in ours.items() if theirs[name] != our]
+    advice = "install the same on all machines and restart the worker"
+    return f"has {' and '.join(different)}; {advice}" if different else ""
+
+
+class Payload(NamedTuple):
+    """Work on its way to another process.
+
+    Attributes:
+        versions: those of the sender.
+        platform: of the sender: "cpu", "gpu" or "tpu". Their results are not equal to the bit, and the sender notes in
+            its folder which one computed them.
+        run: an identity of its own. The same work sent again is loaded again, since a folder that it reads may have
+            been deleted and made anew.
+        content: the pickled work, which a receiver with other versions does not even load; None for one that has it.
+
+    Example:
+        >>> payload = Payload.of(abs)
+        >>> payload.announced().open("worker 3") is None
+        True
+        >>> payload.open("worker 3")(-2), payload.announced().open("worker 3")(-2)
+        (2, 2)
+    """
+
+    versions: Versions
+    platform: str
+    run: str
+    content: bytes | None
+
+    @classmethod
+    def of(cls, work: Callable[[Any], Any]) -> "Payload":
+        """Pack a function, also one that only exists in a session or a script."""
+        import cloudpickle
+
+        return cls(Versions.installed(), _platform(), uuid.uuid4().hex, cloudpickle.dumps(work))
+
+    def announced(self) -> "Payload":
+        """The same without its content, for a receiver that may have it."""
+        return self._replace(content=None)
+
+    def open(self, worker: str) -> Callable[[Any], Any] | None:
+        """The function, loaded once for all items of a process; None if it came without content and is not there.
+
+        Args:
+            worker: the name of this process, for errors.
+
+        Raises:
+            RefusedWorkerError: if this process has other versions or another platform, or cannot open the work.
+        """
+        self.versions.demand(Versions.installed(), worker)
+        if self.platform != _platform():
+            raise RefusedWorkerError(
+                f"{worker} computes on a {_platform()}, we on a {self.platform}; start the command where jax finds the "
+                "same, or set JAX_PLATFORMS"
+            )
+        try:
+            return self._load()
+        except RefusedWorkerError as error:  # of packages that only this work depends on
+            raise RefusedWorkerError(f"{worker} {error}") from error
+        except Exception as error:  # it lacks a module, does not see the folder, may not read it, ...
+            raise RefusedWorkerError(f"{worker} cannot open the work: {describe(error)}") from error
+
+    def _load(self) -> Callable[[Any], Any] | None:
+        with _LOADING:
+            if self.run not in _loaded and self.content is not None:
+                _loaded[self.run] = pickle.loads(self.content)
+                while len(_loaded) > REMEMBERED:
+                    del _loaded[next(iter(_loaded))]
+            return _loaded.get(self.run)
+
+
+def _platform() -> str:
+    import jax
+
+    return jax.default_backend()
+
+
+@cache
+def _installed() -> Versions:
+    folder = Path(holdfast.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return Versions(holdfast.__version__, digest.hexdigest()[:16], *map(installed_version, COMPUTING))

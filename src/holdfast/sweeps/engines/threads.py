@@ -1,0 +1,101 @@
+"""Threads of this process: the default. XLA, BLAS and files leave Python's lock, so that all cores work."""
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from holdfast.core.validation import COUNT
+from holdfast.core.worker import available_cores, working
+from holdfast.sweeps.engines.base import DEPTH, Finished, attempt, drained, drive
+
+Context = Callable[[], AbstractContextManager[Any]]
+"""Makes the context in which a thread works, such as one that sets a device."""
+
+
+@dataclass(frozen=True)
+class ThreadEngine:
+    """Threads of this process.
+
+    Attributes:
+        count: of threads; by default one for each core.
+
+    Example:
+        >>> engine = ThreadEngine(2)
+        >>> engine.name
+        '2 threads'
+        >>> sorted(engine.run(lambda item: 12 // item, [3, 4]))
+        [Finished(item=3, value=4, error=None), Finished(item=4, value=3, error=None)]
+    """
+
+    count: int = field(default_factory=lambda: len(available_cores()))
+
+    def __post_init__(self) -> None:
+        COUNT.check("count", self.count)
+
+    @property
+    def name(self) -> str:
+        """Human-readable."""
+        return f"{self.count} thread{'s' if self.count > 1 else ''}"
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
+        """Yield every item with its result, in any order; see `Engine`."""
+        return run_in_threads(work, items, [nullcontext] * self.count)
+
+
+def run_in_threads(
+    work: Callable[[Any], Any], items: Iterable[Any], contexts: Sequence[Context]
+) -> Generator[Finished, None, None]:
+    """What an engine does whose workers are threads, one in each of the contexts."""
+    return drive(partial(_Threads, work, contexts), items)
+
+
+class _Threads:
+    def __init__(self, work: Callable[[Any], Any], contexts: Sequence[Context]):
+        self._work, self._in_flight, self._most = work, 0, DEPTH * len(contexts)
+        self._stop = threading.Event()
+        self._results: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        free: queue.SimpleQueue[Context] = queue.SimpleQueue()
+        for each in contexts:
+            free.put(each)
+        self._own = threading.local()
+        self._executor = ThreadPoolExecutor(
+            len(contexts), "holdfast", initializer=lambda: setattr(self._own, "context", free.get())
+        )
+        self._limits = ExitStack()
+        self._limits.enter_context(_single_threaded_products())
+
+    def has_room(self) -> bool:
+        return self._in_flight < self._most
+
+    def submit(self, item: Any) -> None:
+        self._in_flight += 1
+        self._executor.submit(self._perform, item)
+
+    def finished(self, timeout: float) -> list[Finished]:
+        results = drained(self._results, timeout)
+        self._in_flight -= len(results)
+        return results
+
+    def close(self) -> None:
+        self._stop.set()
+        self._executor.shutdown(cancel_futures=True)
+        self._limits.close()
+
+    def _perform(self, item: Any) -> None:
+        if not self._stop.is_set():
+            with working(1, self._stop.is_set), self._own.context():
+                self._results.put(attempt(self._work, item))
+
+
+def _single_threaded_products() -> AbstractContextManager[Any]:
+    """More threads inside each product would only be in the way of those that take one item each."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # there is nothing but jax, numpy and scipy on some machines with accelerators
+        return nullcontext()
+    return threadpool_limits(1)

@@ -1,0 +1,157 @@
+"""Leases: files that say which process computes a cell, renewed while it lives and free for others when they expire."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from holdfast.core.owner import is_gone, owner
+from holdfast.sweeps.store.cells import LEASE_SUFFIX, Lease
+from holdfast.sweeps.store.files import Files, LocalFiles
+
+EXPIRES = 60.0
+"""Seconds after its last renewal at which a lease is free for others."""
+
+# Renewals before a lease expires: a process may miss two, e.g. while a compiler holds the interpreter's lock.
+_RENEWALS = 4
+# Seconds between two questions of a process that waits for a lease, twice as many each time, up to a limit: each is
+# several requests to a file server, and many processes may wait.
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
+
+
+@dataclass(frozen=True)
+class Leases:
+    """Leases in a folder; picklable.
+
+    A lease is a file that only one process can create, and that a thread in the background touches. A process that is
+    killed stops doing so. On the same machine others notice at once that it is gone, on other machines when the lease
+    expires, by the clock of the file system. A process that takes over has to create a claim first, and then looks at
+    the lease again, so of many that find it free one gets it. A process that was suspended until its lease expired may
+    go on: then two compute the cell, which costs time, and save the same bytes. Object stores have no way to create a
+    file exclusively: every process gets the lease.
+
+    Attributes:
+        files: the folder.
+        expires: seconds after its last renewal at which a lease is free.
+
+    Example:
+        >>> import tempfile
+        >>> from holdfast.sweeps.store.files import files_at
+        >>> leases = Leases(files_at(tempfile.mkdtemp()))
+        >>> with leases.take("first.lease") as ours, leases.take("first.lease") as theirs:
+        ...     ours, theirs
+        (<Lease.TAKEN: 'taken'>, <Lease.BUSY: 'busy'>)
+        >>> with leases.take("first.lease") as again:
+        ...     again
+        <Lease.TAKEN: 'taken'>
+    """
+
+    files: Files
+    expires: float = EXPIRES
+
+    def __post_init__(self) -> None:
+        if not self.expires > 0:
+            raise ValueError(f"expires must be positive, got {self.expires}")
+
+    @contextlib.contextmanager
+    def take(self, name: str, is_finished: Callable[[], bool] = lambda: False) -> Iterator[Lease]:
+        """Ask for a lease; `is_finished` is asked when it is ours, for nobody else can finish the work then."""
+        files = self.files
+        if not isinstance(files, LocalFiles):
+            yield Lease.FINISHED if is_finished() else Lease.TAKEN
+            return
+        ours = owner().encode()
+        if not (files.create(name, ours) or self._take_over(files, name, ours)):
+            yield Lease.BUSY
+            return
+        _RENEWAL.begin(files, name, self.expires / _RENEWALS)
+        try:
+            yield Lease.FINISHED if is_finished() else Lease.TAKEN
+        finally:
+            _RENEWAL.end(files, name)
+            if files.read(name) == ours:  # it may have expired, and be someone else's now
+                files.delete(name)
+
+    @contextlib.contextmanager
+    def wait(self, name: str) -> Iterator[None]:
+        """Wait until nobody else has a lease, and take it."""
+        delay = _FIRST_WAIT
+        while True:
+            with self.take(name) as lease:
+                if lease is not Lease.BUSY:
+                    yield
+                    return
+            time.sleep(delay)
+            delay = min(2 * delay, _LONGEST_WAIT)
+
+    def is_free(self, name: str, *, look_only: bool = False) -> bool:
+        """Whether a lease expired or its process is gone, or nobody ever took it.
+
+        Args:
+            name: of the lease.
+            look_only: write nothing, and use the clock of this machine instead of that of the file system. Clocks may
+                differ by minutes, so this is for people, and never a reason to delete something.
+        """
+        files = self.files
+        content = files.read(name) if isinstance(files, LocalFiles) else None
+        if not isinstance(files, LocalFiles) or content is None or is_gone(content.decode(errors="replace")):
+            return True
+        age = files.age(name, look_only=look_only)
+        return age is None or age > self.expires
+
+    def _take_over(self, files: LocalFiles, name: str, ours: bytes) -> bool:
+        """Make a lease that is free ours; of all who find it free at once, one has the claim to do so."""
+        if not self.is_free(name):
+            return False
+        claim = name + LEASE_SUFFIX
+        if not files.create(claim, ours):
+            if self.is_free(claim):  # whoever had it was killed; who asks next finds none
+                files.delete(claim)
+            return False
+        try:
+            if files.read(name) is None:  # released in the meantime
+                return files.create(name, ours)
+            if not self.is_free(name):  # another process was faster
+                return False
+            files.write(name, ours)
+            return True
+        finally:
+            files.delete(claim)
+
+
+class _Renewal:
+    """One thread for all leases of a process, each renewed at its own pace."""
+
+    def __init__(self) -> None:
+        self._leases: dict[tuple[LocalFiles, str], tuple[float, float]] = {}  # seconds between renewals, next moment
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, files: LocalFiles, name: str, every: float) -> None:
+        with self._changed:
+            self._leases[files, name] = every, time.monotonic() + every
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
+                self._thread.start()
+            else:
+                self._changed.notify()
+
+    def end(self, files: LocalFiles, name: str) -> None:
+        with self._changed:
+            self._leases.pop((files, name), None)
+
+    def _renew(self) -> None:
+        while True:
+            with self._changed:
+                soonest = min((moment for _, moment in self._leases.values()), default=None)
+                self._changed.wait(None if soonest is None else max(0.0, soonest - time.monotonic()))
+                now = time.monotonic()
+                due = {lease: every for lease, (every, moment) in self._leases.items() if moment <= now}
+                self._leases |= {lease: (every, now + every) for lease, every in due.items()}
+            for files, name in due:
+                with contextlib.suppress(OSError):  # it expired and is gone, or the folder cannot be written to
+                    files.touch(name)
+
+
+_RENEWAL = _Renewal()

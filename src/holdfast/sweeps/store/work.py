@@ -1,0 +1,375 @@
+"""The loop of all that is computed cell by cell: what is missing is computed by an engine and saved by its workers."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from holdfast.core.errors import describe, describe_place
+from holdfast.core.progress import counted
+from holdfast.core.worker import StoppedError, current_worker
+from holdfast.sweeps.engines.base import Engine, Feed, Finished
+from holdfast.sweeps.engines.clusters import LostClusterError
+from holdfast.sweeps.engines.remote import RefusedWorkerError
+from holdfast.sweeps.store.cells import Cells, Index, Lease
+
+Value = TypeVar("Value")
+
+# Seconds between two reports: a display cannot use more of them.
+REPORTING = 0.2
+# The rate is that of the last seconds, so that it follows cells that become slower or faster.
+RATE_SECONDS = 60.0
+# A cell that another process has is asked for again after this many seconds, twice as many each time, up to a limit.
+FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
+
+
+class Report(Protocol):
+    """Is called now and then while cells are computed, and once at the end.
+
+    Example:
+        >>> def report(done, total, rate, seconds_left, failures):
+        ...     print(f"{done} cells, {sum(failures.values())} failed")
+        >>> display: Report = report
+        >>> display(3, None, 1.5, None, {"ValueError: no": 1})
+        3 cells, 1 failed
+    """
+
+    def __call__(
+        self, done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
+    ) -> None:
+        """Display how far the work is.
+
+        Args:
+            done: cells that were computed, here or by another process, or failed; in a sweep also those that were
+                finished before.
+            total: cells that were missing at the beginning, in a sweep all; None: not known.
+            rate: cells done in a second, over the last minute.
+            seconds_left: None: not known.
+            failures: reason -> number of cells.
+        """
+        ...
+
+
+class WorkOutcome(NamedTuple):
+    """What a command did.
+
+    Attributes:
+        computed: cells that were computed and saved.
+        computed_elsewhere: cells that another process finished in the meantime.
+        failures: reason -> cells.
+        seconds: of computation, summed over the cells.
+        damaged: cells that were finished and had to be computed again, because their files do not fit their checksums.
+        finished_before: other cells that were finished when the command began, where that is counted.
+
+    Example:
+        >>> WorkOutcome(computed=3, computed_elsewhere=0, failures={"ValueError: no": [(0, 1)]}, seconds=6.0).failed
+        1
+    """
+
+    computed: int
+    computed_elsewhere: int
+    failures: dict[str, list[Index]]
+    seconds: float
+    damaged: int = 0
+    finished_before: int = 0
+
+    @property
+    def failed(self) -> int:
+        """The number of cells that failed."""
+        return sum(map(len, self.failures.values()))
+
+
+class SaveError(OSError):
+    """Results cannot be saved: the disk is full, the folder is read-only or gone.
+
+    Example:
+        >>> raise SaveError("OSError: [Errno 28] No space left on device")
+        Traceback (most recent call last):
+        holdfast.sweeps.store.work.SaveError: OSError: [Errno 28] No space left on device
+    """
+
+
+class FailedCellsError(RuntimeError):
+    """Cells could not be computed, and without them there is no result; `WorkOutcome.failures` is for those who go on.
+
+    Example:
+        >>> raise FailedCellsError("the simulation failed: MemoryError")
+        Traceback (most recent call last):
+        holdfast.sweeps.store.work.FailedCellsError: the simulation failed: MemoryError
+    """
+
+
+@dataclass(frozen=True)
+class CellBatches(Generic[Value]):
+    """Cells that are computed in one call and saved one by one, because a single one would leave an accelerator idle.
+
+    Attributes:
+        most: cells in one call.
+        kind: index of a cell -> what cells must have in common to be computed together.
+        function: indices of cells of one kind -> their results.
+
+    Example:
+        >>> pairs = CellBatches(2, len, lambda names: [{"letters": len(name)} for name in names])
+        >>> list(pairs.blocks(["one", "three", "two", "six"]))
+        [('one', 'two'), ('three',), ('six',)]
+    """
+
+    most: int
+    kind: Callable[[Any], Hashable]
+    function: Callable[[Sequence[Index]], Sequence[Value]]
+
+    def blocks(self, indices: Iterable[Index]) -> Iterator[tuple[Index, ...]]:
+        """Cells in blocks of one kind, as soon as one is complete, and in the end those that are not."""
+        waiting: dict[Hashable, list[Index]] = {}
+        for index in indices:
+            kind = self.kind(index)
+            block = waiting.setdefault(kind, [])
+            block.append(index)
+            if len(block) == self.most:
+                yield tuple(waiting.pop(kind))
+        yield from map(tuple, waiting.values())
+
+
+def compute(
+    cells: Cells[Value],
+    function: Callable[[Index], Value],
+    engine: Engine,
+    report: Report | None = None,
+    *,
+    total: int | None = None,
+    batches: CellBatches[Value] | None = None,
+) -> WorkOutcome:
+    """Compute and save all cells that are missing.
+
+    The worker that computes a cell saves it, under a lease, so that any number of commands can work on the same cells.
+    A cell that fails does not stop the others. Ctrl-C stops: nothing new starts, leases are released, what is saved
+    stays, and the same call goes on from there.
+
+    Args:
+        cells: what is missing, and where results are saved; picklable, where workers are other processes.
+        function: index of a cell -> its result.
+        engine: where the cells are computed.
+        report: is called now and then.
+        total: number of missing cells, if the caller knows it: for the share that is done and the time that is left.
+        batches: which cells are computed in one call, if any. If that fails, `function` computes them one by one, so
+            that a cell fails by itself.
+
+    Raises:
+        SaveError: if results cannot be saved.
+        RefusedWorkerError: if a worker has other code than we do, or cannot open the folder.
+        LostClusterError: if the cluster is lost.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.sweeps.engines import ThreadEngine
+        >>> from holdfast.sweeps.store import RECORDS, EntryCells, Key, Store
+        >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
+        >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
+        >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
+        2
+        >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
+        0
+    """
+    each = compute_each(cells, function, engine, report, total=total, batches=batches)
+    while True:
+        try:
+            next(each)
+        except StopIteration as end:
+            return end.value
+
+
+def compute_each(
+    cells: Cells[Value],
+    function: Callable[[Index], Value],
+    engine: Engine,
+    report: Report | None = None,
+    *,
+    total: int | None = None,
+    batches: CellBatches[Value] | None = None,
+) -> Generator[tuple[Index, str | None], None, WorkOutcome]:
+    """As `compute`, but yields each cell as soon as it has ended, while the engine goes on with the others.
+
+    With each comes None, if its result is saved, or why it failed. The workers are given new cells when the next one is
+    asked for, and each has one that waits.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.sweeps.engines import ThreadEngine
+        >>> from holdfast.sweeps.store import RECORDS, EntryCells, Key, Store
+        >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
+        >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
+        >>> sorted(compute_each(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)))
+        [('one', None), ('three', None)]
+    """
+    state = _WorkState(cells, report, total, batches)
+    try:
+        with closing(engine.run(CellWork(cells, function, batches), state.feed())) as results:
+            for finished in results:
+                yield from state.add(finished)
+    except (SaveError, RefusedWorkerError, LostClusterError) as error:
+        saved = f"{counted(state.computed, 'cell')} saved"
+        raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
+    state.report(last=True)
+    return WorkOutcome(state.computed, state.computed_elsewhere, state.failures, state.seconds)
+
+
+class Receipt(NamedTuple):
+    """What a worker says about a cell.
+
+    Attributes:
+        state: what became of it.
+        reason: of a failure, "TypeName: message", after the place in the user's code, if it was raised there.
+        seconds: of its computation.
+    """
+
+    state: Literal["computed", "busy", "finished", "failed", "unsaved", "stopped"]
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class CellWork(Generic[Value]):
+    """What a worker does with a block of cells, mostly of one: lease, compute, save, release."""
+
+    cells: Cells[Value]
+    function: Callable[[Index], Value]
+    batches: CellBatches[Value] | None = None
+
+    def __call__(self, block: Sequence[Index]) -> list[Receipt]:
+        """Compute cells, without those that another process has."""
+        try:
+            with ExitStack() as held:
+                leases = {index: held.enter_context(self.cells.lease(index)) for index in block}
+                taken = [index for index, lease in leases.items() if lease is Lease.TAKEN]
+                receipts = dict(zip(taken, self._compute(taken), strict=True))
+            others = {Lease.BUSY: Receipt("busy"), Lease.FINISHED: Receipt("finished")}
+            return [receipts[index] if index in receipts else others[lease] for index, lease in leases.items()]
+        except OSError as error:  # from the folder: `_compute` has caught those of the function
+            return [Receipt("unsaved", describe(error))] * len(block)
+
+    def _compute(self, block: Sequence[Index]) -> list[Receipt]:
+        if self.batches is None or len(block) == 1:
+            return [self._compute_one(index) for index in block]
+        begin = time.perf_counter()
+        try:
+            values = self.batches.function(block)
+        except Exception as error:
+            if _is_stopped(error):
+                return [Receipt("stopped")] * len(block)
+            return [self._compute_one(index) for index in block]
+        seconds = (time.perf_counter() - begin) / len(block)
+        return [self._save(index, value, seconds) for index, value in zip(block, values, strict=True)]
+
+    def _compute_one(self, index: Index) -> Receipt:
+        begin = time.perf_counter()
+        try:
+            value = self.function(index)
+        except Exception as error:
+            return Receipt("stopped") if _is_stopped(error) else self._failed(index, error)
+        return self._save(index, value, time.perf_counter() - begin)
+
+    def _save(self, index: Index, value: Value, seconds: float) -> Receipt:
+        try:
+            self.cells.save(index, value)
+        except OSError:
+            raise
+        except Exception as error:  # the result is not of the form that the cells have
+            return self._failed(index, error)
+        return Receipt("computed", seconds=seconds)
+
+    def _failed(self, index: Index, error: Exception) -> Receipt:
+        return _noted(self.cells, index, describe_place(error))
+
+
+def _noted(cells: Cells[Any], index: Index, reason: str) -> Receipt:
+    """Note in the folder why a cell failed."""
+    try:
+        cells.fail(index, reason)
+    except OSError as error:  # the reason of the cell must not be lost behind that of the disk
+        return Receipt("unsaved", f"{describe(error)} (it had failed: {reason})")
+    return Receipt("failed", reason)
+
+
+def _is_stopped(error: Exception) -> bool:
+    return isinstance(error, StoppedError) or current_worker().stopped()
+
+
+class _WorkState:
+    """How far the work is, and which cells are still to be handed out."""
+
+    def __init__(self, cells: Cells[Any], report: Report | None, total: int | None, batches: CellBatches[Any] | None):
+        self._cells, self._report, self._total, self._batches = cells, report, total, batches
+        self.computed = self.computed_elsewhere = self._failed = self._in_flight = 0
+        self.seconds = 0.0
+        self.failures: dict[str, list[Index]] = {}
+        self._busy: deque[tuple[float, Index]] = deque()
+        self._waits: dict[Index, float] = {}
+        self._history = deque([(time.monotonic(), 0)])
+
+    def feed(self) -> Iterator[tuple[Index, ...] | Feed]:
+        """The missing cells in blocks, then those that others had, again and again until they are finished."""
+        missing = self._cells.missing()
+        handed_out = 0
+        for block in ((index,) for index in missing) if self._batches is None else self._batches.blocks(missing):
+            handed_out += len(block)
+            if self._total is not None:  # damaged cells are found late, and nobody has counted them
+                self._total = max(self._total, handed_out)
+            self._in_flight += len(block)
+            yield block
+        while self._busy or self._in_flight:
+            if self._busy and self._busy[0][0] <= time.monotonic():
+                self._in_flight += 1
+                yield (self._busy.popleft()[1],)
+            else:
+                yield Feed.WAIT
+
+    def add(self, finished: Finished) -> list[tuple[Index, str | None]]:
+        """Count a block that came back; returns the cells that have ended, with the reasons of those that failed."""
+        block: Sequence[Index] = finished.item
+        ended: list[tuple[Index, str | None]] = []
+        self._in_flight -= len(block)
+        if finished.error is None:
+            receipts = finished.value
+        else:  # it did not even get to where errors of cells are noted
+            receipts = [_noted(self._cells, index, finished.error) for index in block]
+        for index, receipt in zip(block, receipts, strict=True):
+            self._count(index, receipt)
+            if receipt.state in ("computed", "finished", "failed"):
+                ended.append((index, receipt.reason or None))
+        self.report()
+        return ended
+
+    def _count(self, index: Index, receipt: Receipt) -> None:
+        match receipt.state:
+            case "computed":
+                self.computed += 1
+                self.seconds += receipt.seconds
+            case "finished":
+                self.computed_elsewhere += 1
+            case "failed":
+                self._failed += 1
+                self.failures.setdefault(receipt.reason, []).append(index)
+            case "busy":
+                wait = self._waits.get(index, FIRST_WAIT)
+                self._waits[index] = min(2 * wait, LONGEST_WAIT)
+                self._busy.append((time.monotonic() + wait, index))
+            case "unsaved":
+                raise SaveError(f"the result of cell {index} cannot be saved: {receipt.reason}")
+
+    def report(self, last: bool = False) -> None:
+        """Report, unless the last report is very recent."""
+        now = time.monotonic()
+        if self._report is None or (not last and now < self._history[-1][0] + REPORTING):
+            return
+        done = self.computed + self.computed_elsewhere + self._failed
+        self._history.append((now, done))
+        while len(self._history) > 2 and self._history[1][0] < now - RATE_SECONDS:
+            self._history.popleft()
+        begin, before = self._history[0]
+        rate = (done - before) / max(now - begin, 1e-9)
+        left = (self._total - done) / rate if self._total is not None and rate > 0 else None
+        self._report(done, self._total, rate, left, {reason: len(cells) for reason, cells in self.failures.items()})

@@ -1,0 +1,97 @@
+"""Rows of a table as features, targets and environments."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from holdfast.tables.columns import Column, encode_column, features_frame
+from holdfast.tables.faults import CellFaults, faults_of, feature_faults
+from holdfast.tables.labels import EnvironmentRule
+from holdfast.tables.values import as_numbers, as_text
+
+
+class EncodedRows(NamedTuple):
+    """Rows that have a target and an environment; the index has their positions in the table.
+
+    Attributes:
+        cells: of the table, or features.
+        values: of the target.
+        labels: of the environments; None: there is one.
+    """
+
+    cells: pd.DataFrame
+    values: pd.Series
+    labels: pd.Series | None
+
+    def where(self, mask: np.ndarray) -> "EncodedRows":
+        """Some of the rows."""
+        return EncodedRows(self.cells[mask], self.values[mask], None if self.labels is None else self.labels[mask])
+
+
+class RowEncoding(NamedTuple):
+    """How the rows of a table become features, targets and environments; what a worker needs to know about a survey.
+
+    Attributes:
+        target, target_numeric, environment, columns: as in `Survey`.
+        decimal: the decimal sign of numbers that are written as text.
+
+    Example:
+        >>> encoding = RowEncoding("yield", True, None, (Column("light"),), ".")
+        >>> rows = encoding.complete(pd.DataFrame({"light": [1.0, None, 2.0], "yield": [3.0, 4.0, None]}))
+        >>> rows.cells["light"].tolist(), rows.values.tolist()
+        ([1.0], [3.0])
+    """
+
+    target: str
+    target_numeric: bool
+    environment: EnvironmentRule | None
+    columns: tuple[Column, ...]
+    decimal: str
+
+    def labelled(self, chunk: pd.DataFrame) -> EncodedRows:
+        """The rows of a chunk that have a target and an environment, with their cells."""
+        return self._labelled(chunk)[0]
+
+    def complete(self, chunk: pd.DataFrame, *, encoded: bool = True) -> EncodedRows:
+        """The rows of a chunk without missing values, with their features or, not encoded, with their cells."""
+        return self.examined(chunk, encoded=encoded)[0]
+
+    def examined(self, chunk: pd.DataFrame, *, encoded: bool = True) -> tuple[EncodedRows, CellFaults]:
+        """The same, and why the other rows cannot be used: features of those that have a target and an environment."""
+        rows, faults = self._labelled(chunk)
+        coded = [encode_column(rows.cells[column.name], column, self.decimal) for column in self.columns]
+        for column, one in zip(self.columns, coded, strict=True):
+            faults = faults.merge(feature_faults(column, rows.cells[column.name], one))
+        features = features_frame(coded, rows.cells, self.columns)
+        whole = ~np.isnan(features.to_numpy()).any(axis=1)
+        cells = features if encoded else rows.cells[[column.name for column in self.columns]]
+        return EncodedRows(cells, rows.values, rows.labels).where(whole), faults
+
+    def _labelled(self, chunk: pd.DataFrame) -> tuple[EncodedRows, CellFaults]:
+        values = chunk[self.target]
+        if self.target_numeric:
+            values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target)
+        else:
+            values = as_text(values)
+        parts = {} if self.environment is None else self.environment.parts(chunk, self.decimal)
+        faults, known = CellFaults.none(), np.ones(len(chunk), bool)
+        for name, part in {self.target: values, **parts}.items():
+            missing = part.isna().to_numpy()
+            faults = faults.merge(faults_of(name, chunk[name], missing))
+            known &= ~missing
+        labels = None if self.environment is None else self.environment.joined([*parts.values()])
+        return EncodedRows(chunk, values, labels).where(known), faults
+
+
+def class_labels(values: pd.Series) -> Any:
+    """Classes as labels: whole numbers as integers, so that 0 and 1 are not called 0.0 and 1.0, others as text.
+
+    Example:
+        >>> class_labels(pd.Series([0.0, 1.0])).tolist(), class_labels(pd.Series(["no", "yes"])).tolist()
+        ([0, 1], ['no', 'yes'])
+    """
+    if not pd.api.types.is_float_dtype(values):
+        return values
+    whole = (values == values.round()).all() and (values.abs() < 2**53).all()
+    return values.astype(int) if whole else values.map(repr)

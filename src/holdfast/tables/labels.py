@@ -1,0 +1,213 @@
+"""Environments from columns: several of them, bins of a number, periods of a date."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from holdfast.tables.options import listed
+from holdfast.tables.values import as_dates, as_numbers, as_text, whole_numbers
+
+PERIODS = ("year", "quarter", "month", "week", "day")
+MOST_BINS = 100
+# Of bins that are not known yet: rows that have a number are told from those that have none.
+_NO_EDGES = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class EnvironmentColumn:
+    """A column that environments are made of.
+
+    Attributes:
+        name: of the column.
+        bins: number of bins with about equally many rows; None: each value is an environment.
+        period: of a date, one of `PERIODS`; None: each value is an environment.
+    """
+
+    name: str
+    bins: int | None = None
+    period: str | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether each value is an environment."""
+        return self.bins is None and self.period is None
+
+
+def parse_environment(specification: str, columns: Sequence[str]) -> tuple[EnvironmentColumn, ...]:
+    """The columns that a specification of environments names.
+
+    Args:
+        specification: names of columns with commas between them, each with `:bins=4` or `:year` if it is wanted.
+        columns: of the table. A name with a comma or a colon in it is found among them first.
+
+    Example:
+        >>> [part.name for part in parse_environment("region,age:bins=4", ["region", "age"])]
+        ['region', 'age']
+        >>> parse_environment("date:decade", ["date"])
+        Traceback (most recent call last):
+        ValueError: environment must be a column, column:bins=NUMBER or column:PERIOD with a period among year, \
+quarter, month, week, day, got 'date:decade'
+    """
+    if specification in columns:
+        return (EnvironmentColumn(specification),)
+    parts = tuple(_parse_part(part.strip(), columns) for part in specification.split(","))
+    names = [part.name for part in parts]
+    if len(set(names)) < len(names):
+        raise ValueError(f"environment must name each column once, got {specification!r}")
+    return parts
+
+
+def _parse_part(part: str, columns: Sequence[str]) -> EnvironmentColumn:
+    if part in columns:
+        return EnvironmentColumn(part)
+    name, colon, rule = part.rpartition(":")
+    if not colon or name not in columns:
+        raise ValueError(f"environment must be one of the columns {listed(columns)}, got {name or part!r}")
+    if rule in PERIODS:
+        return EnvironmentColumn(name, period=rule)
+    number = rule.removeprefix("bins=")
+    if number != rule:
+        if not number.isdecimal() or not 2 <= int(number) <= MOST_BINS:
+            raise ValueError(f"environment must ask for 2 to {MOST_BINS} bins, got {part!r}")
+        return EnvironmentColumn(name, bins=int(number))
+    raise ValueError(
+        "environment must be a column, column:bins=NUMBER or column:PERIOD with a period among "
+        f"{', '.join(PERIODS)}, got {part!r}"
+    )
+
+
+@dataclass(frozen=True)
+class EnvironmentRule:
+    """How the rows of a table get their environments.
+
+    Attributes:
+        columns: that environments are made of.
+        edges: column with bins -> the upper ends of all bins but the last, once they are known.
+        numbered: columns of numbers, in which 1 and 1.0 are one environment, however they are written.
+
+    Example:
+        >>> rule = EnvironmentRule((EnvironmentColumn("plot"),), numbered=frozenset({"plot"}))
+        >>> rule.labels(pd.DataFrame({"plot": ["1", "1.0", "2"]})).tolist()
+        ['1', '1', '2']
+    """
+
+    columns: tuple[EnvironmentColumn, ...]
+    edges: Mapping[str, np.ndarray] = field(default_factory=dict)
+    numbered: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return [column.name for column in self.columns]
+
+    def labels(self, chunk: pd.DataFrame, decimal: str = ".") -> pd.Series:
+        """One label for each row, None where a value is missing."""
+        return self.joined([*self.parts(chunk, decimal).values()])
+
+    def parts(self, chunk: pd.DataFrame, decimal: str = ".") -> dict[str, pd.Series]:
+        """Column -> its part of the label of each row, None where a value is missing."""
+        return {column.name: self._part(chunk[column.name], column, decimal) for column in self.columns}
+
+    def joined(self, parts: Sequence[pd.Series]) -> pd.Series:
+        """The labels that parts make, None where one is missing."""
+        labels = parts[0].copy()
+        for part in parts[1:]:
+            labels = labels.str.cat(part, sep=", ")
+        return labels.where(labels.notna(), None)
+
+    def _part(self, values: pd.Series, column: EnvironmentColumn, decimal: str) -> pd.Series:
+        if column.bins is not None:
+            edges = self.edges.get(column.name, _NO_EDGES)
+            return _bin_labels(as_numbers(values, decimal), column.name, edges, values.index)
+        if column.period is not None:
+            return _period_labels(as_dates(values), column.period, values.index)
+        return whole_numbers(as_text(values), decimal) if column.name in self.numbered else as_text(values)
+
+
+def bin_edges(values: np.ndarray, column: EnvironmentColumn) -> np.ndarray:
+    """The upper ends of all bins but the last: quantiles, each once.
+
+    Example, half of the values are the same:
+        >>> bin_edges(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 3.0]), EnvironmentColumn("age", bins=3)).round(2).tolist()
+        [0.0, 1.33]
+    """
+    known = values[~np.isnan(values)]
+    edges = np.quantile(known, np.arange(1, column.bins or 1) / (column.bins or 1)) if len(known) else np.empty(0)
+    edges = np.unique(edges[edges < known.max()]) if len(known) else edges
+    if len(edges) == 0:
+        what = "no numbers" if len(known) == 0 else f"hardly any number but {known.max():g}"
+        raise ValueError(f"environment must be made of numbers that differ for bins, got {column.name!r} with {what}")
+    return edges
+
+
+def _bin_labels(numbers: np.ndarray, name: str, edges: np.ndarray, index: Any) -> pd.Series:
+    ends = [f"{edge:.6g}" for edge in edges]
+    if len(set(ends)) < len(ends):
+        ends = [repr(float(edge)) for edge in edges]
+    between = [f"{low} < {name} <= {high}" for low, high in pairwise(ends)]
+    words = np.array([f"{name} <= {ends[0]}", *between, f"{name} > {ends[-1]}", None], dtype=object)
+    positions = np.where(np.isnan(numbers), len(words) - 1, np.searchsorted(edges, numbers, side="left"))
+    return pd.Series(words[positions], index=index, dtype=object)
+
+
+def _period_labels(dates: np.ndarray, period: str, index: Any) -> pd.Series:
+    column: Any = pd.Series(dates, index=index)
+    if period == "week":  # ISO 8601: the first week of a year is the one with its first Thursday
+        parts = column.dt.isocalendar()
+        labels = parts["year"].astype("string") + "-W" + parts["week"].astype("string").str.zfill(2)
+    elif period == "quarter":
+        labels = column.dt.strftime("%Y-Q") + column.dt.quarter.astype("Int64").astype("string")
+    else:
+        labels = column.dt.strftime({"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d"}[period])
+    labels = labels.astype(object)
+    return labels.where(column.notna(), None)
+
+
+def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
+    """The environment of each row of a data frame, for `fit(..., environments=)`.
+
+    Args:
+        frame: the table.
+        specification: one or several columns, with commas between them. `age:bins=4` makes bins of a number, with about
+            equally many rows in each; `date:year`, `quarter`, `month`, `week` and `day` are periods of a date.
+
+    Returns:
+        Text labels with the index of the frame, None where a value is missing.
+
+    Example:
+        >>> frame = pd.DataFrame({"region": ["south", "south"], "date": ["2020-01-31", "2021-07-01"]})
+        >>> environment_labels(frame, "region,date:year").tolist()
+        ['south, 2020', 'south, 2021']
+    """
+    columns = parse_environment(specification, [str(name) for name in frame.columns])
+    edges = {column.name: bin_edges(as_numbers(frame[column.name]), column) for column in columns if column.bins}
+    for column in columns:
+        check_dates(frame[column.name], column)
+    numbered = frozenset(column.name for column in columns if _holds_numbers(frame[column.name]))
+    return EnvironmentRule(columns, edges, numbered).labels(frame).rename(specification)
+
+
+def _holds_numbers(values: pd.Series) -> bool:
+    return not np.isnan(as_numbers(values.dropna())).any()
+
+
+def check_dates(values: pd.Series, column: EnvironmentColumn) -> None:
+    """Raise a ValueError if periods are asked for, but a column holds no dates."""
+    if column.period is None or values.isna().all():
+        return
+    if np.isnat(as_dates(values)).all():
+        raise ValueError(without_dates(column, as_text(values.dropna()).iloc[0]))
+
+
+def without_dates(column: EnvironmentColumn, example: str) -> str:
+    """The sentence about a column whose periods are asked for, but which holds no dates.
+
+    Example:
+        >>> without_dates(EnvironmentColumn("born", period="year"), "1970")
+        "environment must be made of dates such as 2020-01-31 for the periods of 'born', got '1970'"
+    """
+    return f"environment must be made of dates such as 2020-01-31 for the periods of {column.name!r}, got {example!r}"

@@ -1,0 +1,245 @@
+"""Missing values: rows that are dropped, or cells that are imputed, with indicators."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from holdfast.core.progress import Progress
+from holdfast.tables.columns import Column, category_texts, check_features, encode_column
+from holdfast.tables.encoding import RowEncoding
+from holdfast.tables.faults import CellFaults
+from holdfast.tables.labels import bin_edges, without_dates
+from holdfast.tables.passes import Columns, Passes
+from holdfast.tables.sampling import RowSample, sample_rows
+from holdfast.tables.survey import Survey
+from holdfast.tables.values import as_numbers
+
+# Rows are dropped if no more than this share of them is lost.
+LARGEST_LOSS = 0.05
+# Medians and quantiles are exact up to this number of rows; beyond it, those of so many rows, drawn at random.
+MOST_SAMPLED = 1 << 20
+
+
+class _Statistics(NamedTuple):
+    """What one pass finds for imputation, of the rows that have a target and an environment, and for bins, of all.
+
+    Attributes:
+        rows: how many have a target and an environment.
+        incomplete: with a missing value in one of the columns.
+        missing: column -> rows without a value.
+        sample: (rows, columns of numbers), NaN for missing values.
+        categories: column of categories -> how often each occurs.
+        binned: (all rows, columns with bins).
+    """
+
+    rows: int
+    incomplete: int
+    missing: Counter[str]
+    sample: RowSample
+    categories: dict[str, Counter[str]]
+    binned: RowSample
+
+    def merge(self, after: "_Statistics") -> "_Statistics":
+        return _Statistics(
+            self.rows + after.rows,
+            self.incomplete + after.incomplete,
+            self.missing + after.missing,
+            self.sample.merge(after.sample),
+            {name: counts + after.categories[name] for name, counts in self.categories.items()},
+            self.binned.merge(after.binned),
+        )
+
+
+def complete_survey(found: Survey, passes: Passes | None = None, progress: Progress | None = None) -> Survey:
+    r"""The survey with the edges of bins, and with what stands for missing values: one pass for both, if needed.
+
+    With "auto", rows are dropped if at most 5 % of those with a target and an environment are lost. Otherwise a number
+    becomes the median of its column, a category the most frequent one, and each such column gets an indicator.
+
+    Args:
+        found: the survey.
+        passes: by which the table is read; None: by this process.
+        progress: called with (done, total).
+
+    Example, the median of 1 and 3 stands for the missing value:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from holdfast.tables.reading import open_table
+        >>> from holdfast.tables.survey import survey
+        >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
+        >>> _ = path.write_text("light,yield\n1,2\n3,3\n,4\n")
+        >>> complete_survey(survey(open_table(path), "yield")).columns[0].fill
+        2.0
+    """
+    binned = [] if found.environment is None else [each for each in found.environment.columns if each.bins is not None]
+    lacking = _lacking(found)
+    if not binned and not lacking:
+        return found
+    reading = found.reading if lacking else Columns([each.name for each in binned], found.text, found.chunk_rows)
+    collect = partial(_collected, encoding=found.encoding, columns=lacking, binned=[each.name for each in binned])
+    seen = (passes or Passes()).reduce(found.table, reading, collect, _Statistics.merge, progress)
+    if seen is None:
+        return found
+    if found.environment is not None and binned:
+        numbers = seen.binned.arrays[0].T
+        edges = {each.name: bin_edges(values, each) for each, values in zip(binned, numbers, strict=True)}
+        found = replace(found, environment=replace(found.environment, edges=edges))
+    return _imputed(found, seen, lacking) if lacking else found
+
+
+def _lacking(found: Survey) -> list[Column]:
+    """The columns whose missing values are imputed, as far as the survey can tell."""
+    incomplete = {column.name: found.missing[column.name] for column in found.columns if column.name in found.missing}
+    rule = found.options.missing
+    labelled = found.rows - sum(count for name, count in found.missing.items() if name not in incomplete)
+    if rule == "drop" or (rule == "auto" and sum(incomplete.values()) <= LARGEST_LOSS * labelled):
+        return []
+    return [column for column in found.columns if column.name in incomplete]
+
+
+def _imputed(found: Survey, seen: _Statistics, lacking: Sequence[Column]) -> Survey:
+    if found.options.missing == "auto" and seen.incomplete <= LARGEST_LOSS * seen.rows:
+        return found
+    columns = list(_filled(found.columns, seen, lacking))
+    dropped = [column.name for column in found.columns if column.name not in {each.name for each in columns}]
+    notes = [f"{name} is empty wherever the target is known, and was left out." for name in dropped]
+    if not columns:
+        raise ValueError(f"data must have at least one column that can be a feature, got none. {' '.join(notes)}")
+    filled = ", ".join(f"{column.name} ({seen.missing[column.name]})" for column in columns if column.fill is not None)
+    if filled:
+        notes.append(
+            f"{seen.incomplete} of {seen.rows} rows miss values of {filled}: medians and most frequent categories "
+            "stand for them, and indicators are features of their own; --missing drop leaves the rows out instead."
+        )
+    check_features(columns, found.table.name)
+    return replace(found, columns=tuple(columns), notes=(*found.notes, *notes))
+
+
+def refilled(columns: Sequence[Column], rows: pd.DataFrame, decimal: str) -> list[Column]:
+    """The columns, with what stands for missing values found anew from some rows; none of a column without values.
+
+    Args:
+        columns: of a survey; those that are filled stay filled, the others are left as they are.
+        rows: cells of these columns.
+        decimal: the decimal sign of numbers that are written as text.
+
+    Example:
+        >>> refilled([Column("light", fill=9.0)], pd.DataFrame({"light": [1.0, 2.0, np.nan]}), ".")[0].fill
+        1.5
+    """
+    lacking = [column for column in columns if column.fill is not None]
+    numbered = rows.reset_index(drop=True)
+    seen = _statistics(numbered, lacking, decimal, _sampled_numbers(numbered, [], decimal))
+    return list(_filled(columns, seen, lacking))
+
+
+def _collected(
+    chunk: pd.DataFrame, encoding: RowEncoding, columns: Sequence[Column], binned: Sequence[str]
+) -> _Statistics:
+    sample = _sampled_numbers(chunk, binned, encoding.decimal)
+    return _statistics(encoding.labelled(chunk).cells if columns else chunk, columns, encoding.decimal, sample)
+
+
+def _sampled_numbers(chunk: pd.DataFrame, names: Sequence[str], decimal: str) -> RowSample:
+    numbers = [as_numbers(chunk[name], decimal) for name in names]
+    return sample_rows(chunk.index.to_numpy(), [np.column_stack([*numbers, np.empty((len(chunk), 0))])], MOST_SAMPLED)
+
+
+def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str, binned: RowSample) -> _Statistics:
+    lost, missing = np.zeros(len(chunk), bool), Counter[str]()
+    numbers: list[np.ndarray] = []
+    categories: dict[str, Counter] = {}
+    for column in columns:
+        encoded = encode_column(chunk[column.name], msgspec.structs.replace(column, fill=None), decimal)
+        missing[column.name] = int(encoded.missing.sum())
+        lost |= encoded.missing
+        if column.kind == "category":
+            categories[column.name] = Counter(
+                category_texts(chunk[column.name], column, decimal).value_counts().to_dict()
+            )
+        else:
+            numbers.append(encoded.values[:, 0])
+    values = np.column_stack([*numbers, np.empty((len(chunk), 0))])
+    sample = sample_rows(chunk.index.to_numpy(), [values], MOST_SAMPLED)
+    return _Statistics(len(chunk), int(lost.sum()), missing, sample, categories, binned)
+
+
+def _filled(columns: Sequence[Column], seen: _Statistics, lacking: Sequence[Column]) -> Iterator[Column]:
+    """All columns, those of `seen` with what stands for missing values, unless they have no value at all."""
+    numbers = [column.name for column in lacking if column.kind != "category"]
+    medians = dict(zip(numbers, seen.sample.arrays[0].T, strict=True))
+    names = {column.name for column in lacking if column.fill is not None or seen.missing[column.name]}
+    for column in columns:
+        if column.name not in names:
+            yield column
+        elif seen.missing[column.name] == seen.rows or np.isnan(medians.get(column.name, 0.0)).all():
+            continue
+        elif column.kind == "category":
+            counts = seen.categories[column.name]
+            yield msgspec.structs.replace(column, fill=min(counts, key=lambda value: (-counts[value], value)))
+        else:
+            yield msgspec.structs.replace(column, fill=float(np.nanmedian(medians[column.name])))
+
+
+class CountedRows(NamedTuple):
+    """Rows of a table.
+
+    Attributes:
+        read: all of them.
+        complete: those that have all values that are needed.
+        faults: why the others cannot be used.
+    """
+
+    read: int
+    complete: int
+    faults: CellFaults
+
+
+def about_dropped(found: Survey, rows: CountedRows) -> list[str]:
+    """Sentences about rows that were left out; ValueError if no row is left, or a schema is that of other columns.
+
+    Args:
+        found: the survey.
+        rows: how many of its rows were used.
+    """
+    if found.known_task is not None:
+        return _about_rows_of_a_schema(found, rows)
+    lost = rows.read - rows.complete
+    if lost == 0:
+        return []
+    filled = {column.name for column in found.columns if column.fill is not None}
+    counts = {name: count for name, count in found.missing.items() if name not in filled}
+    worst = sorted(counts.items(), key=lambda item: -item[1])[:5]
+    most = ", ".join(f"{name} ({count})" for name, count in worst) or "values that could not be used"
+    if rows.complete == 0:
+        raise ValueError(
+            f"data must have complete rows, got {rows.read} rows of {found.table.name} with missing values in each: "
+            f"{most}; --missing impute fills features, --exclude leaves columns out"
+        )
+    return [f"{lost} of {rows.read} rows were left out because values are missing: {most}."]
+
+
+def _about_rows_of_a_schema(found: Survey, rows: CountedRows) -> list[str]:
+    """The survey has not read the table, so that all there is to know is what the fit has found."""
+    faults, table = rows.faults, found.table.name
+    for part in () if found.environment is None else found.environment.columns:
+        if part.period is not None and faults.stray[part.name] and faults.missing[part.name] == rows.read:
+            raise ValueError(without_dates(part, faults.examples[part.name]))
+    for column in found.columns:
+        faults.check_kind(column, table)
+    reasons = "; ".join(faults.reasons())
+    if rows.complete == 0:
+        raise ValueError(
+            f"data must have rows that the schema can use, got {rows.read} rows of {table} and none of them: {reasons}"
+        )
+    lost = rows.read - rows.complete
+    return [
+        *faults.about_stray(rows.read),
+        *([f"{lost} of {rows.read} rows were left out: {reasons}."] if lost else []),
+    ]

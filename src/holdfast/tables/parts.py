@@ -1,0 +1,172 @@
+"""One file of a table, or some of its rows, in chunks."""
+
+import contextlib
+import re
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import pandas as pd
+
+from holdfast.tables.arrow import arrow_chunks, arrow_sizes
+from holdfast.tables.dialect import TextDialect
+from holdfast.tables.remote import DataFile, RemoteFile
+
+# Rows that a worker reads at once, about: enough that a part costs more than to hand it out.
+PART_ROWS = 1 << 20
+# What pandas says about a row with more values than columns.
+_TOO_LONG = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """One file of a table.
+
+    Attributes:
+        path: where it is.
+        name: what it is called in messages.
+        suffix: one of `SUFFIXES`.
+        columns: its columns, in order.
+        unusable: columns that hold no single values -> what they hold instead.
+        dialect: of a text file.
+    """
+
+    path: DataFile
+    name: str
+    suffix: str
+    columns: tuple[str, ...]
+    unusable: dict[str, str]
+    dialect: TextDialect | None = None
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file of a table, or some of its row groups.
+
+    Attributes:
+        source: the file.
+        decimal: the decimal sign of numbers that are written as text.
+        first_row: the position of its first row in the table.
+        groups: the first of its row groups (of parquet) or record batches (of feather), and the one after the last;
+            None: the whole file.
+    """
+
+    source: TableSource
+    decimal: Literal[".", ","]
+    first_row: int
+    groups: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        if self.groups is None:
+            return self.source.name
+        return f"{self.source.name}, row groups {self.groups[0]} to {self.groups[1] - 1}"
+
+    def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Its rows in chunks, on a worker; ValueError if the file is not to be seen from there."""
+        path = self.source.path
+        if not path.exists():
+            raise ValueError(
+                f"data must be readable by every worker under the same path, got {str(path)!r}, which a worker does "
+                "not find: put it on a file system that all of them share, or into an object store (s3://...)"
+            )
+        return (chunk for chunk, _ in self.read(rows, text, columns))
+
+    def read(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[tuple[pd.DataFrame, float]]:
+        """Chunks of bounded size, each with the share of the part that has been read then.
+
+        Args:
+            rows: at most that many in a chunk.
+            text: columns to be read as text.
+            columns: to be read.
+        """
+        source, position = self.source, self.first_row
+        if source.dialect is None:
+            chunks = arrow_chunks(source.path, rows, text, columns, self.groups)
+        else:
+            chunks = _text_chunks(source, source.dialect, rows, text, columns, self.decimal)
+        while True:
+            with own_words(source.name):
+                found = next(chunks, None)
+            if found is None:
+                return
+            chunk, share = found
+            chunk.index = pd.RangeIndex(position, position + len(chunk))
+            position += len(chunk)
+            yield chunk, share
+
+    def split(self) -> Iterator["FilePart"]:
+        """Parts of about a million rows; a text file cannot be split, since a line may begin inside quotes.
+
+        Nor can a feather file elsewhere: all of it would have to come here to count the rows of its parts.
+        """
+        source = replace(self.source, path=self.source.path.resolve())  # workers stand in another folder
+        if source.dialect is not None or (isinstance(source.path, RemoteFile) and source.suffix == ".feather"):
+            yield replace(self, source=source)
+            return
+        with own_words(source.name):
+            sizes = arrow_sizes(source.path)
+        begin = count = done = 0
+        for number, size in enumerate(sizes, 1):
+            count += size
+            if count >= PART_ROWS or number == len(sizes):
+                yield FilePart(source, self.decimal, self.first_row + done, (begin, number))
+                begin, done, count = number, done + count, 0
+
+
+@contextlib.contextmanager
+def own_words(name: str) -> Iterator[None]:
+    """Errors of the packages that read files, as one sentence with the name of the file."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would cut rows that are too long
+            yield
+    except pd.errors.ParserWarning as error:
+        raise ValueError(f"{name} cannot be read as a table: it has rows with more values than columns") from error
+    except UnicodeError as error:
+        raise ValueError(
+            f"{name} cannot be read as a table: bytes do not fit its encoding ({_one_line(error)}); --encoding names "
+            "another, such as latin-1"
+        ) from error
+    except Exception as error:  # whatever pandas, pyarrow and gzip raise about a file, it cannot be read
+        raise ValueError(f"{name} cannot be read as a table: {_one_line(error)}") from error
+
+
+def _one_line(error: BaseException) -> str:
+    if (found := _TOO_LONG.search(str(error))) is not None:
+        columns, line, values = found.groups()
+        return f"line {line} has {values} values, more than the {columns} columns"
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _text_chunks(
+    source: TableSource,
+    dialect: TextDialect,
+    rows: int,
+    text: Collection[str],
+    columns: Sequence[str],
+    decimal: str,
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    size = max(source.path.stat().st_size, 1)
+    with source.path.open("rb") as file:
+        reader: Any = pd.read_csv(
+            file,
+            sep=dialect.separator,
+            decimal=decimal,
+            encoding=dialect.encoding,
+            compression="gzip" if source.suffix.endswith(".gz") else None,
+            header=0,
+            names=list(source.columns),
+            index_col=False,
+            # All columns are read, because pandas would not notice rows that are too long otherwise.
+            dtype={name: str for name in source.columns if name in text or name not in columns},
+            skipinitialspace=dialect.separator != " ",
+            chunksize=rows,
+            low_memory=False,  # otherwise pandas would find different types for parts of a chunk
+        )
+        with reader:
+            for chunk in reader:
+                # of a compressed file the compressed bytes; the reader is ahead by a buffer
+                yield chunk[list(columns)], file.tell() / size

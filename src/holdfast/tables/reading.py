@@ -1,0 +1,257 @@
+"""Tables in files: one or several, of any of the known formats, read in chunks."""
+
+import atexit
+import functools
+import glob
+import gzip
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TextIO
+
+import pandas as pd
+
+from holdfast.core.addresses import is_address
+from holdfast.core.progress import Progress, stages
+from holdfast.core.writing import STANDARD_STREAM
+from holdfast.tables.arrow import arrow_columns
+from holdfast.tables.dialect import find_dialect, first_lines
+from holdfast.tables.options import ReadingOptions
+from holdfast.tables.parts import FilePart, TableSource, own_words
+from holdfast.tables.remote import DataFile, data_file, matching_files
+from holdfast.tables.sampling import PART_SPAN
+
+CHUNK_ROWS = 100_000
+STANDARD_INPUT = "standard input"
+# Suffix -> the separator that it suggests.
+TEXT_SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".feather")
+_SPECIAL = set("*?[")
+# What the first bytes of a stream say about its format; text otherwise.
+_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\x1f\x8b": ".csv.gz"}
+
+TableData = str | Path | Sequence[str | Path]
+"""The files of a table: a path, a pattern such as `data/*.csv`, an address such as `s3://bucket/*.parquet`, "-" for
+standard input, or several of them."""
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A table in files that have been looked at, ready to be read in chunks.
+
+    Attributes:
+        sources: the files.
+        decimal: the decimal sign of numbers that are written as text.
+        notes: how text files were read, if in an unusual way.
+
+    Example:
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> for number in (1, 2):
+        ...     pd.DataFrame({"light": range(3)}).to_csv(folder / f"{number}.csv", index=False)
+        >>> files = open_table(folder / "*.csv")
+        >>> files.columns, [len(chunk) for chunk in files.chunks(rows=2)]
+        (['light'], [2, 1, 2, 1])
+    """
+
+    sources: tuple[TableSource, ...]
+    decimal: Literal[".", ","]
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What the table is called in messages."""
+        more = len(self.sources) - 1
+        return self.sources[0].name + (f" and {more} more" if more else "")
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of any file, in the order of the first."""
+        return list(dict.fromkeys(name for source in self.sources for name in source.columns))
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """Columns that hold no single values -> what they hold instead."""
+        return {name: what for source in self.sources for name, what in source.unusable.items()}
+
+    def chunks(
+        self,
+        rows: int = CHUNK_ROWS,
+        text: Collection[str] = (),
+        columns: Collection[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """The rows in chunks of bounded size.
+
+        Args:
+            rows: at most that many in a chunk.
+            text: columns to be read as text. The type of the others is found chunk by chunk: a column of a text file
+                with digits in one chunk and letters in the next has a different type in each.
+            columns: to be read; None: all that hold single values.
+            progress: called with (bytes read, bytes in all).
+        """
+        unusable = self.unusable
+        wanted = [name for name in self.columns if name not in unusable and (columns is None or name in columns)]
+        if not wanted:
+            return
+        self._check_same(wanted)
+        sizes = [source.path.stat().st_size for source in self.sources]
+        reports = stages(progress, sizes)
+        for part, size, report in zip(self._files(), sizes, reports, strict=True):
+            for chunk, share in part.read(rows, text, wanted):
+                yield chunk
+                report(int(share * size), size)
+
+    @property
+    def on_dask(self) -> bool:
+        """Files are read by this process unless a cluster is named."""
+        return False
+
+    def counted(self, lengths: Mapping[int, int]) -> "TableFiles":
+        """The same: rows of files are numbered file by file, whatever reads them."""
+        return self
+
+    def parts(self, columns: Sequence[str]) -> list[FilePart]:
+        """Files, or row groups of them, that workers can read side by side; ValueError for standard input."""
+        for source in self.sources:
+            if source.name == STANDARD_INPUT:
+                raise ValueError(
+                    "data must be files that workers can read, got '-', the standard input of this process"
+                )
+        self._check_same(columns)
+        return [part for file in self._files() for part in file.split()]
+
+    def _check_same(self, columns: Sequence[str]) -> None:
+        """Raise a ValueError if a file lacks one of the columns that are read; others may differ."""
+        first = self.sources[0]
+        for other in self.sources[1:]:
+            lacking = [name for name in columns if name in first.columns and name not in other.columns]
+            added = [name for name in columns if name not in first.columns and name in other.columns]
+            if lacking or added:
+                parts = [f"lacks {', '.join(map(repr, lacking))}"] if lacking else []
+                parts += [f"adds {', '.join(map(repr, added))}"] if added else []
+                raise ValueError(
+                    f"columns must be the same in all files, got {other.name}, which {' and '.join(parts)} compared "
+                    f"with {first.name}"
+                )
+
+    def _files(self) -> Iterator[FilePart]:
+        for number, source in enumerate(self.sources):
+            yield FilePart(source, self.decimal, number * PART_SPAN)
+
+
+def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
+    r"""Look at the files of a table: formats, headers, and how text files are written.
+
+    Args:
+        data: a path, a pattern such as `data/*.csv`, an address of fsspec such as `s3://bucket/*.parquet`, "-" for
+            standard input, or several of them; the columns that are read agree.
+        options: how text files are written, if that is known.
+
+    Example:
+        >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
+        >>> _ = path.write_text("light;light\n1;2\n")
+        >>> open_table(path)
+        Traceback (most recent call last):
+        ValueError: columns must have different names, got 'light' more than once in plants.csv
+    """
+    options = options or ReadingOptions()
+    sources = tuple(_open(path, options) for path in _expand(data))
+    dialects = {source.name: source.dialect for source in sources if source.dialect is not None}
+    if not dialects:
+        formats = ", ".join(sorted({source.suffix for source in sources}))
+        options.refuse(("separator", "decimal", "encoding"), f"for {formats}, which says itself how it is written")
+    signs = {dialect.decimal for dialect in dialects.values()} - {None}
+    if len(signs) > 1:
+        raise ValueError(
+            f"decimal must be the same in all files, got decimal points and decimal commas in {', '.join(dialects)}"
+        )
+    notes = tuple(note for dialect in dialects.values() for note in dialect.notes)
+    return TableFiles(sources, "," if signs == {","} else ".", notes)
+
+
+def _expand(data: TableData) -> list[DataFile]:
+    """The files behind paths, addresses and patterns."""
+    words = [data] if isinstance(data, str | Path) else list(data)
+    if not words:
+        raise ValueError("data must name at least one file, got none")
+    files: list[DataFile] = []
+    for word in map(str, words):
+        remote = is_address(word)
+        if _SPECIAL.isdisjoint(word) or (not remote and Path(word).exists()):
+            files.append(data_file(word))
+            continue
+        found: list[DataFile] = [*matching_files(word)] if remote else _matching_paths(word)
+        if not found:
+            raise ValueError(f"data must match at least one file, got the pattern {word!r}, which matches none")
+        files += found
+    twice = [str(file) for file, count in Counter(files).items() if count > 1]
+    if twice:
+        raise ValueError(f"data must name each file once, got {twice[0]!r} more than once")
+    return files
+
+
+def _matching_paths(pattern: str) -> list[DataFile]:
+    return [Path(path) for path in sorted(glob.glob(pattern, recursive=True)) if Path(path).is_file()]
+
+
+def suffix_of(path: DataFile) -> str:
+    """The longest known suffix of a name, in lower case.
+
+    Example:
+        >>> suffix_of(Path("PLANTS.CSV.GZ"))
+        '.csv.gz'
+    """
+    found = [suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)]
+    if not found:
+        raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
+    return max(found, key=len)
+
+
+def _open(path: DataFile, options: ReadingOptions) -> TableSource:
+    if path == STANDARD_STREAM:
+        path, name = _spool(sys.stdin), STANDARD_INPUT
+        suffix = path.name.removeprefix(path.name.split(".")[0])
+    else:
+        name, suffix = path.name, suffix_of(path)
+        if not path.exists():
+            raise ValueError(f"data must be an existing file, got {str(path)!r}")
+        if not path.is_file():
+            raise ValueError(f"data must be a file, got {str(path)!r}, which is none")
+    if suffix not in TEXT_SUFFIXES:
+        with own_words(name):
+            names, unusable = arrow_columns(path)
+        return TableSource(path, name, suffix, _check_names(names, name), unusable)
+    with own_words(name), path.open("rb") as file:
+        sample = first_lines(gzip.GzipFile(fileobj=file) if suffix.endswith(".gz") else file)
+    dialect = find_dialect(sample, name, options, TEXT_SUFFIXES[suffix])
+    named = (header.strip() or f"column {number}" for number, header in enumerate(dialect.header, 1))
+    return TableSource(path, name, suffix, _check_names(list(named), name), {}, dialect)
+
+
+@functools.cache
+def _spool(standard_input: TextIO) -> Path:
+    """Standard input in a temporary file, because a table is read more than once."""
+    stream = standard_input.buffer
+    content = stream.read(8)
+    suffix = next((suffix for begin, suffix in _BEGINNINGS.items() if content.startswith(begin)), ".csv")
+    with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=suffix, delete=False) as file:
+        path = Path(file.name)
+        atexit.register(path.unlink, missing_ok=True)
+        while content:
+            file.write(content)
+            content = stream.read(1 << 20)
+    return path
+
+
+def _check_names(names: Sequence[str], file: str) -> tuple[str, ...]:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"columns must have different names, got {', '.join(map(repr, twice[:5]))} more than once in {file}"
+        )
+    if not names:
+        raise ValueError(f"{file} cannot be read as a table: it has no columns")
+    return tuple(names)

@@ -1,0 +1,14 @@
+from . import comparison as comparison
+from .claims import AS_STATED as AS_STATED
+from .claims import OUR_SETTINGS as OUR_SETTINGS
+from .claims import Claim as Claim
+from .claims import Conditions as Conditions
+from .claims import Position as Position
+from .claims import Verdict as Verdict
+from .coverage import Statement as Statement
+from .experiment import Effort as Effort
+from .experiment import Experiment as Experiment
+from .names import TITLES as TITLES
+from .names import load as load
+from .runner import Reporter as Reporter
+from .runner import reproduce as reproduce

@@ -1,0 +1,1 @@
+"""Commands of the studies, which `holdfast` finds through entry points. Help texts load nothing heavy."""

@@ -1,0 +1,51 @@
+"""The estimators of this library, with all their settings chosen automatically."""
+
+from functools import partial
+from typing import Any
+
+from holdfast.datasets.splits import Dataset
+from holdfast.estimators.classifier import HeteroClassifier
+from holdfast.estimators.regressor import HeteroRegressor
+from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
+
+
+def _fit(settings: dict[str, Any], data: Dataset, seed: int) -> FittedMethod:
+    kind = HeteroRegressor if data.kind == "regression" else HeteroClassifier
+    estimator = kind(**settings, random_state=seed)
+    fitted = fitted_estimator(estimator, data.train)
+    return fitted._replace(choice=f"pooling={estimator.pooling_:.2f}")
+
+
+def _method(name: str, title: str, about: str, groups: tuple[str, ...] | None, **settings: Any) -> ComparedMethod:
+    return ComparedMethod(
+        name,
+        title,
+        f"{about}; no validation rows used",
+        ("regression", "classification"),
+        partial(_fit, settings),
+        __name__,
+        ours=True,
+        groups=groups,
+    )
+
+
+# Columns of real tables have a meaning, which mixtures of them would lose.
+_ROTATED = ("unit tests", "unit tests with more environments", "toy model", "structural models", "real tables")
+
+HETERO = (
+    _method("hetero", "Hetero (ours)", "the default: all choices automatic", None),
+    _method(
+        "hetero_strict",
+        "Hetero, strict (ours)",
+        "pooling=0: only features whose effects are equal everywhere",
+        None,
+        pooling=0.0,
+    ),
+    _method(
+        "hetero_rotation",
+        "Hetero with rotation (ours)",
+        "all choices automatic, coordinates too",
+        _ROTATED,
+        rotation=True,
+    ),
+)

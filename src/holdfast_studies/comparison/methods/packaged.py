@@ -1,0 +1,75 @@
+"""Anchor regression, DRIG, invariant causal prediction and EILLS, with the settings of their papers."""
+
+import numpy as np
+
+from holdfast.datasets.splits import Dataset
+from holdfast.estimators.baselines.anchor import AnchorRegressor
+from holdfast.estimators.baselines.drig import InvariantGradientRegressor
+from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
+from holdfast.estimators.baselines.invariant_least_squares import InvariantLeastSquares
+from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
+
+# Invariant causal prediction tests every set of candidates in every environment, in Python.
+FEW_ENVIRONMENTS = 20
+CANDIDATES, FEWER_CANDIDATES = 8, 5
+# On many tables methods are run where a fit takes seconds: the tests of an environment 16,000 times, and 2^12 sets.
+MOST_ENVIRONMENTS = 10
+MOST_FEATURES = 12
+
+
+def _anchor(data: Dataset, seed: int) -> FittedMethod:
+    return fitted_estimator(AnchorRegressor(), data.train)
+
+
+def _invariant_gradients(data: Dataset, seed: int) -> FittedMethod:
+    fitted = InvariantGradientRegressor()
+    return fitted_estimator(fitted, data.train)._replace(choice=f"gamma={fitted.gamma_:.3g}")
+
+
+def _causal(data: Dataset, seed: int) -> FittedMethod:
+    few = len(np.unique(data.train.environments)) <= FEW_ENVIRONMENTS
+    return fitted_estimator(InvariantCausalRegressor(candidates=CANDIDATES if few else FEWER_CANDIDATES), data.train)
+
+
+def _invariant_least_squares(data: Dataset, seed: int) -> FittedMethod:
+    return fitted_estimator(InvariantLeastSquares(), data.train)
+
+
+PACKAGED = (
+    ComparedMethod(
+        "anchor",
+        "anchor regression",
+        "gamma 5, not tuned (package ivmodels)",
+        ("regression",),
+        _anchor,
+        __name__,
+        ("ivmodels",),
+    ),
+    ComparedMethod(
+        "drig",
+        "DRIG",
+        "gamma 5, not tuned, or less where the objective has no minimum; reference: the environment that varies least",
+        ("regression",),
+        _invariant_gradients,
+        __name__,
+    ),
+    ComparedMethod(
+        "icp",
+        "invariant causal prediction",
+        "level 0.05, first 8 features on the path of the lasso, 5 with over 20 environments (package causalicp)",
+        ("regression",),
+        _causal,
+        __name__,
+        ("causalicp",),
+        most_environments=MOST_ENVIRONMENTS,
+    ),
+    ComparedMethod(
+        "eills",
+        "EILLS",
+        "penalty 20 as in its paper, all sets of features searched",
+        ("regression",),
+        _invariant_least_squares,
+        __name__,
+        most_features=MOST_FEATURES,
+    ),
+)

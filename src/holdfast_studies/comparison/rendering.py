@@ -1,0 +1,149 @@
+"""The summary of a comparison as Markdown, JSON and HTML."""
+
+import json
+from math import isfinite
+from typing import Any
+
+from holdfast.plots.pages import render
+from holdfast_studies.comparison.recorded import PUBLISHED, SOURCE, about_recorded
+from holdfast_studies.comparison.summary import (
+    LEGEND,
+    ComparisonSummary,
+    RankedTest,
+    Score,
+    ScoreTable,
+    interval,
+    number,
+)
+
+
+def to_markdown(summary: ComparisonSummary) -> str:
+    """All tables, and who leads in each, for the documentation.
+
+    Example:
+        >>> from holdfast_studies.comparison import METHODS, PUBLIC_TESTS, Comparison, summarize
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> print(to_markdown(summary).splitlines()[12])
+        | EILLS | **10.50** (4.15 to 16.85) |
+    """
+    parts = [LEGEND]
+    for each in summary.groups:
+        parts.append(f"### {each.group.name.capitalize()}\n\n{each.group.about}")
+        parts.append("\n".join(f"- {sentence}" for sentence in each.findings))
+        for table in each.tables:
+            unit = "tables" if each.overall else None
+            seeds = (f"{test.seeds} {unit or ('folds' if test.test.folds else 'data seeds')}" for test in table.tests)
+            parts.append(f"**{table.title}** ({', '.join(dict.fromkeys(seeds))})")
+            parts.append(_markdown_table(table))
+        for table in each.details:
+            parts.append(f"**{table.title}, each table** (a: put aside)")
+            parts.append(_markdown_details(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(table: ScoreTable) -> str:
+    rows = [("method", *table.columns)]
+    for method, scores in table.rows:
+        rows.append((method.title, *(_markdown_cell(scores[test]) if test in scores else "" for test in table.columns)))
+    for title, means in table.published.items():
+        rows.append((f"*{title}*", *(number(means[test]) if test in means else "" for test in table.columns)))
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, "|---|" + "---|" * len(table.columns), *body])
+
+
+def _markdown_details(table: ScoreTable) -> str:
+    rows = [("table", *table.titles)]
+    for ranked in table.tests:
+        name = f"{ranked.test.name} a" if ranked.test.half == "confirmation" else ranked.test.name
+        found = (scores.get(ranked.test.name) for _, scores in table.rows)
+        rows.append((name, *("" if score is None else _markdown_cell(score) for score in found)))
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([head, "|---|" + "---|" * len(table.rows), *body])
+
+
+def _markdown_cell(score: Score) -> str:
+    value = number(score.estimate.value)
+    return f"{f'**{value}**' if score.leads else value}{score.marks.lstrip('*')} ({interval(score.estimate)})"
+
+
+def to_json(summary: ComparisonSummary) -> str:
+    """All numbers for programs; the ends of an interval are null where there is a single value.
+
+    Example:
+        >>> from holdfast_studies.comparison import METHODS, PUBLIC_TESTS, Comparison, summarize
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> json.loads(to_json(summary))["tests"]["Example1"]["leaders"]
+        ['eills']
+    """
+    content = {
+        "versions": summary.versions,
+        "methods": {each.name: {"title": each.title, "about": each.about} for each in summary.methods},
+        "tests": {each.test.name: _plain_test(each) for each in summary.tests},
+        "overall": {each.test.name: _plain_test(each) for group in summary.groups for each in group.overall},
+        "published": {"source": SOURCE, "errors": PUBLISHED},
+        "failed": [{**cell._asdict(), "error": error} for cell, error in summary.failures.items()],
+    }
+    return json.dumps(content, indent=1, allow_nan=False)
+
+
+def _plain_test(ranked: RankedTest) -> dict[str, Any]:
+    return {
+        "about": ranked.test.about,
+        "group": ranked.test.group.name,
+        "half": ranked.test.half,
+        "leaders": ranked.leaders,
+        "findings": ranked.findings,
+        "measures": {
+            measure: {method: _plain_score(score) for method, score in scores.items()}
+            for measure, scores in ranked.scores.items()
+        },
+    }
+
+
+def _plain_score(score: Score) -> dict[str, Any]:
+    # A single value has no interval, and JSON no infinity.
+    ends = {name: value if isfinite(value) else None for name, value in score.estimate._asdict().items()}
+    return {**ends, "deviation": score.deviation, "seeds": score.seeds, "recorded": score.recorded}
+
+
+def to_html(summary: ComparisonSummary, *, quick: bool = False) -> str:
+    """One page that needs no other file.
+
+    Args:
+        summary: what the page says.
+        quick: whether this was a quick look with few seeds; the page then says so.
+
+    Example:
+        >>> from holdfast_studies.comparison import METHODS, PUBLIC_TESTS, Comparison, summarize
+        >>> cells = {("Example1", "eills"): {0: {"error": 10.0}, 1: {"error": 11.0}}}
+        >>> summary = summarize(Comparison((PUBLIC_TESTS["Example1"],), (METHODS["eills"],), cells, {}))
+        >>> "<h1>Holdfast: comparison (quick look)</h1>" in to_html(summary, quick=True)
+        True
+    """
+    groups = {each.group.name.replace(" ", "-"): each for each in summary.groups}
+    contents = {anchor: each.group.name.capitalize() for anchor, each in groups.items()}
+    contents["methods"] = "Methods and how they are tuned"
+    if summary.failures:
+        contents["failures"] = "Cells that failed"
+    return render(
+        "comparison.html",
+        package="holdfast_studies",
+        title="Holdfast: comparison" + (" (quick look)" if quick else ""),
+        quick=quick,
+        contents=contents,
+        summary=summary,
+        groups=groups,
+        legend=LEGEND,
+        origin={
+            "Tests": str(len(summary.tests)),
+            "Methods": str(len(summary.methods)),
+            "Cells": str(summary.cells),
+            "Versions": ", ".join(f"{name} {version}" for name, version in summary.versions.items()),
+        },
+        published=SOURCE,
+        recorded=about_recorded(),
+        number=number,
+        interval=interval,
+    )

@@ -1,0 +1,164 @@
+"""Runs methods over tests, and reuses what was computed before."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import jax
+
+from holdfast.core.validation import suggestion
+from holdfast.sweeps.engines.base import Engine, check_engine
+from holdfast.sweeps.engines.threads import ThreadEngine
+from holdfast.sweeps.store.entries import EntryCells
+from holdfast.sweeps.store.store import FOLDER, LOST, RECORDS, DamagedError, Store
+from holdfast.sweeps.store.work import CellBatches, Report, compute
+from holdfast_studies.comparison.cells import ComparisonCell, ComparisonProgram
+from holdfast_studies.comparison.measures import Values
+from holdfast_studies.comparison.methods import METHODS, ComparedMethod
+from holdfast_studies.comparison.public_tests import PUBLIC_TESTS, PublicTest
+from holdfast_studies.comparison.recorded import recorded_error
+from holdfast_studies.comparison.results import CellIndex, Comparison
+
+Named = TypeVar("Named", PublicTest, ComparedMethod)
+
+# Near names that an error offers for one that is not known.
+MOST_SUGGESTED = 3
+
+
+def compare(
+    tests: Sequence[str | PublicTest] = (),
+    methods: Sequence[str | ComparedMethod] = (),
+    *,
+    data_seeds: int | None = None,
+    out: Path,
+    recompute: bool = False,
+    only_cached: bool = False,
+    side_by_side: int | None = None,
+    engine: Engine | None = None,
+    report: Report | None = None,
+) -> Comparison:
+    """Run methods over tests.
+
+    Args:
+        tests: keys of `PUBLIC_TESTS`, or your own; all public ones if none is given.
+        methods: keys of `METHODS`, or your own; all of the package if none is given.
+        data_seeds: seeds of each test instead of the number it asks for; real tables have no more than their folds.
+        out: the folder in which results are cached; on a cluster, one that all workers see.
+        recompute: compute also the cells that come with the package, see `holdfast_studies.comparison.recorded`.
+        only_cached: compute nothing, and return what was computed so far.
+        side_by_side: seeds of a test that a method with many draws fits at once; by default one on a CPU, and all on
+            an accelerator, which one would leave idle.
+        engine: where cells are computed; by default a thread for each core, beside an accelerator too, since most
+            methods compute on the CPU. `DeviceEngine()` has a thread for each accelerator.
+        report: is called now and then with how far the work is.
+
+    Example:
+        >>> import tempfile
+        >>> from functools import partial
+        >>> from holdfast.datasets import toy_dataset
+        >>> small = PublicTest("small", "few rows", "regression", 3, partial(toy_dataset, 1.0, 0.5, samples=100))
+        >>> comparison = compare([small], ["least_squares", "eills"], out=Path(tempfile.mkdtemp()))
+        >>> comparison.ranking("small", "error").leaders
+        ['eills']
+    """
+    chosen_tests, chosen_methods = _chosen("tests", tests, PUBLIC_TESTS), _chosen("methods", methods, METHODS)
+    for name, count in (("data_seeds", data_seeds), ("side_by_side", side_by_side)):
+        if count is not None and count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
+    check_engine(engine)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, got the file {str(out)!r}")
+    store = Store((out / FOLDER / "cells").absolute(), RECORDS)  # workers have working directories of their own
+    asked = [
+        ComparisonCell(test, method, seed)
+        for test in chosen_tests
+        for seed in range(test.seed_count(data_seeds))
+        for method in chosen_methods
+        if applies(method, test)
+    ]
+    store.prepare(cell.key for cell in asked)
+    found: dict[CellIndex, Values] = {}
+    for cell in asked:
+        values = (None if recompute else _recorded(cell)) or _cached(store, cell)
+        if values is not None:
+            found[cell.index] = values
+    failures: dict[CellIndex, str] = {}
+    if not only_cached:
+        width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(asked), 1))
+        missing = [cell for cell in asked if cell.index not in found]
+        with store.scratch() as scratch:
+            for where, lasting in ((store, True), (scratch, False)):
+                work = ComparisonProgram({cell.name: cell for cell in missing if cell.lasting is lasting})
+                if work.cells:
+                    _compute(work, where, width, engine or ThreadEngine(), report, found, failures)
+    cells: dict[tuple[str, str], dict[int, Values]] = {}
+    for test, method, seed in (cell.index for cell in asked):
+        if CellIndex(test, method, seed) in found:
+            cells.setdefault((test, method), {})[seed] = found[CellIndex(test, method, seed)]
+    return Comparison(chosen_tests, chosen_methods, cells, failures)
+
+
+def applies(method: ComparedMethod, test: PublicTest) -> bool:
+    """Whether a method is run on a test: its kind and size fit, and an oracle has something to know.
+
+    Example:
+        >>> applies(METHODS["oracle"], PUBLIC_TESTS["Example1"]), applies(METHODS["oracle"], PUBLIC_TESTS["Exam"])
+        (True, False)
+    """
+    if method.groups is not None and test.group.name not in method.groups:
+        return False
+    sizes = ((test.features, method.most_features), (test.environments, method.most_environments))
+    if any(size is not None and most is not None and size > most for size, most in sizes):
+        return False
+    return test.kind in method.kinds and not (method.oracle and test.folds)
+
+
+def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Named]) -> tuple[Named, ...]:
+    chosen: dict[str, Named] = {}
+    for each in asked or known.values():
+        if isinstance(each, str):
+            if each not in known:
+                names = f"{argument} must be among the {len(known)} that `holdfast compare --list` names"
+                raise ValueError(f"{names}, got {each!r}{suggestion(each, known, MOST_SUGGESTED)}")
+            each = known[each]
+        if chosen.setdefault(each.name, each) is not each:
+            raise ValueError(f"{argument} must have different names, got two of the name {each.name!r}")
+    return tuple(chosen.values())
+
+
+def _compute(
+    work: ComparisonProgram,
+    store: Store[Values],
+    width: int,
+    engine: Engine,
+    report: Report | None,
+    found: dict[CellIndex, Values],
+    failures: dict[CellIndex, str],
+) -> None:
+    """Compute cells and add what they give to what was found, and to what failed."""
+    entries = EntryCells(store, {name: cell.key for name, cell in work.cells.items()})
+    batches = CellBatches(width, work.kind, work.together) if width > 1 else None
+    outcome = compute(entries, work, engine, report, total=len(work.cells), batches=batches)
+    reasons = {str(name): reason for reason, names in outcome.failures.items() for name in names}
+    for name, cell in work.cells.items():
+        values = None if name in reasons else store.load(cell.key)
+        if values is None:
+            failures[cell.index] = reasons.get(name, LOST)
+        else:
+            found[cell.index] = values
+
+
+def _recorded(cell: ComparisonCell) -> Values | None:
+    test, method = cell.test, cell.method
+    # An object of the user may have the name of one that was recorded.
+    if PUBLIC_TESTS.get(test.name) is not test or METHODS.get(method.name) is not method:
+        return None
+    error = recorded_error(test.name, method.name, cell.seed)
+    return None if error is None else {"error": error, "choice": "recorded"}
+
+
+def _cached(store: Store[Values], cell: ComparisonCell) -> Values | None:
+    try:
+        return store.load(cell.key) if cell.lasting else None
+    except DamagedError:
+        return None  # it is deleted, and computed again

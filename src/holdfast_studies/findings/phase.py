@@ -1,0 +1,53 @@
+"""Phase diagrams: where HeteroSGD learns both signals, the invariant one only, nothing, or is unstable."""
+
+import pandas as pd
+import xarray as xr
+
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import proportion
+from holdfast.sweeps.phase_diagram import draw_phase_diagram, phase_diagram
+from holdfast.sweeps.phase_planes import BASE, predicted
+from holdfast.theory.regions import Region
+from holdfast_studies.claims import OUR_SETTINGS, Claim
+from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
+from holdfast_studies.names import TITLES
+
+LEFT_OPEN = (
+    "The whole diagram: the paper varies one quantity at a time.",
+    "What counts as learned (median share above 0.5) and as washed out (median share below 0.05).",
+)
+SEEDS = 32
+# Cells of a side in the reproduction.
+CELLS_IN_REPORT = 24
+SUMMARY = "d=30, r1=r2=1, m=8000, s=1, T=200, alpha=1e-3, symmetric measurements, exact law"
+
+
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
+    """The plane of step size and heterogeneity; in a quick look with larger cells."""
+    cells = CELLS_IN_REPORT // 2 if effort.quick else CELLS_IN_REPORT
+    return phase_diagram("step_size", cells=cells, seeds=effort.seeds, progress=progress)
+
+
+def numbers(data: xr.Dataset) -> pd.DataFrame:
+    """The numbers of the map, one row for each cell."""
+    return data.to_dataframe().reset_index()
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """How often the theory names the region that is seen."""
+    at_end, expected = data["region"].values, predicted(data, BASE.steps)
+    stable = expected != Region.UNSTABLE
+    agreement = proportion(int((at_end == expected)[stable].sum()), int(stable.sum()))
+    washed = at_end[(expected == Region.INVARIANT_ONLY) & stable]
+    return [
+        Claim("phase-agreement", "Holdfast",
+              "The finite-time law names the region of a setting.", SUMMARY, agreement, (0.9, 1.0),
+              OUR_SETTINGS,
+              f"share of cells below the loss of the bound; cells at the border may fall on either side "
+              f"({len(washed)} cells are expected to keep the invariant signal only)"),
+    ]  # fmt: skip
+
+
+EXPERIMENT = Experiment(
+    TITLES["phase"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw_phase_diagram, numbers, claims
+)

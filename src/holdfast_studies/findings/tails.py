@@ -1,0 +1,242 @@
+"""The tail of the spurious share: Kesten's index, the floor of sampling error, shares and divergence after T steps."""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+
+from holdfast.core.progress import Progress
+from holdfast.core.statistics import Estimate, bootstrap, median, proportion
+from holdfast.plots import legend_below, new_figure
+from holdfast.sensing.builder import Parts
+from holdfast.sensing.environments import Environments, gaussian, table, two_point, uniform
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import execute
+from holdfast.theory.shares import ESCAPE, SimulatedShares, simulate_shares
+from holdfast.theory.tails import StationaryLaw, stationary_law
+from holdfast_studies.claims import OUR_SETTINGS, Claim
+from holdfast_studies.experiment import Effort, Experiment
+from holdfast_studies.names import TITLES
+
+LEFT_OPEN = (
+    "The paper bounds the spurious signal in the mean and draws means over ten runs. The law over runs, its tail and "
+    "the floor of sampling error are results of this project.",
+    "Long runs are of dimension 4: what sampling error sustains in the columns that have learned the invariant signal "
+    "does not depend on the dimension.",
+)
+SEEDS, QUICK_SEEDS = 64, 4
+LONG_RUNS, SHORT_RUNS = 80, 12  # times the seeds
+
+# The bias moves the index: without sign changes of the factors a mean factor of one makes it one.
+BIASES, HETEROGENEITY = (0.0, 1.0), 10.0
+LONG = Settings(dimension=4, batch_size=2000, step_size=0.05, steps=300, every=300, init_scale=1e-4)
+# The index is the slope of log P(|Q| > x) between these shares: above the floor (2.5e-4), below the ceiling (5).
+LOW, HIGH = 2e-3, 5e-2
+FIRST_SEED = 500_000  # the levels and the number of runs were chosen on others
+
+# Settings of which shares after T steps are compared with the law of `simulate_shares`, and the levels.
+SHORT = Settings(dimension=24, batch_size=2000, step_size=0.08, steps=150, every=150, init_scale=1e-4)
+SHORT_LAWS: dict[str, tuple[Environments, float]] = {  # with the variance of the label noise
+    "two-point": (two_point(1.0, 6.0), 0.0),
+    "uniform": (uniform(1.0, 11.0), 16.0),
+    "unequal": (table(np.array([-9.0, 3.0, 6.0]), np.array([0.3, 0.3, 0.4])), 0.0),
+}
+LEVELS = (1e-3, 1e-2, 5e-2)
+# 9 intervals all cover with a confidence of 95 % if each is this many standard errors wide (Bonferroni).
+WIDE = 2.77
+
+# Normal strengths and a step size at which some runs diverge.
+UNBOUNDED, LARGE = gaussian(1.0, 6.0), Settings(
+    dimension=4, batch_size=2000, step_size=0.16, steps=75, every=75, init_scale=1e-4
+)  # fmt: skip
+
+
+def _runs(settings: Settings, law: Environments, seeds: int, noise: float = 0.0) -> np.ndarray:
+    """||Q||^2 at the end of each run, by the exact law; infinite where it diverged."""
+    runs = replace(settings, seeds=seeds, seed=FIRST_SEED, spurious_rank=law.rank, noise_variance=noise)
+    records = execute(runs, Parts(law))
+    return np.where(records.diverged_at >= 0, np.inf, np.square(records.values["spurious_norm"][:, -1]))
+
+
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
+    """Long runs for each bias, runs of T steps for each law, and normal strengths at a large step size."""
+    parts = len(BIASES) + len(SHORT_LAWS) + 1
+    found = []
+
+    def advance(shares: np.ndarray) -> None:
+        found.append(shares)
+        if progress:
+            progress(len(found), parts)
+
+    for bias in BIASES:
+        advance(_runs(LONG, two_point(bias, HETEROGENEITY), LONG_RUNS * effort.seeds))
+    for law, noise in SHORT_LAWS.values():
+        advance(_runs(SHORT, law, SHORT_RUNS * effort.seeds, noise))
+    advance(_runs(LARGE, UNBOUNDED, LONG_RUNS * effort.seeds))
+    return xr.Dataset(
+        {
+            "long": (("bias", "run"), np.stack(found[: len(BIASES)])),
+            "short": (("law", "short_run"), np.stack(found[len(BIASES) : -1])),
+            "unbounded": ("run", found[-1]),
+        },
+        {"bias": list(BIASES), "law": list(SHORT_LAWS)},
+        {"seeds": effort.seeds},
+    )
+
+
+def _stationary(bias: float) -> StationaryLaw:
+    return stationary_law(two_point(bias, HETEROGENEITY), LONG.values("step_size")[0], batch_size=_number(LONG))
+
+
+def _number(settings: Settings) -> int:
+    return int(settings.values("batch_size")[0])
+
+
+def _expected(settings: Settings, law: Environments, noise: float = 0.0) -> SimulatedShares:
+    """The law of the shares by theory."""
+    return simulate_shares(
+        law,
+        settings.values("step_size")[0],
+        settings.steps,
+        settings.values("init_scale")[0],
+        batch_size=_number(settings),
+        noise_variance=noise,
+        dimension=settings.dimension,
+    )
+
+
+def slope(shares: np.ndarray) -> float:
+    """The index between two levels: log P(|Q| > x) falls by this times log x."""
+    return _between(float(np.mean(shares > LOW)), float(np.mean(shares > HIGH)))
+
+
+def _between(low: float, high: float) -> float:
+    # among few runs perhaps none is above the higher level
+    return float(2 * np.log(low / high) / np.log(HIGH / LOW)) if high else np.inf
+
+
+@cache
+def _expected_after(name: str) -> SimulatedShares:
+    """The law of one of `SHORT_LAWS`: figure, numbers and claims ask for it."""
+    law, noise = SHORT_LAWS[name]
+    return _expected(SHORT, law, noise)
+
+
+def _comparison(data: xr.Dataset) -> pd.DataFrame:
+    """Shares of runs above the levels, seen and by theory."""
+    rows = []
+    for name in SHORT_LAWS:
+        expected, runs = _expected_after(name), data["short"].sel(law=name).values
+        for level in LEVELS:
+            promised, seen = expected.above(level).value, float(np.mean(runs > level))
+            error = np.sqrt(promised * (1 - promised) * (1 / len(runs) + 1 / len(expected.spurious)))
+            rows.append((name, level, promised, seen, error))
+    return pd.DataFrame(rows, columns=["law", "level", "by_theory", "seen", "standard_error"])
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """The tail for each bias, and shares after T steps against theory."""
+    figure, (left, right) = new_figure(2, f"The tail of the spurious share, {data.sizes['run']} runs")
+    levels = np.geomspace(1e-5, 5, 60)
+    for number, bias in enumerate(BIASES):
+        runs, law = data["long"].sel(bias=bias).values, _stationary(bias)
+        left.plot(
+            levels,
+            [np.mean(runs > level) for level in levels],
+            ".",
+            color=f"C{number}",
+            label=f"s = {bias:g}, simulated",
+        )
+        left.plot(
+            levels,
+            [law.above(level) for level in levels],
+            color=f"C{number}",
+            label=f"index {law.tail_index:.2f}, theory",
+        )
+    title = f"In the long run, M = {HETEROGENEITY:g}"
+    left.set(xscale="log", yscale="log", ylim=(1e-3, 1.2), xlabel="share x", ylabel="P(Q² > x)", title=title)
+    compared = _comparison(data)
+    for name, rows in compared.groupby("law", sort=False):
+        error = WIDE * rows["standard_error"]
+        right.errorbar(rows["by_theory"], rows["seen"], error, fmt="o", markersize=4, label=name)
+    ends = [compared["by_theory"].min() / 2, compared["by_theory"].max() * 2]
+    right.plot(ends, ends, color="0.4", linewidth=1, label="equal")
+    right.set(xscale="log", yscale="log", xlabel="P(Q² > level) by theory", ylabel="share of runs")
+    for axis in (right.xaxis, right.yaxis):
+        axis.set_minor_formatter("")
+    right.set_title(f"After {SHORT.steps} steps, levels {', '.join(f'{level:g}' for level in LEVELS)}")
+    for axes in (left, right):
+        legend_below(axes)
+    return figure
+
+
+def numbers(data: xr.Dataset) -> pd.DataFrame:
+    """The shares of runs above each level, seen and by theory."""
+    return _comparison(data)
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """Index, floor, shares and divergence."""
+    claim = partial(Claim, source="Holdfast", conditions=OUR_SETTINGS)
+    long_run = f"d=4, m=2000, eta=0.05, M={HETEROGENEITY:g}, T={LONG.steps}, {data.sizes['run']} runs, exact law"
+    indices = []
+    for bias in BIASES:
+        law = _stationary(bias)
+        expected = _between(law.above(LOW), law.above(HIGH))
+        measured = bootstrap(data["long"].sel(bias=bias).values, slope)
+        indices.append(
+            claim(f"tails-index-{bias:g}", statement="The spurious share has a power tail with the index of Kesten's "
+                  "recursion, steepened by the ceiling.", settings=f"{long_run}, s={bias:g}",
+                  measured=_over(measured, expected), allowed=(0.8, 1.25),
+                  why=f"slope between the shares {LOW:g} and {HIGH:g}, {measured.value:.2f}, over the predicted "
+                  f"{expected:.2f}; the index itself is {law.tail_index:.2f}")
+        )  # fmt: skip
+    runs, law = data["long"].sel(bias=1.0).values, _stationary(1.0)
+    compared = _comparison(data)
+    inside = (compared["seen"] - compared["by_theory"]).abs() <= WIDE * compared["standard_error"]
+    expected, lost = (
+        _expected(LARGE, UNBOUNDED).diverged.mean(),
+        data["unbounded"].values > ESCAPE / LARGE.values("step_size")[0],
+    )
+    above = proportion(int((runs > 1e-2).sum()), len(runs))
+    return [
+        *indices,
+        claim("tails-floor", statement="Sampling error sustains a median share of about 1 / (2 m).",
+              settings=f"{long_run}, s=1", measured=_over(median(runs), law.median), allowed=(0.8, 1.25),
+              why=f"median over the predicted {law.median:.3g}"),
+        claim("tails-long-run", statement="In the long run the share of runs above 0.01 is that of the stationary law.",
+              settings=f"{long_run}, s=1", measured=_over(above, law.above(1e-2)), allowed=(0.75, 1.33),
+              why=f"share of runs, {above.value:.3f}, over the predicted {law.above(1e-2):.3f}"),
+        claim("tails-finite-time", statement="After T steps the shares of runs above a level are those of the law of "
+              "the signal rows.", settings=f"d=24, m=2000, eta=0.08, T={SHORT.steps}, {data.sizes['short_run']} runs "
+              "of each of three laws, one with label noise", measured=proportion(int(inside.sum()), len(inside)),
+              allowed=(0.65, 1.0), why=f"{int(inside.sum())} of {len(inside)} lie within {WIDE} standard errors; of 9, "
+              "all have to, for the interval to begin at 0.7"),
+        claim("tails-divergence", statement="Normal strengths make some runs diverge, as many as predicted.",
+              settings=f"d=4, m=2000, eta=0.16, normal strengths (1, 6), T={LARGE.steps}, {len(lost)} runs",
+              measured=_over(proportion(int(lost.sum()), len(lost)), float(expected)), allowed=(0.5, 2.0),
+              why=f"{int(lost.sum())} of {len(lost)} runs diverged, over the predicted share of {expected:.3f}"),
+    ]  # fmt: skip
+
+
+def _over(measured: Estimate, expected: float) -> Estimate:
+    return Estimate(*(value / expected for value in measured))
+
+
+def answer(data: xr.Dataset) -> str:
+    """The answer in words."""
+    runs, law = data["long"].sel(bias=1.0).values, _stationary(1.0)
+    half, mean = float(np.median(runs)), float(runs[np.isfinite(runs)].mean())
+    return (
+        f"Sampling error leaves half of the runs below a share of {half:.1g} (theory {law.median:.1g}), "
+        f"but the mean is {mean:.1g}: the share has a power tail, of index {law.tail_index:.2f} here, and "
+        f"{100 * np.mean(runs > 1e-2):.0f} % of the runs are above 0.01 (theory {100 * law.above(1e-2):.0f} %)."
+    )
+
+
+EXPERIMENT = Experiment(
+    TITLES["tails"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
+)

@@ -1,0 +1,284 @@
+"""Training methods on images of two environments, many seeds and settings at once, by full gradients."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from holdfast.torch.batches import Visits
+from holdfast_studies.images.batched_networks import (
+    BatchedNetwork,
+    batched_network,
+    copied,
+    drop,
+    logits,
+    replace_where,
+    squared_norm,
+)
+
+HIDDEN = 256
+LEARNING_RATE = 1e-3  # of Adam
+# One stream of random numbers drops pixels and units of all networks: those of two seeds differ, and are independent,
+# but which ones are dropped for a seed depends on the seeds it is trained with.
+DROPOUT_SEED = 0
+# Products of training are in bfloat16 on these. Networks are judged in float32, as precise as the caller lets torch be.
+HALF_PRECISION = ("cuda",)
+# Held-out rows are scored after so many steps.
+SCORED_EVERY = 10
+# Weights of SGD are averaged over so many steps, a whole number of cycles of two environments.
+AVERAGED = 200
+# With dropout, steps are noisy: what is judged is a running mean of the weights that forgets so much with each step.
+FORGET = 0.05
+
+
+class ImageRows(NamedTuple):
+    """Rows of several seeds; the first half of the rows is one environment, the second half the other.
+
+    Attributes:
+        inputs: (seeds, rows, pixels).
+        labels: (seeds, rows), 0 and 1.
+        attribute: (seeds, rows), the colour. Read by the report only, and by no method.
+    """
+
+    inputs: torch.Tensor
+    labels: torch.Tensor
+    attribute: torch.Tensor
+
+
+class ImageProblem(NamedTuple):
+    """The rows to train on, to choose by and to be tested on.
+
+    Attributes:
+        train: of the training environments.
+        held_out: more rows of the training environments: all that settings are chosen by.
+        test: of another environment.
+        seeds: of the networks.
+    """
+
+    train: ImageRows
+    held_out: ImageRows
+    test: ImageRows
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ImageMethod:
+    """A method with the grid of its settings.
+
+    Attributes:
+        objective: (losses (S, C, 2), penalties (S, C, 2) of IRM, settings, step, state) -> (S, C), what is minimised;
+            `state` lasts for the training, and holds the parameters of the networks.
+        grid: settings, name -> one value for each of C; all of the same length.
+        sgd: SGD with the step sizes of the grid and averaged weights, instead of Adam.
+        dropout: rates of the inputs and of the hidden units; with any, weights are averaged over the last steps.
+        schedule: (steps taken, settings) -> (C,), what the step size is multiplied by; None: 1.
+    """
+
+    objective: Callable[..., torch.Tensor]
+    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    sgd: bool = False
+    dropout: tuple[float, float] = (0.0, 0.0)
+    schedule: Callable[[int, Mapping[str, torch.Tensor]], torch.Tensor] | None = None
+
+
+def mean_risk(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+    """The mean of the environments."""
+    return losses.mean(-1)
+
+
+def one_in_turn(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+    """One environment a step, in turn: HeteroSGD."""
+    return losses[..., step % losses.shape[-1]]
+
+
+def environment_visits(order: str, seeds: Sequence[int], steps: int) -> torch.Tensor:
+    """(S, steps): the environment of each step, of two, in an order of `holdfast.torch.batches.Visits`."""
+    return torch.from_numpy(np.stack([Visits(order, np.array([1, 1]), seed).window(0, steps) for seed in seeds]))
+
+
+def visiting(visits: torch.Tensor) -> Callable[..., torch.Tensor]:
+    """One environment a step, in any order: (S, steps), the number of the environment for each seed and step."""
+
+    def objective(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+        return losses.take_along_dim(visits[:, step, None, None], -1)[..., 0]
+
+    return objective
+
+
+def irm(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+    """IRMv1, with the schedule of its authors: a small penalty first, later a large one and a loss in its units."""
+    weight = torch.where(torch.as_tensor(step >= grid["anneal"]), grid["penalty"], torch.ones_like(grid["penalty"]))
+    return (losses.mean(-1) + weight * penalties.mean(-1)) / weight.clamp(min=1)
+
+
+def v_rex(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+    """V-REx, the variance of the risks as the penalty, with the schedule of IRM, as its authors do."""
+    weight = torch.where(torch.as_tensor(step >= grid["anneal"]), grid["penalty"], torch.ones_like(grid["penalty"]))
+    return (losses.mean(-1) + weight * losses.var(-1, unbiased=False)) / weight.clamp(min=1)
+
+
+def group_dro(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
+    """Group DRO: weights of the environments grow with their losses."""
+    weights = state.get("weights", torch.full_like(losses, 0.5)) * torch.exp(grid["growth"][:, None] * losses.detach())
+    state["weights"] = weights / weights.sum(-1, keepdim=True)
+    return (state["weights"] * losses).sum(-1)
+
+
+def is_right(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """1 where the label is predicted, 0 elsewhere."""
+    return ((logits > 0) == (labels > 0.5)).float()
+
+
+def log_likelihood(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Of the label of each row. Chooses with less noise than the share of right ones."""
+    return labels * logits - torch.nn.functional.softplus(logits)
+
+
+class TrainedImages(NamedTuple):
+    """What training leaves.
+
+    Attributes:
+        best: networks at the step that the rule chose, for each seed and setting.
+        score: (S, C), the rule's score on held-out rows at that step.
+        step: (S, C), that step.
+        test: (S, C), accuracy on test rows at that step.
+        last_score: (S, C), the rule's score at the last step that was scored.
+        last_test: (S, C), accuracy on test rows at that step.
+        snapshots: networks by step.
+    """
+
+    best: BatchedNetwork
+    score: np.ndarray
+    step: np.ndarray
+    test: np.ndarray
+    last_score: np.ndarray
+    last_test: np.ndarray
+    snapshots: dict[int, BatchedNetwork]
+
+
+def train_method(
+    method: ImageMethod,
+    problem: ImageProblem,
+    rule: Callable[[torch.Tensor], torch.Tensor],
+    *,
+    steps: int,
+    weights: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
+    row_score: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = is_right,
+    stops: np.ndarray | None = None,
+    scored_every: int = SCORED_EVERY,
+    snapshots: tuple[int, ...] = (),
+    hidden: tuple[int, ...] | None = None,
+    learning_rate: float | None = None,
+) -> TrainedImages:
+    """Train all seeds and settings at once; the step of the best score on held-out rows is chosen for each.
+
+    Args:
+        method: what is minimised, with which settings.
+        problem: rows of all seeds.
+        rule: of the score of each held-out row, (S, C, rows) -> (S, C), the score of a network.
+        steps: of full gradients.
+        weights: (S, rows) of training rows; None: equal.
+        offsets: (S, rows) of training rows, added to their logits in training only; None: 0.
+        row_score: (logits, labels) -> the score of each row, for the rule.
+        stops: (S, C), the steps to choose, instead of those of the best score.
+        scored_every: held-out rows are scored after so many steps of Adam.
+        snapshots: steps whose networks are returned.
+        hidden: units of each hidden layer; None: two of 256.
+        learning_rate: of Adam; None: 0.001.
+    """
+    every = AVERAGED if method.sgd else scored_every
+    if steps < every:
+        raise ValueError(f"steps must be at least {every}, after which held-out rows are scored, got {steps!r}")
+    train, device = problem.train, problem.train.inputs.device
+    grid = {name: torch.tensor(values, device=device) for name, values in method.grid.items()}
+    count = len(next(iter(method.grid.values())))
+    sizes = (train.inputs.shape[-1], *((HIDDEN, HIDDEN) if hidden is None else hidden), 1)
+    network = batched_network(sizes, seeds=problem.seeds, settings=count, device=str(device))
+    judged = copied(network) if method.sgd or any(method.dropout) else network
+    random = torch.Generator(device).manual_seed(DROPOUT_SEED)
+    optimizer = torch.optim.Adam(network.parameters, lr=learning_rate or LEARNING_RATE)
+    best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
+    chosen = {name: torch.zeros_like(score) for name in ("step", "test")}
+    found = {}
+    state: dict[str, Any] = {"parameters": network.parameters}
+    signs = train.labels[:, None]
+    own = torch.ones_like(train.labels) if weights is None else weights
+    own = own / own.mean(-1, keepdim=True)
+    for step in range(1, steps + 1):
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type in HALF_PRECISION):
+            scores = logits(network, drop(train.inputs, method.dropout[0], random), method.dropout[1], random)
+        scores = scores.float() if offsets is None else scores.float() + offsets[:, None]
+        entries = torch.nn.functional.softplus(scores) - signs * scores
+        losses = _by_environment(own[:, None] * entries)
+        # the derivative of the loss by a factor of the logits, in each environment
+        penalties = _by_environment(own[:, None] * (torch.sigmoid(scores) - signs) * scores) ** 2
+        objective = method.objective(losses, penalties, grid, step - 1, state)
+        decay = grid["weight_decay"] / (grid["penalty"].clamp(min=1) if "penalty" in grid else 1.0)
+        if "anneal" in grid:
+            decay = torch.where(torch.as_tensor(step - 1 >= grid["anneal"]), decay, grid["weight_decay"])
+        optimizer.zero_grad(set_to_none=True)
+        (objective + decay * squared_norm(network)).sum().backward()
+        factors = None if method.schedule is None else method.schedule(step - 1, grid)
+        if method.sgd:
+            _descend(network, judged, grid["step_size"] * (1 if factors is None else factors), step)
+        else:
+            before = None if factors is None else copied(network)
+            optimizer.step()
+            if before is not None and factors is not None:
+                _shorten(network, before, factors)
+            if judged is not network:
+                _forget(judged, network)
+        if step in snapshots:
+            found[step] = copied(judged)
+        if step % every == 0:
+            with torch.no_grad():
+                on_held_out, on_test = (logits(judged, rows.inputs) for rows in (problem.held_out, problem.test))
+                now = rule(row_score(on_held_out, problem.held_out.labels[:, None]))
+                tested = is_right(on_test, problem.test.labels[:, None]).mean(-1)
+            better = now > score if stops is None else torch.as_tensor(stops == step, device=device)
+            replace_where(better, judged, best)
+            score = torch.where(better, now, score)
+            values = {"step": torch.full_like(now, step), "test": tested}
+            chosen = {name: torch.where(better, values[name], chosen[name]) for name in chosen}
+    return TrainedImages(
+        best=best,
+        score=score.cpu().numpy(),
+        step=chosen["step"].cpu().numpy(),
+        test=chosen["test"].cpu().numpy(),
+        last_score=now.cpu().numpy(),
+        last_test=tested.cpu().numpy(),
+        snapshots=found,
+    )
+
+
+def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch.Tensor, step: int) -> None:
+    """One step of SGD; `average` is the mean over the steps since the last score."""
+    part = (step - 1) % AVERAGED + 1
+    with torch.no_grad():
+        for each, mean in zip(network.parameters, average.parameters, strict=True):
+            gradient = each.grad
+            assert gradient is not None
+            each -= step_sizes[:, None, None] * gradient
+            mean += (each - mean) / part
+
+
+def _shorten(network: BatchedNetwork, before: BatchedNetwork, factors: torch.Tensor) -> None:
+    """The last step of each setting becomes `factors` times as long: its own step size, which Adam does not know."""
+    with torch.no_grad():
+        for each, old in zip(network.parameters, before.parameters, strict=True):
+            each.copy_(old + factors[:, None, None] * (each - old))
+
+
+def _forget(average: BatchedNetwork, network: BatchedNetwork) -> None:
+    """The running mean of the weights moves towards them."""
+    with torch.no_grad():
+        for mean, each in zip(average.parameters, network.parameters, strict=True):
+            mean.lerp_(each, FORGET)
+
+
+def _by_environment(values: torch.Tensor) -> torch.Tensor:
+    """(S, C, 2): means of the first and of the second half of the rows."""
+    return values.unflatten(-1, (2, -1)).mean(-1)

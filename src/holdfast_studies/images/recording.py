@@ -1,0 +1,77 @@
+"""The command behind recorded results on coloured MNIST: methods are written as they come, and a file is completed."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from holdfast.core.statistics import mean_interval
+from holdfast.core.writing import write_text
+from holdfast_studies.images.coloured_problem import make_problem, read_small_mnist
+from holdfast_studies.images.image_methods import ImageProblem
+from holdfast_studies.images.recorded_images import about_session
+
+PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}
+
+
+def record(
+    description: str,
+    protocol: Sequence[str],
+    run: Callable[[ImageProblem, int, Collection[str]], Iterator[tuple[str, dict[str, Any]]]],
+    arguments: Sequence[str] | None = None,
+    *,
+    seeds: Sequence[int] = range(10),
+) -> None:
+    """Run methods on both problems and write their results as JSON; with a file that exists, what it lacks.
+
+    Args:
+        description: of the command.
+        protocol: names of the methods.
+        run: (problem, steps, methods that are finished) -> (method, results with the accuracies `test`), as they come.
+        arguments: of the command line.
+        seeds: by default, one after the other.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", required=True, help="folder with the IDX files of MNIST")
+    parser.add_argument("--out", required=True, help="JSON file to write; if it exists, what it lacks is added")
+    parser.add_argument("--seeds", type=int, default=len(seeds))
+    parser.add_argument("--first-seed", type=int, default=seeds[0])
+    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--images", type=int, default=60_000, help="images to use, 5/6 of them for training")
+    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--limit", type=float, default=float("inf"), help="no further method after so many seconds")
+    options = parser.parse_args(arguments)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = True
+    source = read_small_mnist(options.data, options.images)
+    chosen = range(options.first_seed, options.first_seed + options.seeds)
+    settings = {"seeds": list(chosen), "images": len(source.digits), "steps": options.steps}
+    out, began = Path(options.out), time.monotonic()
+    written: dict[str, Any] = {"settings": settings, "protocol": protocol, "sessions": [], "problems": {}}
+    if out.exists():
+        written |= json.loads(out.read_text(encoding="utf-8")) | {"protocol": protocol}
+        if written["settings"] != settings:
+            parser.error(f"--out must be a new file or one with the settings {settings}, got {written['settings']}")
+    finished = {name: tuple(written["problems"].get(name, {})) for name in options.problems}
+    written["sessions"].append({})
+    for name in options.problems:
+        if set(protocol) <= set(finished[name]):
+            continue
+        found = written["problems"].setdefault(name, {})
+        problem = make_problem(source, PROBLEMS[name], chosen, device)
+        for method, result in run(problem, options.steps, finished[name]):
+            if method in finished[name]:
+                continue
+            found[method] = result
+            written["sessions"][-1] = about_session(began)
+            mean, seconds = mean_interval(result["test"]), time.monotonic() - began
+            print(
+                f"{seconds:4.0f} s  {name}  {method:40} {mean.value:.4f} [{mean.low:.4f}, {mean.high:.4f}]", flush=True
+            )
+            write_text(out, json.dumps(written) + "\n")
+            if seconds > options.limit:
+                return

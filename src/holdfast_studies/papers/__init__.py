@@ -1,0 +1,1 @@
+"""Figures, theorems, lemmas and assumptions of the two papers, one module each."""

@@ -1,0 +1,272 @@
+"""The absorbing sets of SGD (Wang and Jacot, ICLR 2024): constants chosen on some runs, and tested on others."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial, reduce
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from holdfast.completion.problem import MatrixCompletion, two_by_two
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, train
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import Estimate, exact_proportion
+from holdfast.core.survival import event_rate
+from holdfast.plots import band, legend_below, new_figure
+from holdfast.theory.absorbing import (
+    COUNTS,
+    Constants,
+    closedness,
+    contains,
+    grid,
+    imbalance,
+    layer_ranks,
+    most_interior,
+    product_rank,
+    search_constants,
+    successor,
+)
+from holdfast_studies.claims import Claim, Position
+from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
+from holdfast_studies.names import TITLES
+from holdfast_studies.papers.jumps import DEPTH, EPSILON, WIDTH, network_starts, our_choice
+
+LEFT_OPEN = (
+    "The form of f_alpha. Ours is 1 - (1 - x / alpha)^2 below alpha, the simplest with a continuous slope; the search "
+    "also tries min(x / alpha, 1) and sqrt(x / alpha).",
+    "The constants eps1, eps2, alpha, C. They are chosen on 64 runs, every 20th step of them: of all constants for "
+    "which no run leaves B_1 and most enter it, those with the most neighbours in the grid of which the same is true. "
+    "What is claimed is then measured on other runs, put aside, at every step.",
+    "Settings of our choice: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.026, 5000 steps.",
+    "How states of B_1 that SGD need not visit are drawn: balanced layers, the first squared singular value uniform "
+    "up to C, the second one uniform up to where the conditions end, random directions.",
+    "A quick look (--quick) takes 4 seeds, for the choice and for the test.",
+)
+SEEDS = 300
+# Near the end of rank 2, so that the jump falls into a run that is short enough to look at every step.
+STEP_SIZE, RIDGE, STEPS = 0.4, 0.026, 5000
+BALANCES, SLACKS = (0.03, 0.1, 0.3, 1.0), (0.1, 0.3, 0.6, 0.9)
+LEVELS, BOUNDS = (0.01, 0.03, 0.1, 0.3), (1.6, 2.0, 4.0, 8.0)
+# Runs on which the constants are chosen, and how many steps lie between the states that the search looks at.
+SELECTION_RUNS, SEARCHED = 64, 20
+# The runs of the test begin at this seed. Of the continuous approximation, which is slower, there are fewer.
+FIRST_TESTED, SDE_RUNS, SUBSTEPS = 10_000, 64, 8
+# The theorem has no time limit: which share of the runs must be inside by the end of ours.
+MOST = 0.95
+# Runs whose steps are in memory at a time, and states drawn from all of B_1.
+AT_A_TIME, STATES = 64, 20_000
+SUMMARY = f"epsilon={EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={RIDGE}, T={STEPS:,} (ours)"
+
+
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
+    """Choose the constants on some runs, then follow every step of others, of SGD and of its approximation."""
+    problem = two_by_two(EPSILON)
+    selecting, few = min(effort.seeds, SELECTION_RUNS), min(effort.seeds, SDE_RUNS)
+    reports = stages(progress, [selecting * STEPS, effort.seeds * STEPS, few * STEPS * SUBSTEPS])
+    search = _search(_runs(range(selecting), SEARCHED, "sgd", reports[0]))
+    constants = constants_of(search)
+    parts: list[xr.Dataset] = [search]
+    counts: dict[AlgorithmName, int] = {"sgd": effort.seeds, "sde": few}
+    for (algorithm, count), report in zip(counts.items(), reports[1:], strict=True):
+        seeds = range(FIRST_TESTED, FIRST_TESTED + count)
+        chunks = [seeds[first : first + AT_A_TIME] for first in range(0, count, AT_A_TIME)]
+        inner = stages(report, [len(chunk) * STEPS for chunk in chunks])
+        found = [
+            _followed(_runs(chunk, 1, algorithm, each), constants, problem, algorithm, chunk)
+            for chunk, each in zip(chunks, inner, strict=True)
+        ]
+        parts.append(xr.concat(found, "seed" if algorithm == "sgd" else "sde_seed", join="exact"))
+    drawn = states_of(constants, 1, STATES, (2, WIDTH, WIDTH, 2))
+    left = np.stack([~contains(successor(drawn, *entry, STEP_SIZE, RIDGE), 1, constants) for entry in entries(problem)])
+    parts.append(xr.Dataset({"drawn_left": (("entry", "state"), left)}))
+    return xr.merge(parts, join="exact")
+
+
+def _runs(seeds: Sequence[int], every: int, algorithm: AlgorithmName, progress: Progress | None) -> LayerPaths:
+    # Substeps are those of the equation; left out of SGD, its program is that of the other experiments.
+    build = CompletionBuilder(algorithm, substeps=SUBSTEPS) if algorithm == "sde" else CompletionBuilder(algorithm)
+    return train(
+        two_by_two(EPSILON), network_starts(seeds), np.asarray(seeds), step_size=STEP_SIZE, ridge=RIDGE, steps=STEPS,
+        every=every, build=build, progress=progress,
+    )  # fmt: skip
+
+
+def _search(paths: LayerPaths) -> xr.Dataset:
+    """Entries and exits for all constants, and what the conditions bound, on the runs of the choice."""
+    found = list(search_constants(paths.layers, 1, grid(BALANCES, SLACKS, LEVELS, BOUNDS, COUNTS)))
+    names = ("balance", "slack", "level", "bound", "count")
+    values = (BALANCES, SLACKS, LEVELS, BOUNDS, [count.__name__ for count in COUNTS])
+    shape = tuple(map(len, values))
+    data = xr.Dataset(
+        {
+            "search_entered": (names, np.reshape([candidate.entered for candidate in found], shape)),
+            "search_exits": (names, np.reshape([candidate.exits for candidate in found], shape)),
+        },
+        {name: list(tried) for name, tried in zip(names, values, strict=True)},
+    )
+    layers = tuple(layer.astype(float) for layer in paths.layers)
+    per_step = {
+        "imbalance": imbalance(layers),
+        "layer_rank": layer_ranks(layers, constants_of(data).level).max(-1),
+        "largest_norm": np.max([np.square(layer).sum((-2, -1)) for layer in layers], axis=0),
+    }
+    return data.assign({name: (("run", "step"), part) for name, part in per_step.items()} | {"step": paths.steps})
+
+
+def _closed(data: xr.Dataset) -> xr.DataArray:
+    """For which constants no run of the choice left B_1, and most entered it."""
+    return (data["search_exits"] == 0) & (data["search_entered"] > 0.5)
+
+
+def constants_of(data: xr.Dataset) -> Constants:
+    """What the runs of the choice lead to, with the first form of f; the loosest if a quick look finds none."""
+    smooth = {"count": COUNTS[0].__name__}
+    closed, entered = _closed(data).sel(smooth), data["search_entered"].sel(smooth)
+    place = most_interior(closed.values, entered.values) if closed.values.any() else (-1,) * closed.ndim
+    picked = {str(name): float(data[name][index]) for name, index in zip(closed.dims, place, strict=True)}
+    return Constants(**picked, count=COUNTS[0])
+
+
+def _followed(
+    paths: LayerPaths, constants: Constants, problem: MatrixCompletion, algorithm: AlgorithmName, seeds: Sequence[int]
+) -> xr.Dataset:
+    """What becomes of runs in B_1 at every step; for SGD also whether any step that it might take leads out."""
+    # Run by run: the states of one stay in the cache.
+    inside = np.stack([contains(layers, 1, constants) for layers in zip(*paths.layers, strict=True)])
+    found = closedness(inside)
+    per_seed = {
+        "entered": found.entered,
+        "exits": found.exits,
+        "steps_inside": inside[:, :-1].sum(1),
+        "diverged": paths.diverged_at >= 0,
+    }
+    if algorithm == "sgd":
+        ends = product_rank(
+            reduce(lambda below, layer: layer @ below, paths.final), DEPTH, constants.level, constants.count
+        )
+        states = tuple(layer[:, ::SEARCHED].astype(float) for layer in paths.layers)
+        leaves = [
+            (~contains(successor(states, *entry, STEP_SIZE, RIDGE), 1, constants) & inside[:, ::SEARCHED]).sum(1)
+            for entry in entries(problem)
+        ]
+        per_seed |= {
+            "product_rank": ends,
+            "inside_at_the_end": inside[:, -1],
+            "successors_left": np.sum(leaves, axis=0),
+            "successors_tried": inside[:, ::SEARCHED].sum(1) * problem.count,
+        }
+        return xr.Dataset({key: ("seed", part) for key, part in per_seed.items()}, {"seed": list(seeds)})
+    return xr.Dataset({f"sde_{key}": ("sde_seed", part) for key, part in per_seed.items()}, {"sde_seed": list(seeds)})
+
+
+def entries(problem: MatrixCompletion) -> list[tuple[int, int, float]]:
+    """Row, column and value of every observed entry."""
+    parts = zip(problem.rows.tolist(), problem.columns.tolist(), problem.values.tolist(), strict=True)
+    return list(parts)
+
+
+def states_of(constants: Constants, rank: int, count: int, widths: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """States of B_r, visited or not: balanced layers in random directions, drawn until all conditions hold."""
+    random = np.random.default_rng(0)
+    least = min(widths)
+    squares = random.uniform(0, 1, (count, least)) * np.where(np.arange(least) < rank, constants.bound, constants.level)
+    # Shrink what is too much: the sum of squares to C, the counts of the values after the first r to eps2.
+    squares *= np.minimum(1, constants.bound / squares.sum(1))[:, None]
+    over = constants.count(squares[:, rank:] / constants.level).sum(1) > constants.slack
+    while over.any():
+        squares[over, rank:] *= 0.9
+        over = constants.count(squares[:, rank:] / constants.level).sum(1) > constants.slack
+    frames = [np.linalg.qr(random.standard_normal((count, width, least)))[0] for width in widths]
+    sizes = np.sqrt(squares)[:, None]
+    return tuple((frames[k + 1] * sizes) @ frames[k].swapaxes(-1, -2) for k in range(len(widths) - 1))
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """The conditions over time, and what the search found."""
+    chosen = constants_of(data)
+    figure, (left, right) = new_figure(2, f"Absorbing sets: {SUMMARY}")
+    for name, label in (("layer_rank", "Σ f(s²), largest layer"), ("imbalance", "imbalance"), ("largest_norm", "‖W‖²")):
+        band(left, data[name].rename(run="seed"), "step", label)
+    left.axhline(1 + chosen.slack, color="0.3", linestyle=":", label=f"1 + eps2 = {1 + chosen.slack:g}")
+    left.set(xlabel="step", ylabel="what B_1 bounds", yscale="log", ylim=(1e-3, 10))
+    left.set_title("SGD, runs of the choice, medians and 10 % to 90 %")
+    for number, level in enumerate(LEVELS):
+        share = _closed(data).sel(level=level, balance=list(BALANCES[1:]), bound=list(BOUNDS[1:]))
+        # Curves that lie on one another are distinguished by the size of their marks.
+        look = {"marker": "o", "markersize": 10 - 2 * number, "color": f"C{number}", "label": f"alpha={level}"}
+        right.plot(data["slack"], share.mean(("count", "balance", "bound")), **look)
+    right.axvline(chosen.slack, color="0.3", linestyle=":", label=f"chosen: {_words(chosen)}")
+    right.set(xlabel="eps2", ylabel="share of constants with B_1 closed", ylim=(-0.03, 1.05))
+    right.set_title("Search: eps1 ≥ 0.1, C ≥ 2, three forms of f")
+    for axes in (left, right):
+        legend_below(axes)
+    return figure
+
+
+def _words(constants: Constants) -> str:
+    return f"eps1={constants.balance:g}, eps2={constants.slack:g}, alpha={constants.level:g}, C={constants.bound:g}"
+
+
+def numbers(data: xr.Dataset) -> pd.DataFrame:
+    """All constants that were tried, with the share of runs that entered and the exits."""
+    return data[["search_entered", "search_exits"]].to_dataframe().reset_index()
+
+
+def _share(hits: ArrayLike) -> Estimate:
+    """A share of runs with its exact interval; of none nothing is known."""
+    each = np.asarray(hits, bool)
+    return exact_proportion(int(each.sum()), len(each)) if len(each) else Estimate(np.nan, 0.0, 1.0)
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """Closedness of B_1 on runs that had no part in its choice, and the lemma on approximate ranks."""
+    chosen = constants_of(data)
+    tried = int(_closed(data).size)
+    ours = partial(
+        our_choice, eta=STEP_SIZE, **{"lambda": RIDGE}, T=STEPS, f=chosen.count.__name__, constants=_words(chosen)
+    )
+    claim = partial(Claim, settings=f"{SUMMARY}, {_words(chosen)}", conditions=ours())
+    nearby = f"the states are those of SGD at eta={STEP_SIZE}, near critical points and not at them"
+    inside, exits = data["entered"].values >= 0, data["exits"].values
+    left = _share(exits[inside] > 0)
+    hazard = event_rate(data["steps_inside"].values, exits)
+    steps, out = int(data["successors_tried"].sum()), int(data["successors_left"].sum())
+    sde_inside = data["sde_entered"].values >= 0
+    sde_left = _share(((data["sde_exits"].values > 0) | data["sde_diverged"].values.astype(bool))[sde_inside])
+    ends = data["inside_at_the_end"].values.astype(bool)
+    over = data["product_rank"].values[ends] > 1 + chosen.slack
+    drawn = data["drawn_left"].values.any(0)
+    return [
+        claim("absorbing-entered", "jumps: theorem", "SGD enters B_1.", conditions=ours(mark=f"{MOST:g} of the runs"),
+              measured=_share(inside), allowed=(MOST, 1),
+              why=f"share of the runs that were inside at some step; of {tried} constants tried on other runs "
+              f"{int(_closed(data).sum())} had no exit there"),
+        claim("absorbing-closed", "jumps: closed", "SGD does not leave B_1.", measured=left, allowed=(0, 0.02),
+              why=f"share of the runs that entered and ever left, exact interval: {int((exits[inside] > 0).sum())} of "
+              f"{int(inside.sum())}; {hazard.value:.2g} exits per step inside ({hazard.low:.2g} to {hazard.high:.2g})"),
+        claim("absorbing-every-step", "jumps: closed",
+              "None of the steps that SGD might take from the states it visits in B_1 leads out.",
+              measured=_share(data["successors_left"].values[inside] > 0), allowed=(0, 0.02),
+              why="share of the runs with a step that leads out, all three entries tried at every 20th state: "
+              f"{out} of {steps:,} steps"),
+        claim("absorbing-anywhere", "jumps: closed", "From no state of B_1, visited or not, a step of SGD leads out.",
+              measured=_share(drawn), allowed=(0, 0.001),
+              why="share of states drawn from B_1 from which one of the three steps leads out. At this step size the "
+              "closed set is a property of the states that SGD visits, not of B_1: where the product has the wrong "
+              "sign and size C^(L/2), one step is longer than B_1 is wide", expected=Position.OUTSIDE),
+        claim("absorbing-sde", "jumps: continuous",
+              "The continuous approximation leaves B_1 more often than SGD: the absorbing set is lost.",
+              settings=f"{SUMMARY}, {_words(chosen)}, Euler-Maruyama with {SUBSTEPS} substeps", measured=sde_left,
+              allowed=(left.high, 1),
+              why="share of the runs that entered and then left or diverged, against the upper end of SGD's interval. "
+              "Its noise is Gaussian and unbounded, so no bounded set holds it"),
+        claim("absorbing-lemma", "jumps: lemma", "In B_1 the approximate rank of the product is at most 1 + eps2.",
+              conditions=replace(ours(), missed=(nearby,)), measured=_share(over), allowed=(0, 0.02),
+              why="share of the runs inside at the end that are above it"),
+    ]  # fmt: skip
+
+
+EXPERIMENT = Experiment(TITLES["absorbing"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -1,0 +1,260 @@
+"""Algorithm 4 and Theorem 7 of Xu, Gu and Fang (NeurIPS 2024): networks with quadratic activation."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jax.typing import ArrayLike
+from matplotlib.figure import Figure
+
+from holdfast.algorithms.factored import sampled
+from holdfast.algorithms.shrinkage import Trace, estimated_trace, known_trace, no_shrinkage, operator_norm, shrinkage
+from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.core.progress import Progress, stages
+from holdfast.core.run import Run, run
+from holdfast.core.statistics import Estimate, median, proportion
+from holdfast.plots import COLOURS, band, legend_below, new_figure
+from holdfast.plots.signals import quantile_table
+from holdfast.sensing import batching
+from holdfast.sensing.environments import two_point
+from holdfast.sensing.oracles.quadratic import RankOneGradient, rank_one
+from holdfast.sensing.problem import MatrixSensing
+from holdfast.sensing.quadratic_network import quadratic_network, random_neurons
+from holdfast.sensing.signals import signals
+from holdfast_studies.claims import OUR_SETTINGS, Claim, Conditions, Position
+from holdfast_studies.experiment import Effort, Experiment
+from holdfast_studies.names import TITLES
+
+LEFT_OPEN = (
+    "Algorithm 4 as printed takes tau to be the operator norm of A* + A(e); only its trace cancels the trace term of "
+    "the gradient, so we use the trace, known or estimated by the mean of y. The operator norm is tested too, with "
+    "and without the factor 4 of the literal gradient.",
+    "Our gradient is (1/m) sum (yhat - y) x x^T U, without that factor; the step on the signal is then 2 eta. With the "
+    "factor eta is a quarter, which makes the same step.",
+    "No settings are given; ours: d=30, r1=r2=2, m=20000, eta=0.04, s=0.5, M=4, alpha=1e-2, T=160, truncation at R=20 "
+    "or none. Theorem 7 promises 0.99, which 64 runs cannot tell from less: they can confirm nine in ten.",
+    "Settings were looked for on seeds from 0 on; what works, and the operator norm with the factor 4, which was "
+    "undecided with 12 runs, have 64 seeds from 1,000 on. The variants that fail have 12.",
+    "Neurons are orthonormal, or one draw from N(0, I/d) as in Theorem 7.",
+)
+SEEDS, QUICK_SEEDS = 64, 6
+# Runs of the variants that fail, of which a few are enough.
+FEW = 12
+# The seeds of the others: settings were looked for on those from 0 on.
+ASIDE = 1000
+DIMENSION, RANK, BATCH_SIZE, STEP_SIZE, BIAS, HETEROGENEITY = 30, 2, 20_000, 0.04, 0.5, 4.0
+INIT_SCALE, STEPS, EVERY = 1e-2, 160, 10
+LITERAL, RADIUS = 4.0, 20.0
+# Samples are drawn one by one: a quick look has an eighth of them.
+QUICK_PART = 8
+# What counts as learned and as not learned, and the probability that so few runs can confirm.
+LEARNED, WASHED_OUT, NEARLY_ALL = 0.9, 0.02, (0.9, 1.0)
+FACTOR_4 = "operator norm, factor 4"
+TRACES = (known_trace, estimated_trace, no_shrinkage, operator_norm)
+
+
+class Variant(NamedTuple):
+    """One way to run Algorithm 4."""
+
+    batches: Callable = batching.hetero
+    trace: Trace = known_trace
+    factor: float = 1.0
+    truncation: float = np.inf
+    random: bool = False
+    fails: bool = False
+
+    def seeds(self, effort: Effort) -> np.ndarray:
+        """Of its runs."""
+        return np.arange(min(effort.seeds, FEW)) if self.fails else np.arange(ASIDE, ASIDE + effort.seeds)
+
+
+VARIANTS = {
+    "HeteroSGD, known trace": Variant(),
+    "HeteroSGD, estimated trace": Variant(trace=estimated_trace),
+    "random neurons, truncated": Variant(truncation=RADIUS, random=True),
+    "pooled batches": Variant(batches=batching.pooled, trace=estimated_trace, fails=True),
+    "no shrinkage": Variant(trace=no_shrinkage, fails=True),
+    "operator norm": Variant(trace=operator_norm, fails=True),
+    FACTOR_4: Variant(trace=operator_norm, factor=LITERAL),
+    "as printed": Variant(trace=operator_norm, factor=LITERAL, truncation=RADIUS, random=True, fails=True),
+}
+
+
+def _build(problem: MatrixSensing, parameters: dict, batches: Callable, batch_size: int) -> Run:
+    oracle = rank_one(problem, batch_size, parameters["truncation"])
+    seen = sampled(batches(problem.environments, batch_size), oracle)
+
+    def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> RankOneGradient:
+        found = seen(key, fitted, step)
+        return found._replace(gradient=parameters["factor"] * found.gradient)
+
+    # The way to find tau is a number, so that one compiled program serves all of them.
+    trace = partial(jax.lax.switch, parameters["trace"], TRACES)
+    algorithm = shrinkage(gradient, DIMENSION, parameters["step_size"], parameters["init_scale"], trace, "float32")
+    return Run(algorithm, lambda state: signals(problem, state))
+
+
+def _problem(random: bool) -> MatrixSensing:
+    frame = random_neurons(DIMENSION, 2 * RANK) if random else orthonormal_frame(DIMENSION, 2 * RANK)
+    neurons = frame.astype(np.float32)
+    return quadratic_network(neurons[:, :RANK], neurons[:, RANK:], two_point(BIAS, HETEROGENEITY, rank=RANK))
+
+
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
+    """All variants; those that share neurons and batches run together."""
+    parts, batch_size = {}, effort.steps(BATCH_SIZE, part=QUICK_PART)
+    groups: dict[tuple, dict[str, Variant]] = {}
+    for name, variant in VARIANTS.items():
+        groups.setdefault((variant.batches, variant.random), {})[name] = variant
+    seeds = {name: variant.seeds(effort) for name, variant in VARIANTS.items()}
+    reports = stages(progress, [STEPS * sum(len(seeds[name]) for name in group) for group in groups.values()])
+    for ((batches, random), group), report in zip(groups.items(), reports, strict=True):
+        problem, counts = _problem(random), [len(seeds[name]) for name in group]
+        columns = {
+            "step_size": [STEP_SIZE / each.factor for each in group.values()],
+            "init_scale": [INIT_SCALE] * len(group),
+            "factor": [each.factor for each in group.values()],
+            "truncation": [each.truncation for each in group.values()],
+        }
+        parameters = {name: np.repeat(values, counts).astype(np.float32) for name, values in columns.items()}
+        traces = [TRACES.index(each.trace) for each in group.values()]
+        parameters["trace"] = np.repeat(traces, counts).astype(np.int32)
+        build = partial(_build, batches=batches, batch_size=batch_size)
+        numbers = np.concatenate([seeds[name] for name in group])
+        records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=report)
+        size = float(jnp.linalg.norm(problem.invariant_matrix))
+        for name, begin, count in zip(group, np.cumsum([0, *counts]), counts, strict=False):
+            rows = slice(begin, begin + count)
+            recorded = ("invariant", "spurious", "residual")
+            variables = {signal: (("seed", "step"), records.values[signal][rows]) for signal in recorded}
+            variables["relative_distance"] = (("seed", "step"), records.values["distance"][rows] / size)
+            ends = {"diverged_at": ("seed", records.diverged_at[rows])}
+            parts[name] = xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(count)})
+    # Where a variant has fewer runs, the others are NaN.
+    found = xr.concat([parts[name] for name in VARIANTS], pd.Index(list(VARIANTS), name="variant"), join="outer")
+    return found.assign_attrs(batch_size=batch_size)
+
+
+def _runs(data: xr.Dataset, variant: str) -> xr.Dataset:
+    """All runs of a variant."""
+    return data.sel(variant=variant).dropna("seed", subset=["diverged_at"])
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """Invariant and spurious neurons over time: what works on the left, what fails on the right."""
+    figure, panels = new_figure(
+        2,
+        f"Algorithm 4: medians over {data.sizes['seed']} seeds (some of what fails: {FEW}), bands 10 % to 90 %",
+    )
+    figure.set_figheight(5.4)  # eight lines of a legend are below each panel
+    names = list(VARIANTS)
+    for axes, chosen, title in zip(
+        panels, (names[:4], names[4:]), ("Trace, batches", "Wrong or no shrinkage"), strict=True
+    ):
+        for name, style in zip(chosen, ("-", "--", "-.", ":"), strict=True):
+            runs = _runs(data, name)
+            for signal in ("invariant", "spurious"):
+                band(axes, runs[signal], "step", f"{signal}, {name}", color=COLOURS[signal], linestyle=style)
+        axes.set(xlabel="step", ylabel="weight (1 = learned)", title=title, ylim=(-0.03, 1.5))
+        legend_below(axes, 1)
+    return figure
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """Theorem 7 with the trace, and the ways in which Algorithm 4 fails."""
+    of = {name: _runs(data, name).isel(step=-1) for name in VARIANTS}
+    given = f"d=30, r1=r2=2, m={data.attrs['batch_size']}, s=0.5, M=4, alpha=1e-2, T=160, fresh samples (ours)"
+    summary = f"orthonormal neurons, eta=0.04, no truncation, {given}"
+    conditions = _conditions(
+        "the neurons are orthonormal, not N(0, I/d)", "samples are not truncated", "tau is the trace, not the norm"
+    )
+    known, estimated, random = "HeteroSGD, known trace", "HeteroSGD, estimated trace", "random neurons, truncated"
+
+    def claim(name: str, statement: str, variant: str, signal: str, allowed: tuple[float, float], why: str) -> Claim:
+        measured = median(of[variant][signal])
+        source = "Theorem 7; Remark 1" if variant == estimated else "Theorem 7; Algorithm 4"
+        why = f"median of {data.sizes['seed']} runs, which cannot tell the 0.99 of the theorem from less; {why}"
+        return Claim(f"algorithm-4-{name}", source, statement, summary, measured, allowed, conditions, why)
+
+    printed = {
+        "operator-norm": ("operator norm", "With tau the operator norm it works.", "orthonormal neurons, eta=0.04"),
+        "operator-norm-factor-4": (FACTOR_4, "With tau the operator norm and the literal gradient it "
+                                   "works.", "orthonormal neurons, eta=0.01"),
+        "as-printed": ("as printed", "With tau the operator norm, the literal gradient, truncation and N(0, I/d) "
+                       "neurons, all as printed, it works.", "N(0, I/d) neurons, eta=0.01, R=20"),
+    }  # fmt: skip
+    return [
+        claim("invariant", "In the median run Algorithm 4 learns the invariant neurons.", known, "invariant",
+              (LEARNED, np.inf), "tau = tr(A* + A(e)), known"),
+        claim("spurious", "In the median run Algorithm 4 does not learn the spurious neurons.", known, "spurious",
+              (-np.inf, WASHED_OUT), "tau = tr(A* + A(e)), known"),
+        claim("estimated-invariant", "The moment estimate of tau does as well (invariant).", estimated, "invariant",
+              (LEARNED, np.inf), "tau = mean of y"),
+        claim("estimated-spurious", "The moment estimate of tau does as well (spurious).", estimated, "spurious",
+              (-np.inf, WASHED_OUT), "tau = mean of y"),
+        *(
+            Claim(f"algorithm-4-{name}", source, f"Nine runs in ten do, {words}: they learn the invariant neurons and "
+                  "not the spurious ones.", summary, _both(of[variant]), NEARLY_ALL, conditions,
+                  f"share of {of[variant].sizes['seed']} runs; the 0.99 of the theorem would take 368")
+            for name, source, words, variant in (
+                ("probability", "Theorem 7; Algorithm 4", "with the trace known", known),
+                ("estimated-probability", "Theorem 7; Remark 1", "with the moment estimate of it", estimated),
+            )
+        ),
+        Claim("algorithm-4-pooled", "Holdfast", "With pooled batches the spurious neurons are learned.", summary,
+              median(of["pooled batches"]["spurious"]), (0.35, np.inf), OUR_SETTINGS,
+              f"median of {of['pooled batches'].sizes['seed']} runs; E s = 0.5"),
+        Claim("example-1-random-neurons", "Example 1; Theorem 7",
+              "With neurons from N(0, I/d) and truncation on ||U^T x||^2 Algorithm 4 ends within 50 % of A*.",
+              f"N(0, I/d) neurons, eta=0.04, R=20, {given}", median(of[random]["relative_distance"]),
+              (-np.inf, 0.5), _conditions("tau is the trace, not the norm"),
+              f"||P - A*||_F / ||A*||_F, median of {data.sizes['seed']} runs, which cannot tell the 0.99 of the "
+              f"theorem from less; the subspaces overlap by {_overlap():.2f}"),
+        *(
+            Claim(f"algorithm-4-{name}", "Algorithm 4", statement, f"{settings}, {given}", _works(of[variant]),
+                  (0.5, 1.0), OUR_SETTINGS, f"share of {of[variant].sizes['seed']} runs that learn half the invariant "
+                  "signal, and do not diverge" + ("; too near to one half to tell" if variant == FACTOR_4 else ""),
+                  expected=Position.UNDECIDED if variant == FACTOR_4 else Position.OUTSIDE)
+            for name, (variant, statement, settings) in printed.items()
+        ),
+        Claim("algorithm-4-shrinkage", "Algorithm 4", "The shrinkage is needed.", summary,
+              median(abs(of["no shrinkage"]["invariant"] - 1)), (0.1, np.inf), conditions,
+              "median |invariant - 1| without it: the trace of the residual kicks the signal about"),
+    ]  # fmt: skip
+
+
+def _conditions(*missed: str) -> Conditions:
+    """What Theorem 7 asks for and the settings do not have; alpha I is U U^T at the start, so alpha^2 in our words."""
+    low, high = float(DIMENSION) ** -4, 1 / DIMENSION
+    start = INIT_SCALE**2
+    if not low < start < high:
+        missed += (f"U U^T = {start:g} I at the start is not between d^-4 = {low:.2g} and d^-1 = {high:.2g}",)
+    return Conditions(missed, ("all settings", "the gradient without its factor 4"))
+
+
+def _both(final: xr.Dataset) -> Estimate:
+    """The share of runs that learn the invariant neurons and not the spurious ones."""
+    right = (final["invariant"] > LEARNED) & (final["spurious"] < WASHED_OUT)
+    return proportion(int(right.sum()), right.size)
+
+
+def _works(final: xr.Dataset) -> Estimate:
+    """The share of runs that end with at least half of the invariant signal, and not with twice of it."""
+    learned = final["invariant"]
+    works = (final["diverged_at"] < 0) & (learned > 0.5) & (learned < 2)
+    return proportion(int(works.sum()), works.size)
+
+
+def _overlap() -> float:
+    problem = _problem(random=True)
+    return float(jnp.linalg.norm(problem.invariant_basis.T @ problem.spurious_basis, 2))
+
+
+EXPERIMENT = Experiment(
+    TITLES["algorithm_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
+)

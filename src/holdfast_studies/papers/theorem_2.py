@@ -1,0 +1,280 @@
+"""Theorem 2 and eq. 10 of Xu, Gu and Fang (NeurIPS 2024): the error of HeteroSGD against batch size and dimension."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from holdfast.core.progress import Progress, stages
+from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
+from holdfast.plots import COLOURS, band, legend_below, new_figure
+from holdfast.sensing.environments import two_point
+from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import simulate as run_simulation
+from holdfast.theory.assumptions import regularity
+from holdfast.theory.constants import spread_of_constants
+from holdfast_studies.claims import Claim, Conditions, Position
+from holdfast_studies.experiment import Effort, Experiment
+from holdfast_studies.names import TITLES
+from holdfast_studies.papers.conditions import theorem_conditions
+
+LEFT_OPEN = (
+    "The theorem's step sizes (24/M2, 1/(64 M1)) are empty for these strengths; M=8 is beyond the sharp threshold "
+    "6.40 for eta=0.05, where the spurious signal does die out. The experiment `inside` has settings that meet them.",
+    "The constants of eqs. 9 and 10 are not printed: we fit the median error, and ask for the constant that eq. 9 "
+    "needs at settings that differ in d, m, r1, r2 and M, with delta = sqrt(d/m) and c_v = 1. An upper bound may be "
+    "loose; that it follows the error would mean constants within a factor of 10.",
+    "How near is near A*, where the theorem says with probability over 0.99: 0.05 in eq. 11.",
+)
+SEEDS, QUICK_SEEDS = 96, 8
+BATCH_SIZES = tuple(int(m) for m in np.geomspace(2_000, 2_000_000, 7))
+DIMENSIONS = (30, 50, 100, 200)
+PER_DIMENSION = 400  # m = 400 d keeps sqrt(d/m) fixed, so only the logarithm of eq. 10 is left
+SETTINGS = Settings(dimension=50, heterogeneity=8.0, step_size=0.05, steps=300, every=300)
+SUMMARY = "r1=r2=1, s=1, M=8, eta=0.05, alpha=1e-3, T=300, symmetric measurements, exact law (ours)"
+# A share above 0.99 takes 368 runs to confirm; there are this many for each seed of the curves.
+RUNS_PER_SEED = 12
+OFTEN_SIZES, OFTEN_SPREADS = (12_000, 2_000_000), (8.0, 16.0)
+OFTEN = replace(SETTINGS, dimension=30, batch_size=OFTEN_SIZES, heterogeneity=OFTEN_SPREADS)
+# Eq. 9 at other ranks; dimension, batch size and M vary in the other runs.
+RANKS = ((3, 1), (1, 3))
+NEAR, PROMISED = 0.05, 0.99
+# One constant serves all settings, and eq. 9 follows the error, if the C that they need differ by at most this factor.
+ONE_CONSTANT = 10.0
+# At M=8 and the large batch about 0.993 of the runs end near A*: too close to 0.99 for this many of them.
+EXPECTED = {
+    (12_000, 8.0): Position.OUTSIDE,
+    (2_000_000, 8.0): Position.UNDECIDED,
+    (2_000_000, 16.0): Position.INSIDE,
+}
+
+
+def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
+    """Final errors against m at d=50, against d at m=400 d, and many runs at d=30 for shares and for eq. 9."""
+    # Each dimension is a program to compile, and the large ones take as long to run as all others.
+    dimensions = DIMENSIONS[:2] if effort.quick else DIMENSIONS
+    settings = replace(SETTINGS, seeds=effort.seeds)
+    several = [len(BATCH_SIZES) * SETTINGS.dimension**2, 4 * RUNS_PER_SEED * 30**2, *[30**2] * len(RANKS)]
+    reports = iter(stages(progress, [*several, *(d**2 for d in dimensions)]))
+    against_m = run_simulation(replace(settings, batch_size=BATCH_SIZES), progress=next(reports)).final
+    often = run_simulation(replace(OFTEN, seeds=RUNS_PER_SEED * effort.seeds), progress=next(reports)).final
+    other_ranks = replace(settings, dimension=30, batch_size=OFTEN_SIZES[0])
+    by_rank = [
+        run_simulation(replace(other_ranks, invariant_rank=r1, spurious_rank=r2), progress=next(reports)).final
+        for r1, r2 in RANKS
+    ]
+    against_d = [
+        run_simulation(replace(settings, dimension=d, batch_size=PER_DIMENSION * d), progress=next(reports)).final
+        for d in dimensions
+    ]
+    named = pd.Index([f"{r1}, {r2}" for r1, r2 in RANKS], name="ranks")
+    data = xr.Dataset(
+        {
+            "error_against_batch_size": against_m["distance"],
+            "distinguished_against_batch_size": _distinguished(against_m),
+            "error_against_dimension": _concat(against_d, pd.Index(dimensions, name="dimension")),
+            "error_at_ranks": _concat(by_rank, named),
+            "error_of_many": often["distance"].rename(seed="run", batch_size="size"),
+            "spurious_of_many": often["spurious"].rename(seed="run", batch_size="size"),
+            "distinguished_of_many": _distinguished(often).rename(seed="run", batch_size="size"),
+        }
+    )
+    return data.drop_vars("step")
+
+
+def _concat(finals: list[xr.Dataset], along: pd.Index) -> xr.DataArray:
+    return xr.concat([final["distance"] for final in finals], along)
+
+
+def _distinguished(final: xr.Dataset) -> xr.DataArray:
+    """max(||U*^T P U* - I||, ||V*^T P V*||) of eq. 11; with ranks of one these are numbers."""
+    return xr.apply_ufunc(np.maximum, abs(final["invariant"] - 1), final["spurious"])
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """Both errors on logarithmic axes, and the shares of runs that fail where a probability is promised."""
+    title = f"Theorem 2: medians over {data.sizes['seed']} seeds, bands 10 % to 90 %; shares with 95 % intervals"
+    figure, (left, right, last) = new_figure(3, title)
+    _draw_failures(last, data)
+    band(left, data["error_against_batch_size"], "batch_size", "||P - A*||", marker="o", markersize=3)
+    sizes = np.array(BATCH_SIZES)
+    anchor = float(data["error_against_batch_size"].median("seed")[3]) * np.sqrt(sizes[3])
+    left.plot(sizes, anchor / np.sqrt(sizes), color="0.4", linestyle=":", label="slope -1/2")
+    left.set(xscale="log", yscale="log", xlabel="batch size m", ylabel="final error (Frobenius)", title="d = 50")
+    band(right, data["error_against_dimension"], "dimension", "||P - A*||", marker="o", markersize=3)
+    right.set(xscale="log", xlabel="dimension d", ylabel="final error (Frobenius)", title="m = 400 d")
+    right.set_xticks(dimensions := data["dimension"].values, [str(d) for d in dimensions])
+    right.minorticks_off()
+    right.set_ylim(bottom=0)
+    for axes in (left, right):
+        legend_below(axes)
+    legend_below(last, 1)
+    return figure
+
+
+def _draw_failures(axes: Axes, data: xr.Dataset) -> None:
+    """The shares of runs that end away from A*, and of those with a larger error than eq. 10 allows."""
+    marks = {size: np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / size) for size in OFTEN_SIZES}
+    rows = [(size, OFTEN_SPREADS[0]) for size in OFTEN_SIZES] + [(OFTEN_SIZES[-1], OFTEN_SPREADS[-1])]
+    for name, label, colour, shift in (
+        ("distinguished_of_many", f"eq. 11: {NEAR} or more from A*", COLOURS["invariant"], -0.1),
+        ("error_of_many", "eq. 10: error above log(d) sqrt(d/m)", COLOURS["spurious"], 0.1),
+    ):
+        failed = [data[name].sel(size=m, heterogeneity=spread) for m, spread in rows]
+        limits = [NEAR if name == "distinguished_of_many" else marks[m] for m, _ in rows]
+        shares = [
+            exact_proportion(int((each >= mark).sum()), each.size) for each, mark in zip(failed, limits, strict=True)
+        ]
+        values = np.array([each.value for each in shares])
+        spread = np.abs(np.array([[each.low, each.high] for each in shares]).T - values)
+        axes.errorbar(np.arange(len(rows)) + shift, values, spread, fmt="o", color=colour, capsize=3, label=label)
+    axes.axhline(1 - PROMISED, color="0.3", linestyle=":", label="Theorem 2 promises less than 0.01")
+    axes.set_xticks(range(len(rows)), [f"M = {spread:g}\nm = {m:,}" for m, spread in rows])
+    axes.set(
+        xlabel="heterogeneity and batch size",
+        ylabel="share of runs that fail",
+        title="d = 30",
+        xlim=(-0.5, len(rows) - 0.5),
+    )
+    axes.set_ylim(bottom=0)
+
+
+def numbers(data: xr.Dataset) -> pd.DataFrame:
+    """Every final error."""
+    frames = [data[name].to_dataframe(name="error").reset_index() for name in data]
+    return pd.concat(frames, keys=list(data), names=["panel", None]).reset_index("panel")
+
+
+def _slope(errors: np.ndarray, sizes: np.ndarray) -> Estimate:
+    """Slope of the median error (seeds, sizes) against the size, on log-log axes."""
+    return bootstrap(errors, lambda rows: np.polyfit(np.log(sizes), np.log(np.median(rows, 0)), 1)[0])
+
+
+def _right_side_of_eq_9(dimension: float, batch_size: float, r1: int, r2: int, heterogeneity: float) -> float:
+    """The right side of eq. 9 with C = c_v = 1 and delta = sqrt(d / m)."""
+    largest, variation = regularity(two_point(1.0, heterogeneity, rank=r2))
+    scale = (variation * np.log(dimension)) ** 1.5 * np.sqrt(dimension / batch_size) * r2**2 * np.sqrt(r1 + r2)
+    return float(max(scale**2 * np.sqrt(r1) * largest**2, scale * largest) * np.log(dimension) ** 2)
+
+
+def constants_of_eq_9(data: xr.Dataset) -> dict[str, Estimate]:
+    """The C that eq. 9 needs for the median run, at settings that differ in d, m, r1, r2 and M."""
+    return {
+        "d={}, m={}, r1={}, r2={}, M={:g}".format(*key): median(values / _right_side_of_eq_9(*key))
+        for key, values in _runs_of_eq_9(data).items()
+    }
+
+
+def _all_of_eq_9(data: xr.Dataset, chosen: tuple[str, ...]) -> Conditions:
+    """What any of the settings of eq. 9 misses, said once for each dimension, rank and M."""
+    missed: dict[str, None] = {}
+    for d, m, r1, r2, spread in _runs_of_eq_9(data):
+        settings = replace(
+            SETTINGS, dimension=int(d), batch_size=int(m), invariant_rank=r1, spurious_rank=r2, heterogeneity=spread
+        )
+        missed |= dict.fromkeys(theorem_conditions(settings).missed)
+    return Conditions(tuple(missed), chosen)
+
+
+def _runs_of_eq_9(data: xr.Dataset) -> dict[tuple, xr.DataArray]:
+    runs: dict[tuple, xr.DataArray] = {}
+    for d in data["dimension"].values:
+        runs[d, PER_DIMENSION * d, 1, 1, 8.0] = data["error_against_dimension"].sel(dimension=d)
+    for m in BATCH_SIZES:
+        runs[50, m, 1, 1, 8.0] = data["error_against_batch_size"].sel(batch_size=m)
+    for m in OFTEN_SIZES:
+        runs[30, m, 1, 1, 16.0] = data["error_of_many"].sel(size=m, heterogeneity=16.0)
+    for r1, r2 in RANKS:
+        runs[30, OFTEN_SIZES[0], r1, r2, 8.0] = data["error_at_ranks"].sel(ranks=f"{r1}, {r2}")
+    return runs
+
+
+def _rate_of_failures(data: xr.Dataset) -> Estimate:
+    """The slope of log(share of errors above log(d) sqrt(d/m)) against log m, between two batch sizes."""
+    sizes = np.array(OFTEN_SIZES)
+    errors = data["error_of_many"].sel(heterogeneity=OFTEN_SPREADS[0]).transpose("run", "size").values
+    failed = errors > np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / sizes)
+
+    def slope(rows: np.ndarray) -> float:
+        # Half a failure more than there are, so that none has a logarithm.
+        shares = np.log((rows.sum(0) + 0.5) / len(rows))
+        return float((shares[1] - shares[0]) / np.log(sizes[1] / sizes[0]))
+
+    return bootstrap(failed, slope)
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """The rates of eq. 10, the constant of eq. 9, and the probability of Theorem 2."""
+    sizes, dimensions = np.array(BATCH_SIZES), data["dimension"].values
+    against_m = _slope(data["error_against_batch_size"].transpose("seed", "batch_size").values, sizes)
+    against_d = _slope(data["error_against_dimension"].transpose("seed", "dimension").values, dimensions)
+    apart = _slope(data["distinguished_against_batch_size"].transpose("seed", "batch_size").values, sizes)
+    logarithm = float(np.polyfit(np.log(dimensions), np.log(np.log(dimensions)), 1)[0])
+    largest = data["error_against_batch_size"].sel(batch_size=BATCH_SIZES[-1]).values
+    constants = constants_of_eq_9(data)
+    needed, least = (of(constants, key=lambda name: constants[name].value) for of in (max, min))
+    chosen = ("T = 300", "constants of eqs. 9 and 10")
+    missed = theorem_conditions(SETTINGS, chosen=chosen)
+    found = [
+        Claim("theorem-2-batch-size", "Theorem 2; eq. 10", "The error falls like m^(-1/2) at fixed d.",
+              f"d=50, {SUMMARY}", against_m, (-0.55, -0.45), missed, "slope of the median error on log-log axes"),
+        Claim("theorem-2-dimension", "Theorem 2; eq. 10", "At fixed m/d the error grows with d at most like log d.",
+              f"m=400 d, {SUMMARY}", against_d, (-np.inf, logarithm), missed,
+              f"slope on log-log axes; log d would be {logarithm:.2f} over this range"),
+        Claim("theorem-2-recovers", "Theorem 1; Theorem 2", "With a large batch HeteroSGD ends at A*.",
+              f"d=50, m=2,000,000, {SUMMARY}", median(largest), (-np.inf, NEAR), missed,
+              "median ||P - A*||; ||A*|| is 1"),
+        Claim("eq-11-distinguishes", "eq. 11", "||U*^T P U* - I|| and ||V*^T P V*|| vanish like m^(-1/2) as the batch "
+              "grows.", f"d=50, {SUMMARY}", apart, (-0.6, -0.4), missed,
+              "slope of the median of the larger one on log-log axes; a fluctuation of R has the rate -1/2"),
+        Claim("eq-9-constant", "eq. 9", "Eq. 9 follows the error, more than an upper bound promises: the C that the "
+              f"median error needs differs at most {ONE_CONSTANT:g}-fold between settings.",
+              f"d=30 to {dimensions.max()}, m=2,000 to 2,000,000, (r1, r2) = (1, 1), (3, 1), (1, 3), M=8, 16, "
+              "delta=sqrt(d/m), c_v=1",
+              spread_of_constants(constants.values()), (-np.inf, ONE_CONSTANT), _all_of_eq_9(data, chosen),
+              f"C is {constants[needed].value:.1g} at {needed} and {constants[least].value:.1g} at {least}: the bound "
+              "holds with any C above the first, but does not follow the error",
+              expected=Position.OUTSIDE),
+    ]  # fmt: skip
+    for size in OFTEN_SIZES:
+        errors = data["error_of_many"].sel(size=size, heterogeneity=OFTEN_SPREADS[0])
+        ratio = np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / size)
+        probability = 1 - (OFTEN.dimension * np.log(OFTEN.dimension) / size) ** 0.4
+        found.append(
+            Claim(f"eq-10-probability-{size // 1000}k", "eq. 10",
+                  f"The error is at most log(d) sqrt(d/m) = {ratio:.2g} "
+                  f"with probability 1 - (d log(d) / m)^(2/5) = {probability:.3f} (m = {size:,}).",
+                  f"d=30, m={size:,}, {SUMMARY}", exact_proportion(int((errors <= ratio).sum()), errors.size),
+                  (float(probability), 1.0), theorem_conditions(replace(OFTEN, heterogeneity=8.0), chosen=chosen),
+                  f"share of {errors.size} runs, with both constants one; median error {float(errors.median()):.2g}",
+                  expected=Position.INSIDE if size == OFTEN_SIZES[0] else Position.OUTSIDE)
+        )  # fmt: skip
+    found.append(
+        Claim("eq-10-failures", "eq. 10", "The share of runs with a larger error than log(d) sqrt(d/m) falls "
+              "at least as fast as m^(-2/5).", f"d=30, m=12,000 and 2,000,000, {SUMMARY}", _rate_of_failures(data),
+              (-np.inf, -0.4),
+              theorem_conditions(replace(OFTEN, heterogeneity=8.0), chosen=chosen),
+              "slope of its logarithm against log m: the spurious signal comes back in bursts that do not depend on m",
+              expected=Position.OUTSIDE)
+    )  # fmt: skip
+    for (size, spread), expected in EXPECTED.items():
+        runs = data["distinguished_of_many"].sel(size=size, heterogeneity=spread)
+        found.append(
+            Claim(f"theorem-2-probability-{spread:g}-{size // 1000}k", "Theorem 2; eq. 11",
+                  f"HeteroSGD ends near A* with probability over 0.99 (M = {spread:g}, m = {size:,}).",
+                  f"d=30, m={size:,}, M={spread:g}, {SUMMARY.replace('M=8, ', '')}",
+                  exact_proportion(int((runs < NEAR).sum()), runs.size), (PROMISED, 1.0),
+                  theorem_conditions(replace(OFTEN, heterogeneity=spread), chosen=(*chosen, "near: 0.05")),
+                  f"share of {runs.size} runs with max(||U*^T P U* - I||, ||V*^T P V*||) below {NEAR}; the spurious "
+                  "signal alone stays below it in "
+                  f"{float((data['spurious_of_many'].sel(size=size, heterogeneity=spread) < NEAR).mean()):.1%}"
+                  + ("; about 5,000 runs would tell it from 0.99" if expected is Position.UNDECIDED else ""),
+                  expected=expected)
+        )  # fmt: skip
+    return found
+
+
+EXPERIMENT = Experiment(TITLES["theorem_2"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)

@@ -1,0 +1,1 @@
+"""The ten open questions of the first paper, one module each."""

@@ -1,0 +1,101 @@
+"""`holdfast doctor`: what it finds agrees with the metadata and the devices, and only a broken core is a failure."""
+
+import json
+from importlib.metadata import PackageNotFoundError, metadata, version
+
+import jax
+import pytest
+from packaging.requirements import Requirement
+
+from holdfast.apps.cli import installation
+from holdfast.apps.cli.installation import missing, requirements
+from holdfast.apps.cli.main import main
+
+
+@pytest.fixture
+def _quick(monkeypatch):
+    """Without what takes seconds: a simulation, which is compiled, and the import of torch."""
+    monkeypatch.setattr(installation, "_failures_of_a_simulation", list)
+    monkeypatch.setattr(installation, "_devices", lambda: {"jax": ("cpu:0",)})
+
+
+def _answer(capsys, *options):
+    code = main(["doctor", "--format", "json", *options])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_it_reports_versions_devices_extras_and_folders(capsys, tmp_path):
+    code, found = _answer(capsys, "--out", str(tmp_path))
+    assert code == 0
+    assert found["broken"] == []
+    assert found["packages"]["numpy"] == version("numpy")
+    assert len(found["devices"]["jax"]) == jax.device_count()
+    assert found["cores"] >= 1
+    assert set(found["extras"]) == set(metadata("holdfast").get_all("Provides-Extra")) - {"dev"}
+    assert found["folders"][1] == {"purpose": "results", "path": str(tmp_path), "problem": None}
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_missing_extra_is_named_with_its_command_and_is_no_failure(capsys, monkeypatch):
+    true = installation._version
+    monkeypatch.setattr(installation, "_version", lambda name: None if name == "ivmodels" else true(name))
+    code, found = _answer(capsys)
+    assert code == 0
+    assert found["extras"]["compare"]["install"] == "pip install 'holdfast[compare]'"
+    assert [each.partition(">")[0] for each in found["extras"]["compare"]["missing"]] == ["ivmodels"]
+    assert main(["doctor"]) == 0
+    assert "compare: pip install 'holdfast[compare]'   (missing: ivmodels" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("available", [True, False])
+def test_a_machine_without_kernels_is_told_what_it_costs(available, capsys, monkeypatch):
+    monkeypatch.setattr("holdfast.sensing.kernel.available", lambda: available)
+    code, answer = _answer(capsys)
+    assert code == 0
+    assert any("twice as long" in each for each in answer["advice"]) != available
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize(("found", "words"), [(None, "scipy>="), ("0.1", "(installed: 0.1)")])
+def test_a_core_package_that_is_missing_or_too_old_is_a_failure(found, words, capsys, monkeypatch):
+    true = installation._version
+    monkeypatch.setattr(installation, "_version", lambda name: found if name == "scipy" else true(name))
+    code, answer = _answer(capsys)
+    assert code == 1
+    assert [words in each for each in answer["broken"]] == [True]
+
+
+def test_a_core_that_does_not_compute_is_a_failure(capsys, monkeypatch):
+    monkeypatch.setattr(installation, "_devices", lambda: {"jax": ("cpu:0",)})
+    monkeypatch.setattr("holdfast.sensing.simulation.simulate", lambda settings: 1 / 0)
+    code, answer = _answer(capsys)
+    assert code == 1
+    assert answer["broken"] == ["a simulation of two steps fails: ZeroDivisionError: division by zero"]
+
+
+@pytest.mark.usefixtures("_quick")
+def test_folders_that_take_no_files_are_reported(capsys, tmp_path):
+    (tmp_path / "file").touch()
+    code, found = _answer(capsys, "--out", str(tmp_path / "file"))
+    assert code == 0
+    assert found["folders"][1]["problem"] == "cannot be written to"
+
+
+def test_without_metadata_it_says_so(monkeypatch):
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(installation, "distribution", absent)
+    needed, optional, problems = requirements()
+    assert (needed, optional) == ([], {})
+    assert "holdfast is not installed" in problems[0]
+
+
+def test_extras_of_requirements_count(monkeypatch):
+    """jax is installed, but jax[cuda13] is more than that."""
+    true = installation._version
+    monkeypatch.setattr(installation, "_version", lambda name: None if "cuda" in name else true(name))
+    assert list(missing(Requirement("jax"))) == []
+    assert any(each.startswith("jax-cuda13") for each in missing(Requirement("jax[cuda13]")))

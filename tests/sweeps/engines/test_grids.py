@@ -1,0 +1,131 @@
+"""Grids on real files, by every engine: the same bytes, whoever computes, dies or interrupts."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import pytest
+
+from holdfast.sweeps.engines import DaskEngine, ProcessEngine, ThreadEngine
+from holdfast.sweeps.store import CellResult, GridCells, Layout
+from holdfast.sweeps.store.work import compute
+from sweeps.store.grid_files import contents
+from sweeps.store.waiting import wait_until
+
+
+def _cells(folder):
+    layout = Layout.of({"scale": [0.1, 0.2, 0.3, 0.4]}, seeds=12, most_seeds=4)
+    return GridCells.at(folder / "results.zarr", layout, identity={"program": "products"})
+
+
+def _function(cells, killed=None):
+    # Defined inside, so that it is sent to other processes as it is: they cannot import the modules of tests.
+    def function(index):
+        import jax
+        import jax.numpy as jnp
+        import numpy as np
+
+        from holdfast.core.algorithm import Algorithm
+        from holdfast.core.run import Run, run
+
+        if killed is not None and index == (2, 1) and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        def build(shared, parameters):
+            def step(key, state, number):
+                return state @ (jnp.eye(8) + parameters * jax.random.normal(key, (8, 8)))
+
+            return Run(Algorithm(lambda: jnp.eye(8), step), lambda state: {"state": state})
+
+        seeds = cells.block(index)
+        scales = np.full(len(seeds), cells.settings(index)["scale"], np.float32)
+        return CellResult(
+            {"final": run(build, None, scales, seeds, steps=10).values["state"][:, -1, 0]}, {"final": ["column"]}
+        )
+
+    return function
+
+
+@pytest.mark.slow
+def test_a_grid_has_the_same_bytes_on_every_engine_also_if_a_process_is_killed(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with ExitStack() as stack:
+        local = stack.enter_context(
+            distributed.LocalCluster(
+                n_workers=1, threads_per_worker=2, dashboard_address=":0", processes=False, protocol="tcp://",
+                host="127.0.0.1",
+            )
+        )  # fmt: skip
+        engines = {
+            "one": ThreadEngine(1),
+            "threads": ThreadEngine(2),
+            "processes": ProcessEngine(2),
+            "dask": DaskEngine(local.scheduler_address),
+        }
+        for name, engine in engines.items():
+            cells = _cells(tmp_path / name)
+            killed = tmp_path / "killed" if name == "processes" else None
+            outcome = compute(cells, _function(cells, killed), engine)
+            assert (outcome.computed, outcome.computed_elsewhere, outcome.failed) == (12, 0, 0)
+            assert list(cells.missing()) == []
+    assert (tmp_path / "killed").exists()
+    found = [contents(tmp_path / name) for name in engines]
+    assert len(found[0]) > 24  # a chunk of values and one of checksums for each cell
+    assert all(each == found[0] for each in found)
+
+
+SCRIPT = """
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.core.worker import StoppedError, current_worker
+from holdfast.sweeps.store import CellResult, GridCells, Layout
+from holdfast.sweeps.engines import EngineOptions
+from holdfast.sweeps.store.work import compute
+
+
+def function(index):
+    for _ in range(20):
+        time.sleep(0.01)
+        if current_worker().stopped():
+            raise StoppedError
+    return CellResult({"value": np.full(1, float(sum(index)))})
+
+
+if __name__ == "__main__":
+    layout = Layout.of({"axis": list(range(40))}, seeds=1, most_seeds=1)
+    cells = GridCells.at(Path(sys.argv[1]), layout, identity={})
+    compute(cells, function, EngineOptions(**{sys.argv[2]: 2}).engine())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["workers", "processes"])
+def test_ctrl_c_leaves_no_lease_and_the_same_command_goes_on(tmp_path, option):
+    script, folder = tmp_path / "script.py", tmp_path / "results.zarr"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(folder), option]
+    # A group of its own, which gets the signal as a whole, as from a terminal.
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def finished():
+        return {path.name: path.stat().st_mtime_ns for path in folder.glob("checksum/c.*.0")}
+
+    wait_until(lambda: process.poll() is not None or len(finished()) >= 3, every=0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert errors.rstrip().endswith("KeyboardInterrupt"), errors
+    before = finished()
+    assert 3 <= len(before) < 40
+    assert list(folder.rglob("*.lease")) == []
+    assert list(folder.rglob("*.failure")) == []
+    subprocess.run(command, check=True, timeout=60)
+    after = finished()
+    assert len(after) == 40
+    assert before.items() <= after.items()  # nothing was computed twice

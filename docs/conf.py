@@ -72,22 +72,24 @@ def write_reference(folder: Path) -> None:
     """Write `api/NAME.md` for each subpackage: its public names, then those of the packages in it."""
     folder.mkdir(exist_ok=True)
     rows = []
-    for name in sorted(set(dir(holdfast)) & {module.name for module in pkgutil.iter_modules(holdfast.__path__)}):
-        package = importlib.import_module(f"holdfast.{name}")
-        found = pkgutil.iter_modules(getattr(package, "__path__", []), f"holdfast.{name}.")
+    parts = set(dir(holdfast)) & {module.name for module in pkgutil.iter_modules(holdfast.__path__)}
+    for name in (*(f"holdfast.{part}" for part in sorted(parts)), "holdfast_studies"):
+        package = importlib.import_module(name)
+        found = pkgutil.iter_modules(package.__path__, f"{name}.")
         inner = [importlib.import_module(module.name) for module in found if module.ispkg]
         faces = [package, *(each for each in inner if not set(getattr(each, "__all__", ())) <= set(package.__all__))]
-        sections = [f"# holdfast.{name}"]
+        sections = [f"# {name}"]
         for face in faces:
             texts = constants(face)
             CONSTANTS.update(texts)
             lines = [f".. automodule:: {face.__name__}", *(f".. autodata:: {each}\n   :no-value:" for each in texts)]
-            public = [value for name in face.__all__ if inspect.ismodule(value := getattr(face, name))]
+            values = (getattr(face, each) for each in face.__all__)
+            public = [value for value in values if inspect.ismodule(value) and not hasattr(value, "__path__")]
             lines += [f".. automodule:: {module.__name__}\n   :no-imported-members:" for module in public]
             heading = [] if face is package else [f"## {face.__name__}"]
             sections += [*heading, "```{eval-rst}", *lines, "```"]
         write(folder / f"{name}.md", "\n\n".join(sections) + "\n")
-        rows.append(f"| [holdfast.{name}]({name}.md) | {inspect.getdoc(package).splitlines()[0]} |")
+        rows.append(f"| [{name}]({name}.md) | {inspect.getdoc(package).splitlines()[0]} |")
     shortcuts = [name for name in dir(holdfast) if not inspect.ismodule(getattr(holdfast, name))]
     listed = ", ".join(f"`hf.{name}`" for name in shortcuts)
     text = f"`import holdfast as hf` gives the subpackages and, for short, {listed}."

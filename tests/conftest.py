@@ -23,11 +23,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import jax
 import numpy as np
 import pytest
-from holdfast.problems import matrix_sensing
 from hypothesis import settings
 
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.sensing import ensembles
+from holdfast.sensing import ensembles, matrix_sensing
 from holdfast.sensing.environments import table
 
 # Every run of the tests has the same examples; campaigns such as `make fuzz` look for new ones.

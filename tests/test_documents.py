@@ -11,7 +11,7 @@ import matplotlib as mpl
 import pytest
 
 from holdfast.apps.cli.main import COMMANDS
-from holdfast_studies import TITLES
+from holdfast_studies.names import FOLDERS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -75,24 +75,22 @@ def test_every_example_has_its_line_in_the_gallery(monkeypatch):
 
 
 def _tree():
-    """The entries of the tree of the design by their paths, each with its words."""
+    """The folders of the trees of the design by their paths, each with its words."""
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    entries, outer, entry = {}, Path(), Path()
+    entries, path = {}, Path()
     for line in re.findall(r"^ {4,}.*", page.partition("## The tree")[2].partition("\n## ")[0], re.MULTILINE):
-        if begin := re.match(r" {4}( {2})?(\w+)/? ", line):
-            outer = outer if begin[1] else Path(begin[2])
-            entry = outer / begin[2] if begin[1] else outer
-        entries.setdefault(entry, set()).update(re.findall(r"\w+", line[begin.end() if begin else 0 :]))
+        if begin := re.match(r" {4}((?:  ){0,4})(\w+)/(?: |$)", line):
+            path = Path(*path.parts[: len(begin[1]) // 2], begin[2])
+        entries.setdefault(path, set()).update(re.findall(r"\w+", line[begin.end() if begin else 0 :]))
     return entries
 
 
 def test_every_module_is_in_the_design_at_its_own_folder():
     """But for experiments and commands, one file for each name that the command line knows."""
-    entries, folder = _tree(), ROOT / "src" / "holdfast"
-    paths = {path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py") if path.parent != folder}
-    commands = {Path("cli/commands", name.replace("-", "_")) for name in COMMANDS}
-    known = commands | {Path("experiments", name) for name in TITLES}
+    entries, folder = _tree(), ROOT / "src"
+    paths = {path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")}
+    known = {Path("holdfast/apps/cli/commands", name.replace("-", "_")) for name in COMMANDS}
+    known |= {Path("holdfast_studies", place, name) for place, titles in FOLDERS.items() for name in titles}
     modules = {path for path in paths - known if path.stem[0] != "_"}
     assert {path for path in modules if path.stem not in entries.get(path.parent, ())} == set()
-    alone = {Path(path.stem) for path in folder.glob("*.py") if path.stem[0] != "_"}
-    assert set(entries) == alone | {path.parent for path in paths}
+    assert set(entries) == {path.parent for path in paths}

@@ -1,9 +1,8 @@
-"""The rules of the house that a program can check: names, sizes of files, widths of lines."""
+"""The rules of the house that a program can check: class names, sizes of files, widths of lines."""
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -18,42 +17,9 @@ GENERATED |= {
     "coloured_mnist_trials.md",
 }
 
-# Words that nobody can guess the meaning of, or that stood for several things at once.
-BANNED_CLASSES = {"Build", "Table", "Moments", "Task", "Fitted", "Paths", "Draw"}
-BANNED_WORDS = {"kept", "shown", "stored", "told", "posed", "places", "there"}
-
-
-def _defined_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Names that a module defines: classes, functions, arguments, variables and attributes, with their lines."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name, node.lineno
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
-                yield name, node.lineno
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name, node.lineno
-            case ast.alias(asname=str(name)):
-                yield name, 0
-
-
-def _banned(name: str) -> bool:
-    if name.startswith("test_"):  # names of tests are sentences
-        return False
-    bare = name.strip("_")
-    return bare in BANNED_CLASSES or not BANNED_WORDS.isdisjoint(bare.lower().split("_"))
-
 
 def _at(path: Path, line: int, what: str = "") -> str:
     return f"{path.relative_to(ROOT)}:{line} {what}".rstrip()
-
-
-def test_names_say_what_they_mean():
-    found = []
-    for path in SOURCES:
-        names = [(path.stem, 0), *_defined_names(ast.parse(path.read_text(encoding="utf-8")))]
-        found += [_at(path, line, name) for name, line in names if _banned(name)]
-    assert not found, "\n".join(found)
 
 
 def test_no_class_name_is_defined_twice():

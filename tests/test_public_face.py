@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+import holdfast_studies
 
 NAMES = {
     "DeepMatrixFactorization",
@@ -33,34 +34,35 @@ NAMES = {
 }
 SUBPACKAGES = {
     "algorithms",
-    "batching",
-    "comparison",
     "completion",
     "core",
     "datasets",
     "embeddings",
-    "ensembles",
     "environments",
     "estimators",
-    "experiments",
-    "io",
-    "losses",
-    "measurements",
-    "oracles",
-    "order",
     "plots",
-    "problems",
-    "reproduction",
     "sensing",
     "sweeps",
+    "tables",
     "theory",
     "torch",
 }
 
-# Packages that are no part of the interface for users: thin shells, the inside of the estimators, and machine code.
-INTERNAL = re.compile(r"holdfast\.(cli|bench|lab|estimators\.search|core\.native)\b")
-PACKAGES = {module.name for module in pkgutil.walk_packages(holdfast.__path__, "holdfast.") if module.ispkg}
-FACES = sorted(name for name in PACKAGES | {f"holdfast.{name}" for name in SUBPACKAGES} if not INTERNAL.match(name))
+# Packages that are no part of the interface for users: thin shells, the inside of the estimators, machine code, and
+# studies, whose experiments are reached by name.
+INTERNAL = re.compile(r"holdfast\.(apps|estimators\.search|sensing\.kernel)\b|holdfast_studies\.(?!comparison\b)")
+PACKAGES = {
+    module.name
+    for package in (holdfast, holdfast_studies)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if module.ispkg
+}
+MODULES = {"core.order", *(f"sensing.{name}" for name in ("batching", "ensembles", "environments", "measurements"))}
+FACES = sorted(
+    name
+    for name in {"holdfast_studies", *PACKAGES, *(f"holdfast.{each}" for each in MODULES)}
+    if not INTERNAL.match(name)
+)
 
 USER = """
 import holdfast as hf
@@ -87,7 +89,7 @@ def test_every_public_name_loads_and_is_documented(name):
 @cache
 def _explained() -> set[str]:
     """The constants of the package that have a text below them."""
-    files = Path(holdfast.__file__).parent.rglob("*.py")
+    files = Path(holdfast.__file__).parents[1].rglob("holdfast*/**/*.py")
     bodies = [ast.parse(path.read_text(encoding="utf-8")).body for path in files]
     both = [pair for body in bodies for pair in pairwise(body)]
     pairs = [(first, second.value) for first, second in both if isinstance(second, ast.Expr)]
@@ -115,7 +117,7 @@ def test_every_public_name_is_explained_with_an_example_that_runs(face):
             missing += [] if ">>>" in text else [f"{name}: example"]
         elif inspect.ismodule(value):
             own = [each for each in vars(value).values() if getattr(each, "__module__", "") == value.__name__]
-            public = [each for each in own if not each.__name__.startswith("_")]
+            public = [each for each in own if hasattr(each, "__name__") and not each.__name__.startswith("_")]
             missing += [f"{name}.{each.__name__}: example" for each in public if ">>>" not in (each.__doc__ or "")]
         elif name not in _explained():
             missing.append(f"{name}: text")

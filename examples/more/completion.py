@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from holdfast.estimators import DeepMatrixFactorization
-from holdfast.estimators.baselines import AlternatingLeastSquares, SoftImpute, TwoWayMeans
+from holdfast.completion import DeepMatrixFactorization
+from holdfast.completion.baselines import AlternatingLeastSquares, SoftImpute, TwoWayMeans
 from holdfast.plots import draw_jumps, save, style
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())

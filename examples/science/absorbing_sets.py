@@ -16,9 +16,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from holdfast.problems import two_by_two
 
-from holdfast.completion import CompletionBuilder, ranks, starts, train
+from holdfast.completion import CompletionBuilder, ranks, starts, train, two_by_two
 from holdfast.plots import new_figure, style
 from holdfast.theory.absorbing import Constants, contains
 

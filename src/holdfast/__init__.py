@@ -7,4 +7,4 @@ for jax.
 from holdfast.core.names import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
-__version__ = "0.1.0"
+__version__ = "0.2.0"

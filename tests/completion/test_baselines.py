@@ -5,10 +5,10 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from holdfast.completion.baselines import AlternatingLeastSquares, SoftImpute, TwoWayMeans
 from holdfast.completion.baselines.alternating import alternate
 from holdfast.completion.baselines.soft_impute import soft_impute
 from holdfast.completion.observations import Observations
-from holdfast.estimators.baselines import AlternatingLeastSquares, SoftImpute, TwoWayMeans
 
 
 def observed(shape, rank, share, noise, seed, repeats=0):

@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from holdfast.problems import matrix_completion, random_low_rank, two_by_two
 
+from holdfast.completion import matrix_completion, random_low_rank, two_by_two
 from holdfast.completion.jumps import ranks
 from holdfast.completion.oracles import drawn_entries
 from holdfast.completion.settings import CompletionSettings

@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from holdfast.problems import matrix_completion, random_low_rank, two_by_two
 
+from holdfast.completion import matrix_completion, random_low_rank, two_by_two
 from holdfast.completion.oracles import (
     batch_weights,
     drawn_entries,

@@ -9,11 +9,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
+from holdfast.completion import DeepMatrixFactorization
 from holdfast.completion.annealing import largest_singular_value, rounded, threshold_ridge
+from holdfast.completion.baselines import AlternatingLeastSquares, SoftImpute, TwoWayMeans
 from holdfast.completion.baselines.alternating import alternate
 from holdfast.completion.observations import Observations, balanced_factors
-from holdfast.estimators import DeepMatrixFactorization
-from holdfast.estimators.baselines import AlternatingLeastSquares, SoftImpute, TwoWayMeans
 
 QUICK = DeepMatrixFactorization(steps=400, folds=2, restarts=1)
 BASELINES = [SoftImpute(penalties=5, folds=2), AlternatingLeastSquares(max_rank=2, folds=2), TwoWayMeans(folds=2)]

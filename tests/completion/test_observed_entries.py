@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from holdfast.problems import random_low_rank
 
+from holdfast.completion import random_low_rank
 from holdfast.completion.observed_entries import ObservedEntries, sampled_entries
 from holdfast.completion.oracles import mini_batch
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from holdfast.problems import matrix_completion, random_low_rank, two_by_two
 
+from holdfast.completion import matrix_completion, random_low_rank, two_by_two
 from holdfast.completion.problem import hidden_block
 
 

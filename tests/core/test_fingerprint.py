@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core import fingerprint as tracing
 from holdfast.core.fingerprint import fingerprint, reached
 from holdfast.sweeps.programs import code_of, program_of
-from holdfast.sweeps.store import fingerprint as tracing
 
 PACKAGE = {
     "__init__": "",

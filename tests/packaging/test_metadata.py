@@ -23,12 +23,13 @@ EXTRAS = {
     for name, stated in PROJECT["optional-dependencies"].items()
 }
 # Parts of the package that an extra is for. What they import need not be in the core.
-OF_EXTRAS = re.compile(r"holdfast/(lab|torch|bench|comparison)/")
+OF_EXTRAS = re.compile(r"holdfast/(apps/lab|torch)/|holdfast_studies/(benchmarks|comparison|images)/")
 # Come with what needs them: fsspec with s3fs, for addresses of a network, and llvmlite with numba.
 INDIRECT = {"fsspec", "llvmlite"}
 
 
 DISTRIBUTIONS = packages_distributions()
+OWN = {*sys.stdlib_module_names, "holdfast", "holdfast_studies"}
 
 
 def _imported(path):
@@ -36,7 +37,9 @@ def _imported(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
-        for name in {each.partition(".")[0] for each in names} - set(sys.stdlib_module_names) - {"holdfast"}:
+        for name in (
+            {each.partition(".")[0] for each in names} - set(sys.stdlib_module_names) - {"holdfast", "holdfast_studies"}
+        ):
             yield canonicalize_name(DISTRIBUTIONS.get(name, [name])[0])
 
 

@@ -115,7 +115,7 @@ def test_files_are_complete_and_well_described(files):
     wheel, sdist = files
     _check([sys.executable, "-m", "twine", "check", "--strict", wheel, sdist], ROOT)
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"holdfast/py.typed", "holdfast/__init__.pyi", "holdfast/lab/static/index.html"} <= set(names)
+    assert {"holdfast/py.typed", "holdfast/__init__.pyi", "holdfast/apps/lab/static/index.html"} <= set(names)
     sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == sources
     described = email.message_from_bytes(

@@ -3,11 +3,10 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from holdfast.problems import matrix_sensing
 
 from holdfast import Settings, simulate
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.sensing import batching
+from holdfast.sensing import batching, matrix_sensing
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import gaussian, table
 from holdfast.sensing.measurements import collect, fixed_data_set

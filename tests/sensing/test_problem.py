@@ -1,9 +1,9 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from holdfast.problems import matrix_sensing
 
 from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.sensing import matrix_sensing
 from holdfast.sensing.environments import gaussian, two_point
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.sweeps.store import CellResult
+from holdfast.core import CellResult
 
 
 def square(settings, seeds):

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holdfast.core import CellResult
 from holdfast.core.owner import owner
 from holdfast.sweeps import run_sweep, running, specify, sweep_status
 from holdfast.sweeps.results import results_path
 from holdfast.sweeps.running import planned, prepare
-from holdfast.sweeps.store import CellResult
 from holdfast.sweeps.store.leases import Leases
 from holdfast.sweeps.store.occupancy import is_replaceable, occupied
 from sweeps.store.grid_files import contents

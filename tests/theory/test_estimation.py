@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from holdfast.problems import matrix_sensing
 
 from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.sensing import matrix_sensing
 from holdfast.sensing.environments import table
 from holdfast.theory.estimation import estimate
 from holdfast.theory.findings import examine

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from holdfast.problems import matrix_sensing
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.sensing import matrix_sensing
 from holdfast.sensing.deviations import NORMAL, UNIFORM
 from holdfast.sensing.environments import Deviation, continuum, gaussian, table, two_point, uniform
 from holdfast.theory import (

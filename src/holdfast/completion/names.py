@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from holdfast.core.names import Named, choice
 
 PROBLEMS = {
-    "two-by-two": Named("holdfast.problems:two_by_two", "three entries of [[1, *], [epsilon, 1]]"),
-    "random": Named("holdfast.problems:random_low_rank", "a random matrix of low rank"),
+    "two-by-two": Named("holdfast.completion.problem:two_by_two", "three entries of [[1, *], [epsilon, 1]]"),
+    "random": Named("holdfast.completion.problem:random_low_rank", "a random matrix of low rank"),
 }
-"""Functions that make a `holdfast.problems.MatrixCompletion`."""
+"""Functions that make a `holdfast.completion.MatrixCompletion`."""
 
 ALGORITHMS = {
     "sgd": Named("holdfast.completion.oracles:one_entry", "one entry per step"),

@@ -133,7 +133,7 @@ def train(
         progress: called with (steps done, steps in all), summed over runs.
 
     Example, gradient descent on the 2 x 2 example fits what is observed:
-        >>> from holdfast.problems import two_by_two
+        >>> from holdfast.completion import two_by_two
         >>> start = starts((2, 3, 3, 2), 1.0, range(4))
         >>> options = {"step_size": 0.2, "ridge": 1e-4, "steps": 2000, "every": 2000}
         >>> paths = train(two_by_two(0.5), start, range(4), build=CompletionBuilder("gradient-descent"), **options)

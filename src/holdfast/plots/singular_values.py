@@ -19,7 +19,7 @@ def draw_jumps(estimator: Any) -> Figure:
         estimator: fitted `DeepMatrixFactorization`.
 
     Example:
-        >>> from holdfast.estimators import DeepMatrixFactorization
+        >>> from holdfast.completion import DeepMatrixFactorization
         >>> X = np.array([[i, j] for i in range(12) for j in range(12) if (i + 2 * j) % 3 > 0])
         >>> model = DeepMatrixFactorization(steps=200, folds=2).fit(X, (X[:, 0] - 5.5) * (X[:, 1] - 5.5))
         >>> [panel.get_ylabel() for panel in draw_jumps(model).axes]

@@ -106,7 +106,7 @@ def collect(
         >>> from holdfast.core.linear_algebra import orthonormal_frame
         >>> from holdfast.sensing.ensembles import gaussian
         >>> from holdfast.sensing.environments import two_point
-        >>> from holdfast.problems import matrix_sensing
+        >>> from holdfast.sensing import matrix_sensing
         >>> problem = matrix_sensing(orthonormal_frame(6, 2), 1, two_point(1.0, 6.0))
         >>> collect(problem, gaussian, samples_per_environment=50).counts
         (50, 50)

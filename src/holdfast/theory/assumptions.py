@@ -50,7 +50,7 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
     Example:
         >>> from holdfast.sensing.environments import two_point
         >>> from holdfast.core.linear_algebra import orthonormal_frame
-        >>> from holdfast.problems import matrix_sensing
+        >>> from holdfast.sensing import matrix_sensing
         >>> problem = matrix_sensing(orthonormal_frame(20, 2), 1, two_point(1.0, 6.0))
         >>> [check.name for check in check_assumptions(problem) if not check.holds]
         ['1 (a)']

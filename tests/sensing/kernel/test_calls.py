@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.core import native
+from holdfast.sensing import kernel as native
 from holdfast.sensing.kernel.calls import argument, array, asked_for_version, register, result, runs, size
 
 SOURCE = Path(__file__).read_text(encoding="utf-8")

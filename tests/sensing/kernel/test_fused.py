@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from holdfast.problems import matrix_sensing
 from llvmlite.binding import get_host_cpu_features
 
 from holdfast.algorithms.factored import Factors, factored, sampled
-from holdfast.core import native
 from holdfast.core.fingerprint import reached
 from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.sensing import kernel as native
+from holdfast.sensing import matrix_sensing
 from holdfast.sensing.batching import Batch, hetero, pooled
 from holdfast.sensing.builder import SensingBuilder
 from holdfast.sensing.ensembles import symmetric_gaussian

@@ -2,10 +2,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from holdfast.problems import matrix_sensing
 
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.sensing import batching, oracles
+from holdfast.sensing import batching, matrix_sensing, oracles
 from holdfast.sensing.environments import gaussian, table, two_point
 from holdfast.sensing.measurements import collect
 

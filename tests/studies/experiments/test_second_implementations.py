@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from holdfast.problems import two_by_two
 
+from holdfast.completion import two_by_two
 from holdfast.completion.training import starts, train
 from holdfast.core.linear_algebra import pack_symmetric
 from holdfast.theory.absorbing import successor

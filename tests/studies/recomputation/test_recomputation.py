@@ -9,12 +9,11 @@ chance. Shares of runs are compared in their binomial standard errors, 3.9 of th
 
 import numpy as np
 import pytest
-from holdfast.problems import two_by_two
 
 import holdfast as hf
 from holdfast.algorithms import sampled
 from holdfast.algorithms.shrinkage import estimated_trace, shrinkage
-from holdfast.completion import starts, train
+from holdfast.completion import starts, train, two_by_two
 from holdfast.core.run import Run, run
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import two_point

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
+from holdfast.core import CellResult
 from holdfast.sweeps.engines import DaskEngine, LostClusterError, ProcessEngine, RefusedWorkerError, Versions
 from holdfast.sweeps.engines.remote import Payload
-from holdfast.sweeps.store import CellResult, GridCells, Layout, compute, open_grid
+from holdfast.sweeps.store import GridCells, Layout, compute, open_grid
 from sweeps.store.live_cluster import LiveCluster
 from sweeps.store.waiting import wait_until
 

@@ -65,7 +65,8 @@ sys.modules.update(dict.fromkeys(packages.split()))
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.sweeps.store import CellResult, GridCells, Layout, compute
+from holdfast.core import CellResult
+from holdfast.sweeps.store import GridCells, Layout, compute
 from holdfast.sweeps.engines import EngineOptions
 
 cells = GridCells.at(Path(tempfile.mkdtemp()), Layout.of({"size": [1, 2, 3]}, seeds=2, most_seeds=2), identity={})

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from holdfast.core import CellResult
 from holdfast.sweeps.engines import DaskEngine, ProcessEngine, ThreadEngine
-from holdfast.sweeps.store import CellResult, GridCells, Layout
+from holdfast.sweeps.store import GridCells, Layout
 from holdfast.sweeps.store.work import compute
 from sweeps.store.grid_files import contents
 from sweeps.store.waiting import wait_until
@@ -85,7 +86,8 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.core.worker import StoppedError, current_worker
-from holdfast.sweeps.store import CellResult, GridCells, Layout
+from holdfast.core import CellResult
+from holdfast.sweeps.store import GridCells, Layout
 from holdfast.sweeps.engines import EngineOptions
 from holdfast.sweeps.store.work import compute
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from holdfast.sweeps.store import CellResult, Lease
+from holdfast.core import CellResult
+from holdfast.sweeps.store import Lease
 from sweeps.store.grid_writer import computed
 
 

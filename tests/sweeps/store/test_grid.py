@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from holdfast.core import CellResult
 from holdfast.core.owner import owner
-from holdfast.sweeps.store import Axis, CellResult, GridCells, Layout, Lease, open_grid
+from holdfast.sweeps.store import Axis, GridCells, Layout, Lease, open_grid
 from holdfast.sweeps.store.files import files_at
 from holdfast.sweeps.store.header import Header
 from sweeps.store.grid_files import contents
@@ -353,7 +354,8 @@ def test_the_writer_needs_numpy_alone(tmp_path):
 import sys
 sys.modules.update(dict.fromkeys(["xarray", "zarr", "pandas", "fsspec", "jax"]))
 import numpy as np
-from holdfast.sweeps.store import CellResult, GridCells, Layout
+from holdfast.core import CellResult
+from holdfast.sweeps.store import GridCells, Layout
 cells = GridCells.at({str(tmp_path / "r")!r}, Layout.of({{"a": ["x", "y"]}}, seeds=2, most_seeds=2), identity={{}})
 for index in cells.missing():
     cells.save(index, CellResult({{"loss": np.ones(2)}}))

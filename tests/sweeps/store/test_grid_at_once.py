@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from holdfast.core import CellResult
 from holdfast.core.owner import owner
-from holdfast.sweeps.store import CellResult, GridCells, Layout, Lease, open_grid
+from holdfast.sweeps.store import GridCells, Layout, Lease, open_grid
 from holdfast.sweeps.store.files import LocalFiles
 from holdfast.sweeps.store.header import ConflictError, Header
 from holdfast.sweeps.store.occupancy import replace_grid

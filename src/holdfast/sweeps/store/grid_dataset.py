@@ -27,7 +27,8 @@ def open_grid(path: str | Path, variables: Sequence[str] | None = None) -> "xr.D
 
     Example:
         >>> import tempfile
-        >>> from holdfast.sweeps.store import CellResult, Layout
+        >>> from holdfast.core import CellResult
+        >>> from holdfast.sweeps.store import Layout
         >>> path = Path(tempfile.mkdtemp()) / "results.zarr"
         >>> layout = Layout.of({"step_size": [0.1, 0.2]}, seeds=3, most_seeds=3)
         >>> cells = GridCells.at(path, layout, identity={"program": "square"})

@@ -26,7 +26,7 @@ PACKAGE = {
     "lazy/part": "PART = 1\n",
     "lazy/rest": "from ours.other import OTHER\n",
     "uses_holdfast": "import holdfast as hf\n",
-    "uses_one_module": "from holdfast import environments\n",
+    "uses_one_module": "from holdfast.sensing import environments\n",
     "outside": "import json\nimport numpy as np\nfrom holdfast.core.progress import stages\n",
 }
 
@@ -122,9 +122,23 @@ def code_of_a_sweep(monkeypatch):
 
 def test_sweeps_are_bound_to_the_code_of_their_numbers_and_to_no_other(code_of_a_sweep):
     before = code_of_a_sweep()
-    others = ("execution/", "sensing/trajectory", "sweeps/specification", "sweeps/running", "sweeps/plots", "cli/")
+    others = (
+        "sweeps/store/",
+        "sweeps/engines/",
+        "sensing/trajectory",
+        "sweeps/specification",
+        "sweeps/running",
+        "apps/",
+    )
     assert code_of_a_sweep(others) == before
-    for numerical in ("core/run", "core/randomness", "problems/", "oracles/", "algorithms/", "sweeps/recording"):
+    for numerical in (
+        "core/run",
+        "core/randomness",
+        "sensing/problem",
+        "sensing/oracles/",
+        "algorithms/",
+        "sweeps/recording",
+    ):
         assert code_of_a_sweep((numerical,)) != before, numerical
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from holdfast.core.class_moments import collect_class_moments
+from holdfast.core.grouping import Grouping
 from holdfast.embeddings import balance_rows, discover, invariant_head_of
-from holdfast.estimators.class_moments import collect_class_moments
-from holdfast.estimators.grouping import Grouping
 
 
 def _problem(seed, rows, strengths, size=40, decay=0.9):

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimators.chunked import RELATIVE, ROWS, agree, cut, plants_table
+from holdfast.core.class_moments import class_statistics
+from holdfast.core.moments import standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
-from holdfast.estimators.class_moments import class_statistics
-from holdfast.estimators.moments import standardized
 from holdfast.tables import ReadingOptions
 from holdfast.tables.frames import TableFrames
 from holdfast.tables.missing import complete_survey

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from holdfast.algorithms.losses import LogisticRows
-from holdfast.estimators import group_rows
+from holdfast.core import group_rows
+from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators.effects import STABILITY_COLUMNS, describe_effects, logistic_effects, squared_effects
-from holdfast.estimators.moments import collect_moments, standardized
 
 
 def _known(x, y, codes, **settings):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from holdfast.algorithms.losses import LogisticRows
-from holdfast.estimators import group_rows
+from holdfast.core import group_rows
+from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators.inference import blended_covariance, pooled_covariance, standard_errors, with_constant
-from holdfast.estimators.moments import collect_moments, standardized
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
 
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from holdfast.algorithms.losses.logistic import LogisticRows
-from holdfast.estimators import HeteroClassifier, HeteroRegressor, group_rows
-from holdfast.estimators.moments import collect_moments, held_out_errors, standardized
-from holdfast.estimators.pooling import pooling_weight
+from holdfast.core import group_rows
+from holdfast.core.moments import collect_moments, standardized
+from holdfast.estimators import HeteroClassifier, HeteroRegressor
+from holdfast.estimators.pooling import held_out_squares, pooling_weight
 from holdfast.estimators.search.evidence import logistic_evidence
 
 
@@ -32,7 +33,7 @@ def test_held_out_errors_are_those_of_least_squares_on_the_rows(alike, level):
     columns = np.array([0, 2])
     within = level == "environment"
     known = standardized(collect_moments(x, y, group_rows(codes, len(y))), within=within)
-    found = held_out_errors(known, columns) * known.scale[-1] ** 2
+    found = held_out_squares(known, columns) * known.scale[-1] ** 2
     for number in range(4):
         held, design, response = codes == number, np.column_stack([np.ones(len(y)), x[:, columns]]), y.copy()
         if within:

@@ -2,10 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.estimators import HeteroClassifier, HeteroRegressor, group_rows
+from holdfast.core import group_rows
+from holdfast.core.moments import collect_moments, standardized
+from holdfast.estimators import HeteroClassifier, HeteroRegressor
 from holdfast.estimators.effects import STABILITY_COLUMNS, describe_effects, squared_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
-from holdfast.estimators.moments import collect_moments, standardized
 from holdfast.estimators.search.evidence import squared_evidence
 from holdfast.estimators.summary import WIDTH, TableSummary, shortened
 

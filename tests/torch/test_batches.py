@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.estimators.grouping import group_rows
+from holdfast.core.grouping import group_rows
 from holdfast.torch.batches import ORDERS, BatchSequence, Visits
 
 FAST = settings(max_examples=25, deadline=None, derandomize=True)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
+from holdfast.core.class_moments import class_statistics, collect_class_moments
+from holdfast.core.grouping import group_rows
 from holdfast.embeddings import invariant_head_of
-from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-from holdfast.estimators.grouping import group_rows
 from holdfast.torch import EnvironmentBatchSampler, LayerReader, invariant_head, with_layer
 from holdfast.torch.features import layer_moments
 from holdfast.torch.training import weighted_score

@@ -1,7 +1,14 @@
 from . import order as order
 from .algorithm import Algorithm as Algorithm
 from .cell_result import CellResult as CellResult
+from .class_moments import ClassMoments as ClassMoments
+from .class_moments import add_class_moments as add_class_moments
+from .class_moments import collect_class_moments as collect_class_moments
+from .grouping import Grouping as Grouping
+from .grouping import group_rows as group_rows
 from .linear_algebra import orthonormal_frame as orthonormal_frame
+from .meta_analysis import RandomEffects as RandomEffects
+from .meta_analysis import random_effects as random_effects
 from .outcome import Code as Code
 from .outcome import Outcome as Outcome
 from .progress import Progress as Progress

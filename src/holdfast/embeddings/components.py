@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics, pooled_covariance
+from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics, pooled_covariance
 
 # Components with less than this share of the largest variance are rounding.
 SMALLEST_VARIANCE = 1e-10
@@ -21,7 +21,7 @@ class Components(NamedTuple):
         variances: (features,), of all components, those left out as well, largest first.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.core.class_moments import collect_class_moments
         >>> x = np.random.default_rng(0).standard_normal((500, 3)) * [3.0, 2.0, 0.1] + 5
         >>> found = principal_components(collect_class_moments(x, np.arange(500) % 2), 2)
         >>> found.coordinates(x).std(0).round(3).tolist()
@@ -54,7 +54,7 @@ def principal_components(moments: ClassMoments, count: int | None = None, *, con
         continuous: whether the first column of `moments` is the target.
 
     Example, two columns that differ by rounding only are one component:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.core.class_moments import collect_class_moments
         >>> x = np.random.default_rng(0).standard_normal((100, 1)) @ np.ones((1, 2))
         >>> principal_components(collect_class_moments(x, np.arange(100) % 2)).directions.shape
         (2, 1)
@@ -97,7 +97,7 @@ def component_statistics(components: Components) -> ClassStatistics:
     So everything that compares differences between classes compares slopes as well.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.core.class_moments import collect_class_moments
         >>> random = np.random.default_rng(0)
         >>> y = random.standard_normal(100_000)
         >>> x = 2 * y[:, None] + random.standard_normal((100_000, 1))
@@ -138,7 +138,7 @@ def target_units(components: Components) -> tuple[float, float]:
     """Mean and standard deviation of a continuous target over all rows.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.core.class_moments import collect_class_moments
         >>> rows = np.column_stack([[1.0, 3.0, 5.0, 3.0], [0.0, 1.0, 1.0, 2.0]])
         >>> moments = collect_class_moments(rows, np.zeros(4))
         >>> mean, deviation = target_units(principal_components(moments, continuous=True))

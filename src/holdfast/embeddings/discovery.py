@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.core.class_moments import collect_class_moments
+from holdfast.core.grouping import Grouping, group_rows
 from holdfast.embeddings.attributes import TWO_GROUPS, Cut, bimodal_rotation, group_scores, two_means
 from holdfast.embeddings.explanation import explain
 from holdfast.embeddings.invariance import InvarianceTests, compare_invariance
 from holdfast.embeddings.variation import LEVEL, Variation, find_variation
-from holdfast.estimators.class_moments import collect_class_moments
-from holdfast.estimators.grouping import Grouping, group_rows
 
 # Labels with more different values than this are numbers, or identifiers.
 MOST_LABELS = 1000
@@ -195,7 +195,7 @@ def describe_variation(
         grouping: environments of the rows.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.core.class_moments import collect_class_moments
         >>> y, grouping = np.arange(400) % 2, Grouping(np.arange(400) // 200, ["a", "b"])
         >>> x = np.random.default_rng(0).standard_normal((400, 3))
         >>> found = find_variation(collect_class_moments(x, y, grouping))

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from holdfast.core.grouping import Grouping
 from holdfast.embeddings.components import target_units
 from holdfast.embeddings.invariance import InvarianceTests
 from holdfast.embeddings.variation import Variation
-from holdfast.estimators.grouping import Grouping
 
 # Shares of classes that differ by less are not worth a sentence, however surely they differ.
 SMALL_SHIFT = 0.05
@@ -27,7 +27,7 @@ def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, cl
     Example:
         >>> from holdfast.embeddings.invariance import compare_invariance
         >>> from holdfast.embeddings.variation import find_variation
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.core.class_moments import collect_class_moments
         >>> y, grouping = np.arange(400) % 2, Grouping(np.zeros(400, int), ["all"])
         >>> x = np.random.default_rng(0).standard_normal((400, 3))
         >>> found = find_variation(collect_class_moments(x, y, grouping))

@@ -62,8 +62,8 @@ def compare_invariance(
 
     Example, features move between environments, but the class given the features stays:
         >>> from holdfast.embeddings.variation import find_variation
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> environments = np.arange(6000) % 2
         >>> x = random.standard_normal((6000, 2)) + np.outer(environments, [1.5, 0.0])
@@ -95,8 +95,8 @@ def equal_environment_effects(variation: Variation) -> float:
 
     Example, class 1 is frequent in one environment, where all features are larger:
         >>> from holdfast.embeddings.variation import find_variation
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> environments = np.arange(2000) % 2
         >>> y = (random.random(2000) < np.array([0.1, 0.9])[environments]).astype(int)

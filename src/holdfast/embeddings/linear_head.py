@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from holdfast.core.class_moments import ClassMoments
 from holdfast.embeddings.components import principal_components, target_units
 from holdfast.embeddings.variation import LEVEL, ROWS_PER_COMPONENT, Variation, compare_differences
-from holdfast.estimators.class_moments import ClassMoments
 from holdfast.estimators.search.class_means import NEGLIGIBLE, class_differences
 from holdfast.estimators.search.discriminant import linear_discriminant
 
@@ -73,8 +73,8 @@ class LinearHead(NamedTuple):
         tried: of each number that was tried.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(8000) % 2, Grouping(np.arange(8000) // 4000, ["a", "b"])
         >>> x = random.standard_normal((8000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
@@ -143,8 +143,8 @@ def invariant_head_of(
         continuous: whether the first column of `moments` is a continuous target.
 
     Example, a number that the second column follows with a sign that changes:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = random.standard_normal(8000), Grouping(np.arange(8000) // 4000, ["a", "b"])
         >>> strengths = np.array([[1.0, 2.0], [1.0, -1.0]])[environments.codes]

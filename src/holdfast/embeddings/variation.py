@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
+from holdfast.core.class_moments import ClassMoments, ClassStatistics
 from holdfast.embeddings.components import (
     Components,
     component_statistics,
     principal_components,
 )
-from holdfast.estimators.class_moments import ClassMoments, ClassStatistics
 from holdfast.estimators.search.class_means import (
     VaryingDirections,
     class_differences,
@@ -43,8 +43,8 @@ class Variation:
             same in all environments.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
@@ -120,8 +120,8 @@ def find_variation(
         continuous: whether the first column of `moments` is a continuous target.
 
     Example, nothing varies:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 2)) + y[:, None] + environments.codes[:, None]
@@ -143,8 +143,8 @@ def compare_differences(components: Components, level: float) -> Variation:
     """`find_variation` for components that are given.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> y, environments = np.arange(40) % 2, Grouping(np.arange(40) // 20, ["a", "b"])
         >>> x = np.random.default_rng(0).standard_normal((40, 3))
         >>> compare_differences(principal_components(collect_class_moments(x, y, environments)), 0.01).count

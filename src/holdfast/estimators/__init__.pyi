@@ -1,7 +1,4 @@
 from .class_mean_form import fit_class_means as fit_class_means
-from .class_moments import ClassMoments as ClassMoments
-from .class_moments import add_class_moments as add_class_moments
-from .class_moments import collect_class_moments as collect_class_moments
 from .classifier import HeteroClassifier as HeteroClassifier
 from .contract import EnvironmentEstimator as EnvironmentEstimator
 from .curves import EffectCurves as EffectCurves
@@ -9,13 +6,9 @@ from .effects import EffectTables as EffectTables
 from .expansion import EffectExpansion as EffectExpansion
 from .files import FittedTable as FittedTable
 from .files import fit_table as fit_table
-from .grouping import Grouping as Grouping
-from .grouping import group_rows as group_rows
 from .held_out import held_out_errors as held_out_errors
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
-from .meta_analysis import RandomEffects as RandomEffects
-from .meta_analysis import random_effects as random_effects
 from .regressor import HeteroRegressor as HeteroRegressor
 from .sample_splitting import split_intervals as split_intervals
 from .screening import diagnose_curvature as diagnose_curvature

@@ -10,7 +10,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from holdfast.estimators.class_moments import add_class_moments, collect_class_moments
+from holdfast.core.class_moments import add_class_moments, collect_class_moments
+from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.contract import (
     check_no_text,
     check_rows,
@@ -18,8 +20,6 @@ from holdfast.estimators.contract import (
     response_name,
     warn_of_small_weights,
 )
-from holdfast.estimators.grouping import Grouping, group_rows
-from holdfast.estimators.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.screening import QUICK_ROWS
 from holdfast.tables.frames import TableFrames
 from holdfast.tables.passes import Columns, Passes
@@ -88,7 +88,7 @@ class ChunkSums(NamedTuple):
 
     @property
     def _features(self) -> int:
-        return self.sums.sums.shape[-1] - (2 if isinstance(self.sums, MomentSums) else 1)
+        return self.sums.features
 
 
 # (X, y, environments, positions of the rows, weights) -> their sums; None of no rows, or none that counts

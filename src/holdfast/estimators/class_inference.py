@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import softmax
 
-from holdfast.estimators.class_moments import ClassStatistics
+from holdfast.core.class_moments import ClassStatistics
 from holdfast.estimators.search.class_means import NEGLIGIBLE
 from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.logistic_fit import RIDGE, RIDGE_OF_INTERCEPT
@@ -41,7 +41,7 @@ def discriminant_errors(statistics: ClassStatistics, directions: np.ndarray, poo
     Reference: B. Efron, JASA 70 (1975), for two classes.
 
     Example, a single feature without difference, of 100 rows in each class: 1 / sqrt(50), like a difference of means:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
         >>> x, y = np.tile([[-1.0], [1.0]], (100, 1)), np.repeat([0, 1], 100)
         >>> discriminant_errors(class_statistics(collect_class_moments(x, y)), np.eye(1), 0.0).round(3).tolist()
         [[0.141]]

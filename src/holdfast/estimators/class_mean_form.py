@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
+from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.advice import NOT_COMPARABLE, listed, most_varying, not_needed, pooling_sentences
 from holdfast.estimators.class_inference import discriminant_errors
-from holdfast.estimators.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
 from holdfast.estimators.pooling import Pooling, choose_pooling
 from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
@@ -89,8 +89,8 @@ def fit_class_means(
         pooling: "auto", or the weight of the discriminant of all features.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]

@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from holdfast.core.class_moments import ClassMoments, collect_class_moments
+from holdfast.core.moments import check_squares, standard_units
 from holdfast.core.progress import watched
 from holdfast.estimators.chunks import ChunkSums, class_sums, dask_rows, sums_of_chunks
 from holdfast.estimators.class_mean_form import ClassMeanForm, explained_by, fit_class_means
-from holdfast.estimators.class_moments import ClassMoments, collect_class_moments
 from holdfast.estimators.contract import (
     LinearClassifier,
     check_rows,
@@ -22,8 +23,6 @@ from holdfast.estimators.contract import (
 )
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effect_form import ClassRows, EffectForm, fit_effects
-from holdfast.estimators.moments import check_squares
-from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.estimators.summary import TableSummary

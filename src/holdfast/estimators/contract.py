@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdfast.estimators.grouping import Grouping, group_rows
+from holdfast.core.grouping import Grouping, group_rows
 from holdfast.tables.frames import is_dask_frame, map_rows
 
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.core.moments import MomentSums, standardized
 from holdfast.estimators.expansion import EffectExpansion
-from holdfast.estimators.moments import MomentSums, standardized
 
 # Points of a curve, between these quantiles of its column: beyond them there are too few rows to say anything.
 POINTS, OUTER = 41, (0.01, 0.99)
@@ -58,8 +58,8 @@ def effect_curves(
         selected: (features,), the invariant ones.
 
     Example, y = x^2 in both environments:
-        >>> from holdfast.estimators.grouping import group_rows
-        >>> from holdfast.estimators.moments import collect_moments
+        >>> from holdfast.core.grouping import group_rows
+        >>> from holdfast.core.moments import collect_moments
         >>> x, labels = np.random.default_rng(0).standard_normal((2000, 1)), np.repeat([0, 1], 1000)
         >>> expansion = EffectExpansion(effects="smooth", interactions=False).fit(x)
         >>> features = expansion.transform(x)

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.special import log_softmax
 
 from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.core.moments import Scaling
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import pooling_sentences
 from holdfast.estimators.class_inference import softmax_errors
@@ -18,7 +19,6 @@ from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance
 from holdfast.estimators.linear import STAGE, Predictors, TableDescription, TableProblem, fit_linear
 from holdfast.estimators.pooling import Pooling, choose_pooling
-from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.discriminant import ClassScores, blend
 from holdfast.estimators.search.dynamics import logistic_program

@@ -14,8 +14,8 @@ import pandas as pd
 from holdfast.algorithms.losses import logistic
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
-from holdfast.estimators.meta_analysis import random_effects
-from holdfast.estimators.moments import StandardizedMoments
+from holdfast.core.meta_analysis import random_effects
+from holdfast.core.moments import StandardizedMoments
 
 # An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.
 FEW_DEGREES = 10.0
@@ -62,8 +62,8 @@ def squared_effects(moments: StandardizedMoments, selected: np.ndarray) -> OwnEf
         selected: (features,), the features that are always fitted.
 
     Example, y = 2 x + noise in one environment and y = noise in the other:
-        >>> from holdfast.estimators import group_rows
-        >>> from holdfast.estimators.moments import collect_moments, standardized
+        >>> from holdfast.core import group_rows
+        >>> from holdfast.core.moments import collect_moments, standardized
         >>> random = np.random.default_rng(0)
         >>> x, codes = random.standard_normal((400, 1)), np.repeat([0, 1], 200)
         >>> y = 2 * x[:, 0] * (codes == 0) + 0.1 * random.standard_normal(400)

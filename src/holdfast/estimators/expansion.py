@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from holdfast.core.grouping import group_rows
+from holdfast.core.moments import Scaling, standard_units
 from holdfast.core.splines import spline_basis, spline_width
 from holdfast.estimators.contract import check_settings
-from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.scaling import Scaling, standard_units
 from holdfast.estimators.screening import MOST_INTERACTING, LineErrors, needed_terms, sampled_rows, squared_errors
 
 # Rows beyond each of the outer knots, but never more than a share of all: too few to say how an effect bends there.

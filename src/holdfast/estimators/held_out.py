@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier
 
+from holdfast.core.grouping import group_rows
 from holdfast.core.progress import Progress
 from holdfast.estimators.contract import EnvironmentEstimator
-from holdfast.estimators.grouping import group_rows
 
 
 def held_out_errors(

@@ -88,7 +88,7 @@ def blended_covariance(
         clustered: as in `pooled_covariance`.
 
     Example:
-        >>> from holdfast.estimators.moments import collect_moments, standardized
+        >>> from holdfast.core.moments import collect_moments, standardized
         >>> from holdfast.estimators.search.evidence import squared_evidence
         >>> random = np.random.default_rng(0)
         >>> x = random.standard_normal((400, 2))

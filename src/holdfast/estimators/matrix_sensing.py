@@ -8,10 +8,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
+from holdfast.core.moments import collect_moments, standard_units, standardized
 from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.contract import WeightedRows, check_settings, weighted_rows
-from holdfast.estimators.moments import collect_moments, standardized
-from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.matrices import evenly_scaled, fit_matrix
 
 

@@ -23,10 +23,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from holdfast.core.moments import StandardizedMoments
+
 # With this trust t the invariant features predict alone, and with the other they have no say.
 TRUSTED, NOT_TRUSTED = 0.4, 0.05
 # If all features together lower the logarithm of the error by less, nothing can be explained.
 NOTHING = 0.001
+# Directions with less than this share of the largest eigenvalue are collinear features, not measured ones.
+NEGLIGIBLE = 1e-12
 
 
 class Pooling(NamedTuple):
@@ -81,3 +85,34 @@ def pooling_weight(nothing: float, strict: float, pooled: float, varying: float)
     gains = pooled < strict and possible >= NOTHING
     weight = float(np.clip((TRUSTED - trust) / (TRUSTED - NOT_TRUSTED), 0.0, 1.0)) if gains else 0.0
     return Pooling(weight, explained, varying)
+
+
+def held_out_squares(moments: StandardizedMoments, columns: np.ndarray) -> np.ndarray:
+    """(environments,): the mean squared error in each environment of least squares on the rows of all others.
+
+    Both have an intercept, unless each environment is centred about its own means.
+
+    Args:
+        moments: of all environments, two at least.
+        columns: the features that are fitted.
+
+    Example, the slope is 1 in one environment and 3 in the other:
+        >>> x, y = np.array([[-1.0], [1.0], [-1.0], [1.0]]), np.array([-1.0, 1.0, -3.0, 3.0])
+        >>> from holdfast.core.grouping import group_rows
+        >>> from holdfast.core.moments import collect_moments, standardized
+        >>> known = standardized(collect_moments(x, y, group_rows([0, 0, 1, 1], 4)))
+        >>> (held_out_squares(known, np.array([0])) * known.scale[-1] ** 2).round(3).tolist()
+        [4.0, 4.0]
+    """
+    used = np.append(columns, -1)  # the response comes last
+    counts = moments.counts[:, None, None]
+    blocks = np.empty((len(counts), len(used) + 1, len(used) + 1))
+    means = np.zeros((len(counts), len(used))) if moments.within else moments.means[:, used]
+    blocks[:, 0, 0], blocks[:, 0, 1:], blocks[:, 1:, 0] = 1.0, means, means
+    blocks[:, 1:-1, 1:-1] = moments.second[:, columns[:, None], columns]
+    blocks[:, 1:-1, -1] = blocks[:, -1, 1:-1] = moments.cross[:, columns]
+    blocks[:, -1, -1] = moments.square
+    others = (counts * blocks).sum(0) - counts * blocks
+    fitted = np.linalg.pinv(others[:, :-1, :-1], rcond=NEGLIGIBLE, hermitian=True) @ others[:, :-1, -1:]
+    errors = np.concatenate([-fitted, np.ones((len(counts), 1, 1))], axis=1)
+    return np.maximum((errors.swapaxes(1, 2) @ blocks @ errors)[:, 0, 0], 0.0)

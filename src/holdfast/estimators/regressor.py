@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.core.moments import MomentSums, collect_moments, standardized
 from holdfast.core.progress import watched
 from holdfast.estimators.chunks import ChunkSums, dask_rows, regression_sums, sums_of_chunks
 from holdfast.estimators.contract import LinearRegressor, check_rows, check_settings, response_name, weighted_rows
@@ -13,7 +14,6 @@ from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
-from holdfast.estimators.moments import MomentSums, collect_moments, standardized
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program

@@ -9,12 +9,11 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import check_X_y
 
 from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.moments import collect_moments, standard_units, standardized
 from holdfast.estimators.class_inference import softmax_errors
 from holdfast.estimators.contract import class_codes, two_classes
-from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.estimators.inference import pooled_covariance, standard_errors, with_constant
-from holdfast.estimators.moments import collect_moments, standardized
-from holdfast.estimators.scaling import standard_units
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
 from holdfast.estimators.search.logistic_fit import softmax_regression
 

@@ -21,8 +21,8 @@ from scipy.special import chdtrc, expit
 from sklearn.linear_model import LogisticRegression
 
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
-from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.scaling import standard_units
+from holdfast.core.grouping import group_rows
+from holdfast.core.moments import standard_units
 from holdfast.tables.sampling import row_numbers, smallest
 
 # Of how many rows the quick look of `diagnose_curvature` takes account, and how far out; one wild row bends anything.

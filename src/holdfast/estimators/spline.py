@@ -10,6 +10,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from holdfast.core.grouping import group_rows
+from holdfast.core.moments import Scaling, check_squares, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.chunks import ChunkSums, Collect, dask_rows, expanded_sums, regression_sums, sums_of_chunks
@@ -17,10 +19,7 @@ from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_rows, check_settings, response_name, two_classes
 from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion
-from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.moments import check_squares, standardized
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.estimators.scaling import Scaling
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
 from holdfast.estimators.summary import TableSummary
 from holdfast.tables.frames import is_dask_frame, map_rows

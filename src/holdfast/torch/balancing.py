@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import WeightedRandomSampler
 
+from holdfast.core.grouping import group_rows
 from holdfast.core.validation import COUNT
 from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import (
@@ -21,7 +22,6 @@ from holdfast.embeddings.balancing import (
 )
 from holdfast.embeddings.discovery import Discovery, check_labels
 from holdfast.embeddings.variation import LEVEL
-from holdfast.estimators.grouping import group_rows
 from holdfast.torch.discovery import discover
 from holdfast.torch.features import LayerReader, as_read_by
 from holdfast.torch.training import (

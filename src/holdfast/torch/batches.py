@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.core.grouping import Grouping
 from holdfast.core.validation import COUNT, SEED, SHARE, require
-from holdfast.estimators.grouping import Grouping
 
 ORDERS = ("reshuffled", "cyclic", "independent")
 """The names of the orders, those of `holdfast.core.order`, which imports jax."""
@@ -41,7 +41,7 @@ def visits_per_cycle(weights: Any, grouping: Grouping, batches: np.ndarray) -> n
         batches: (environments,), in one pass through each.
 
     Example:
-        >>> from holdfast.estimators import group_rows
+        >>> from holdfast.core import group_rows
         >>> grouping = group_rows(["wet", "dry", "wet", "wet"], 4)
         >>> visits_per_cycle("size", grouping, np.array([2, 4])).tolist()
         [1, 2]
@@ -202,7 +202,7 @@ class BatchSequence:
     """Batches number 0, 1, 2, ... of rows of labelled environments.
 
     Args:
-        grouping: the environment of each row, see `holdfast.estimators.group_rows`.
+        grouping: the environment of each row, see `holdfast.core.group_rows`.
         batch_size: rows of a batch.
         order: of the environments: "reshuffled", "cyclic" or "independent".
         weights: of the environments, see `visits_per_cycle`.
@@ -212,7 +212,7 @@ class BatchSequence:
         seed: of everything that is random.
 
     Example:
-        >>> from holdfast.estimators import group_rows
+        >>> from holdfast.core import group_rows
         >>> sequence = BatchSequence(group_rows(["a", "b", "a", "b"], 4), batch_size=2, order="cyclic")
         >>> [sorted(batch.tolist()) for batch, _ in zip(sequence.iterate(0), range(4))]
         [[0, 2], [1, 3], [0, 2], [1, 3]]

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
+from holdfast.core.class_moments import ClassMoments, add_class_moments, collect_class_moments
+from holdfast.core.grouping import Grouping, group_rows
 from holdfast.embeddings.discovery import MOST_LABELS, check_labels
-from holdfast.estimators.class_moments import ClassMoments, add_class_moments, collect_class_moments
-from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.torch.training import evaluation_mode
 
 BATCH_SIZE = 1024

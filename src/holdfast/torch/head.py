@@ -94,7 +94,7 @@ def as_linear(head: LinearHead, *, log_odds: bool = False) -> torch.nn.Linear:
         log_odds: of two classes, a single output, the log-odds of the second.
 
     Example:
-        >>> from holdfast.estimators.class_moments import collect_class_moments
+        >>> from holdfast.core.class_moments import collect_class_moments
         >>> x = np.random.default_rng(0).standard_normal((100, 3))
         >>> as_linear(invariant_head_of(collect_class_moments(x, np.arange(100) % 2)), log_odds=True)
         Linear(in_features=3, out_features=1, bias=True)

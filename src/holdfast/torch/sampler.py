@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
 
+from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, require
-from holdfast.estimators.grouping import Grouping, group_rows
 from holdfast.torch.batches import BatchSequence
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
+from holdfast.core.grouping import Grouping
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, SEED, require
-from holdfast.estimators.grouping import Grouping
 from holdfast.torch.batches import ORDERS, Visits, visits_per_cycle
 
 Stream = Iterable[Any] | Callable[[int], Iterable[Any]]

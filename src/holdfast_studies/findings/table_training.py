@@ -9,14 +9,14 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from holdfast.core.class_moments import collect_class_moments
+from holdfast.core.grouping import Grouping
 from holdfast.datasets.real import real_dataset
 from holdfast.embeddings.balancing import balanced_weights
 from holdfast.embeddings.discovery import Discovery, discover
 from holdfast.embeddings.linear_head import invariant_head_of
 from holdfast.embeddings.variation import find_variation
-from holdfast.estimators.class_moments import collect_class_moments
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.grouping import Grouping
 from holdfast.torch.balancing import balance
 from holdfast.torch.training import TrainingOptions, TrainingRows, one_thread, train_weighted
 

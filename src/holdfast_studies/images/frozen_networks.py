@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from holdfast.core.class_moments import ClassMoments
 from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import balance_rows
 from holdfast.embeddings.linear_head import invariant_head_of
 from holdfast.embeddings.variation import Variation, find_variation
-from holdfast.estimators.class_moments import ClassMoments
 from holdfast_studies.images.batched_networks import BatchedNetwork, hidden
 from holdfast_studies.images.image_methods import ImageProblem, ImageRows, is_right
 

@@ -14,11 +14,11 @@ from scipy.stats import chi2
 from holdfast.algorithms.hadamard import hadamard
 from holdfast.algorithms.losses import squared
 from holdfast.algorithms.losses.squared import SecondMoments
+from holdfast.core.moments import MomentSums, StandardizedMoments, standardized
 from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import median
 from holdfast.datasets.structural import StructuralModel
-from holdfast.estimators.moments import MomentSums, StandardizedMoments, standardized
 from holdfast.estimators.search.evidence import squared_evidence
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import select

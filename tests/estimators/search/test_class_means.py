@@ -7,8 +7,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
 from holdfast.algorithms.losses.logistic import LogisticRows
-from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-from holdfast.estimators.grouping import Grouping
+from holdfast.core.class_moments import class_statistics, collect_class_moments
+from holdfast.core.grouping import Grouping
 from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
 from holdfast.estimators.search.discriminant import (
     ClassScores,

@@ -3,8 +3,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from holdfast.algorithms.losses import LogisticRows
-from holdfast.estimators import group_rows
-from holdfast.estimators.moments import collect_moments, standardized
+from holdfast.core import group_rows
+from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators.search.evidence import LinearModel, equality, logistic_evidence, squared_evidence
 
 

@@ -5,9 +5,10 @@ import pytest
 from scipy.stats import binom
 
 from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.core import group_rows
+from holdfast.core.moments import collect_moments, standardized
 from holdfast.datasets import structural_dataset
-from holdfast.estimators import HeteroRegressor, group_rows
-from holdfast.estimators.moments import collect_moments, standardized
+from holdfast.estimators import HeteroRegressor
 from holdfast.estimators.search.evidence import (
     equality,
     information_criterion,

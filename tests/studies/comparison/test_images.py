@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from holdfast.core.class_moments import class_statistics, collect_class_moments
+from holdfast.core.grouping import Grouping
 from holdfast.datasets import bundled_digits
 from holdfast.datasets.digit_images import read_idx
-from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-from holdfast.estimators.grouping import Grouping
 from holdfast.torch import irm_loss
 from holdfast_studies.images import coloured_mnist, image_methods
 from holdfast_studies.images.batched_networks import batched_network, logits

@@ -6,35 +6,17 @@ The cost does not depend on the number of rows. All functions take arrays of Num
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.algorithms.losses.slopes import Arrays, Slopes
+from holdfast.algorithms.losses.slopes import Slopes
+from holdfast.core.linear_algebra import Arrays
+from holdfast.core.moments import SecondMoments
 
 # An environment of few rows borrows this many rows from all of them to estimate the variance of its errors.
 BORROWED_ROWS = 10.0
 # The errors of a perfect fit are rounding: they count as this share of the mean square of the response.
 SMALLEST_ERROR = 1e-12
-
-
-class SecondMoments(NamedTuple):
-    """All that the squared loss depends on, of each environment.
-
-    Attributes:
-        second: (environments, features, features), S_e, mean of x x^T.
-        cross: (environments, features), c_e, mean of x y.
-        square: (environments,), q_e, mean of y^2.
-
-    Example, x = 1 and y = 2 in every row:
-        >>> moments = SecondMoments(np.ones((1, 1, 1)), np.array([[2.0]]), np.array([4.0]))
-        >>> risk(moments, np.array([2.0])).tolist()
-        [0.0]
-    """
-
-    second: Arrays
-    cross: Arrays
-    square: Arrays
 
 
 def second_moments(inputs: np.ndarray, targets: np.ndarray, rows: Sequence[np.ndarray]) -> SecondMoments:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from holdfast.core.grouping import group_rows
 from holdfast.estimators.baselines.pooled import PooledRegressor
 from holdfast.estimators.contract import LinearRegressor
-from holdfast.estimators.grouping import group_rows
 
 
 class AnchorRegressor(LinearRegressor):

@@ -7,9 +7,9 @@ from scipy.linalg import eigh
 from sklearn.utils.validation import validate_data
 
 from holdfast.algorithms.losses.squared import second_moments
+from holdfast.core.grouping import group_rows
+from holdfast.core.moments import standard_units
 from holdfast.estimators.contract import LinearRegressor
-from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.scaling import standard_units
 
 # A reference with fewer rows for each feature has no second moments to speak of.
 ROWS_PER_FEATURE = 2

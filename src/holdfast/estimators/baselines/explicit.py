@@ -10,10 +10,10 @@ from holdfast.algorithms.invariance.base import InvarianceMethod
 from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
 from holdfast.algorithms.losses.logistic import LogisticRows, rows_with_intercept
 from holdfast.algorithms.losses.squared import SecondMoments, second_moments
+from holdfast.core.grouping import group_rows
+from holdfast.core.moments import own_units, standard_units
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
 from holdfast.estimators.contract import LinearClassifier, LinearRegressor, two_classes
-from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.scaling import own_units, standard_units
 
 
 class ExplicitRegressor(LinearRegressor):

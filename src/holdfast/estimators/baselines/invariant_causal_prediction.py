@@ -7,9 +7,9 @@ from sklearn.linear_model import lars_path
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from holdfast.core.grouping import group_rows
+from holdfast.core.moments import standard_units
 from holdfast.estimators.contract import LinearRegressor
-from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.scaling import standard_units
 
 # A test of equal residuals in an environment needs a few of them; smaller ones are left out of the tests.
 FEWEST_ROWS = 10

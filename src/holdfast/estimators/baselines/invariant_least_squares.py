@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from holdfast.algorithms.losses.squared import SecondMoments, second_moments
+from holdfast.core.grouping import group_rows
+from holdfast.core.moments import standard_units
 from holdfast.estimators.contract import LinearRegressor
-from holdfast.estimators.grouping import group_rows
-from holdfast.estimators.scaling import standard_units
 
 # All sets of features are searched: 2^16 of them take seconds, each further feature doubles that.
 MOST_FEATURES = 16

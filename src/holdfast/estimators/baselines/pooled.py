@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from holdfast.core.grouping import group_rows
 from holdfast.estimators.contract import LinearRegressor
-from holdfast.estimators.grouping import group_rows
 
 
 class PooledRegressor(LinearRegressor):

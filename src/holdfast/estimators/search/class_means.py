@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import chi2
 from scipy.stats import f as f_distribution
 
-from holdfast.estimators.class_moments import PRIOR_ROWS, ClassStatistics
+from holdfast.core.class_moments import PRIOR_ROWS, ClassStatistics
 
 # Eigenvalues below this share of the largest are zero, up to rounding.
 NEGLIGIBLE = 1e-10
@@ -41,8 +41,8 @@ def class_differences(statistics: ClassStatistics) -> ClassDifferences:
     """Weighted least squares of the additive layout; each mean counts by its rows.
 
     Example, class 1 lies two standard deviations above class 0, whatever the environment:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-        >>> from holdfast.estimators.grouping import group_rows
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.grouping import group_rows
         >>> x, y = np.array([[0.0], [2.0], [5.0], [7.0]]), np.array([0, 1, 0, 1])
         >>> found = class_statistics(collect_class_moments(x, y, group_rows(["a", "a", "b", "b"], 4)))
         >>> (class_differences(found).differences * found.scale).round(6).tolist()
@@ -100,8 +100,8 @@ def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> Dif
     Reference: W. G. Cochran, Biometrics 10 (1954), the test of homogeneity.
 
     Example, a feature whose difference is 1 in one environment and 2 in the other:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 1.0], [1.0, 2.0]])[environments.codes]
@@ -181,8 +181,8 @@ def varying_directions(
         for quadratic forms; J. J. McKeon, Biometrika 61 (1974), for the F variable.
 
     Example, the difference varies along (1, 1):
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(6000) % 2, Grouping(np.arange(6000) // 2000, ["a", "b", "c"])
         >>> x = random.standard_normal((6000, 2)) + (y * np.array([1.0, 2.0, 3.0])[environments.codes])[:, None]
@@ -269,8 +269,8 @@ def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
         rank: the number of directions.
 
     Example, a difference that is twice as large in the second environment, and beside it one that stays:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 2)) + y[:, None] * np.array([[1.0, 0.0], [2.0, 0.0]])[environments.codes]

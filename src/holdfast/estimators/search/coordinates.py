@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.core.linear_algebra import joint_diagonalisation
-from holdfast.estimators.moments import StandardizedMoments
+from holdfast.core.moments import StandardizedMoments
 
 # Components with a smaller share of the variance are rounding errors, not features.
 SMALLEST_VARIANCE = 1e-10

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm, qmc
 
-from holdfast.estimators.class_moments import ClassStatistics, pooled_covariance
+from holdfast.core.class_moments import ClassStatistics, pooled_covariance
 from holdfast.estimators.search.class_means import NEGLIGIBLE
 
 # Points of the normal law in `expected_log_loss`; with 256, the error is far below the sampling error of a table.
@@ -55,7 +55,7 @@ def linear_discriminant(statistics: ClassStatistics, directions: np.ndarray | No
     Reference: R. A. Fisher, Annals of Eugenics 7 (1936).
 
     Example:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
         >>> random = np.random.default_rng(0)
         >>> y = np.arange(100_000) % 2
         >>> found = class_statistics(collect_class_moments(random.standard_normal((100_000, 1)) + 2 * y[:, None], y))
@@ -132,7 +132,7 @@ def needed_features(statistics: ClassStatistics, candidates: np.ndarray) -> np.n
     Reference: C. R. Rao, Linear Statistical Inference and Its Applications (1973), section 8c.4.
 
     Example, the second feature is noise:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
         >>> random = np.random.default_rng(0)
         >>> y = np.arange(1000) % 2
         >>> x = random.standard_normal((1000, 2)) + np.outer(y, [1.0, 0.0])
@@ -170,7 +170,7 @@ def expected_log_loss(statistics: ClassStatistics, scores: ClassScores) -> np.nd
         scores: to be judged.
 
     Example, scores that say nothing:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
         >>> x, y = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([0, 1, 0, 1])
         >>> found = class_statistics(collect_class_moments(x, y))
         >>> expected_log_loss(found, ClassScores(np.zeros((2, 1)), np.zeros(2))).round(4).tolist()
@@ -197,8 +197,8 @@ def held_out_discriminant_losses(statistics: ClassStatistics, directions: np.nda
         directions: as in `linear_discriminant`.
 
     Example:
-        >>> from holdfast.estimators.class_moments import class_statistics, collect_class_moments
-        >>> from holdfast.estimators.grouping import Grouping
+        >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
+        >>> from holdfast.core.grouping import Grouping
         >>> random = np.random.default_rng(0)
         >>> y, environments = np.arange(4000) % 2, Grouping(np.arange(4000) // 2000, ["a", "b"])
         >>> x = random.standard_normal((4000, 1)) + 2 * y[:, None]

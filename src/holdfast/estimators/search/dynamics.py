@@ -12,8 +12,8 @@ from holdfast.algorithms.losses import logistic, squared
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.slopes import Slopes, tolerant
 from holdfast.algorithms.losses.squared import SecondMoments
+from holdfast.core.moments import StandardizedMoments
 from holdfast.core.run import Run, RunBuilder, run
-from holdfast.estimators.moments import StandardizedMoments
 
 # The start is small, so that what does not grow counts for nothing, but not so small that growing takes most of a run.
 INIT_SCALE = 0.03

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.algorithms.losses.slopes import Slopes
-from holdfast.estimators.meta_analysis import random_effects
+from holdfast.core.meta_analysis import random_effects
 
 
 def effect_table(slopes: Slopes, coefficients: np.ndarray, names: Sequence[str], labels: Sequence[Any]) -> pd.DataFrame:

@@ -13,7 +13,8 @@ from scipy.special import chdtrc
 from holdfast.algorithms.losses import logistic, squared
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.slopes import Slopes, tolerant
-from holdfast.estimators.moments import StandardizedMoments, held_out_errors
+from holdfast.core.moments import StandardizedMoments
+from holdfast.estimators.pooling import held_out_squares
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, logistic_regression
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
@@ -200,7 +201,7 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
         return float(counts.sum() * np.log(max(residual, squared.SMALLEST_ERROR * max(square, 1e-300))))
 
     def held_out(columns: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(held_out_errors(moments, columns), squared.SMALLEST_ERROR))
+        return np.log(np.maximum(held_out_squares(moments, columns), squared.SMALLEST_ERROR))
 
     # errors of any size have a size, so they can always be compared
     return Evidence(

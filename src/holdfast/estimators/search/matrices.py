@@ -19,8 +19,8 @@ from holdfast.algorithms.hadamard import amplify
 from holdfast.algorithms.losses import squared
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
+from holdfast.core.moments import StandardizedMoments
 from holdfast.core.run import Run
-from holdfast.estimators.moments import StandardizedMoments
 from holdfast.estimators.search.coordinates import rotated
 from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, WashSettings, end_of_runs, repeated_runs
 from holdfast.estimators.search.effects import effect_spread, effect_table, stability_table

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import alexandergovern, sem, t
 
-from holdfast.estimators.meta_analysis import random_effects
+from holdfast.core.meta_analysis import random_effects
 
 
 def _by_hand(b, s):

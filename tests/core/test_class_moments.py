@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from holdfast.estimators.class_moments import add_class_moments, class_statistics, collect_class_moments
-from holdfast.estimators.grouping import group_rows
+from holdfast.core.class_moments import add_class_moments, class_statistics, collect_class_moments
+from holdfast.core.grouping import group_rows
 
 
 @pytest.fixture

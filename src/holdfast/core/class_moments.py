@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.estimators.grouping import Grouping, group_rows
-from holdfast.estimators.moments import moved_sums, summed_products
+from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.moments import joined_sums, summed_products
 
 # A class of an environment with few rows says little about its own covariance: the pooled one counts as so many rows.
 PRIOR_ROWS = 10.0
@@ -42,6 +42,16 @@ class ClassMoments(NamedTuple):
     def counts(self) -> np.ndarray:
         """(environments, classes), the total weight of the rows."""
         return self.sums[:, :, 0, 0]
+
+    @property
+    def unit(self) -> np.ndarray:
+        """(features,): one; columns are summed in their own units."""
+        return np.ones(len(self.shift))
+
+    @property
+    def features(self) -> int:
+        """Their number."""
+        return len(self.shift)
 
 
 def collect_class_moments(
@@ -80,22 +90,13 @@ def add_class_moments(total: ClassMoments, chunk: ClassMoments) -> ClassMoments:
         >>> bool(np.allclose(whole.covariances, class_statistics(parts).covariances))
         True
     """
-    if len(total.shift) != len(chunk.shift):
-        raise ValueError(f"chunks must have {len(total.shift)} features like the first, got {len(chunk.shift)}")
-    # about the common mean: chunks that lie far apart lose no digits, whichever comes first
-    rows = np.array([moments.counts.sum() for moments in (total, chunk)])
-    locations = [
-        moments.shift + moments.sums[:, :, 0, 1:].sum((0, 1)) / max(count, 1e-300)
-        for moments, count in zip((total, chunk), rows, strict=True)
-    ]
-    first, second = rows / max(rows.sum(), 1e-300)
-    shift = first * locations[0] + second * locations[1]
     labels = list(dict.fromkeys([*total.labels, *chunk.labels]))
     classes = sorted(dict.fromkeys([*total.classes, *chunk.classes]))
-    sums = np.zeros((len(labels), len(classes), *total.sums.shape[2:]))
-    for moments in (total, chunk):
-        cells = np.ix_([labels.index(one) for one in moments.labels], [classes.index(one) for one in moments.classes])
-        sums[cells] += moved_sums(moments.sums, moments.shift - shift, np.ones(len(shift)))
+    cells = [
+        np.ix_([labels.index(one) for one in moments.labels], [classes.index(one) for one in moments.classes])
+        for moments in (total, chunk)
+    ]
+    shift, _, sums = joined_sums((total, chunk), cells, (len(labels), len(classes)))
     return ClassMoments(tuple(labels), tuple(classes), shift, sums)
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from holdfast.estimators import group_rows
-from holdfast.estimators.moments import BLOCK_ROWS, add_moments, collect_moments, standardized
+from holdfast.core import group_rows
+from holdfast.core.moments import BLOCK_ROWS, add_moments, collect_moments, standardized
 
 
 @pytest.fixture

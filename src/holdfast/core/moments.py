@@ -1,13 +1,12 @@
-"""The second moments of each environment, all that least squares needs of a table, added up chunk by chunk."""
+"""Sums of products over the rows of each environment, all that least squares needs, and the units of a table."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.algorithms.losses.squared import SecondMoments
-from holdfast.estimators.grouping import Grouping, group_rows
-from holdfast.estimators.scaling import is_constant
+from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.linear_algebra import Arrays
 
 # Rows that are centred and multiplied at once: a block of a few dozen columns stays in the cache of a core, and the
 # rows of one environment in it are enough for a product, of which there is one for each environment.
@@ -20,8 +19,8 @@ ROUGH_ROWS = 1_000
 LARGEST = 1e150
 # Rounding leaves about 1e-15 of the mean square of a column as the variance of a constant one.
 ROUNDING = 1e-13
-# Directions with less than this share of the largest eigenvalue are collinear features, not measured ones.
-NEGLIGIBLE = 1e-12
+# A column whose standard deviation is below this share of its mean varies by no more than its last digits.
+RESOLUTION = 8 * np.finfo(float).eps
 
 
 class MomentSums(NamedTuple):
@@ -46,6 +45,11 @@ class MomentSums(NamedTuple):
     def counts(self) -> np.ndarray:
         """(environments,), the total weight of the rows."""
         return self.sums[:, 0, 0]
+
+    @property
+    def features(self) -> int:
+        """Their number."""
+        return len(self.shift) - 1
 
 
 def collect_moments(
@@ -157,23 +161,40 @@ def add_moments(total: MomentSums, chunk: MomentSums) -> MomentSums:
         >>> bool(np.allclose(standardized(whole).second, standardized(parts).second))
         True
     """
-    if len(total.shift) != len(chunk.shift):
-        raise ValueError(f"chunks must have {len(total.shift) - 1} features like the first, got {len(chunk.shift) - 1}")
-    # about the common mean, in the larger unit: chunks that lie far apart lose no digits, whichever comes first
-    rows = np.array([moments.counts.sum() for moments in (total, chunk)])
-    locations = [
-        moments.shift + moments.unit * moments.sums[:, 0, 1:].sum(0) / max(count, np.finfo(float).tiny)
-        for moments, count in zip((total, chunk), rows, strict=True)
-    ]
-    first, second = rows / max(rows.sum(), np.finfo(float).tiny)
-    shift, unit = first * locations[0] + second * locations[1], np.maximum(total.unit, chunk.unit)
     labels = list(dict.fromkeys([*total.labels, *chunk.labels]))
     positions = {label: number for number, label in enumerate(labels)}
-    sums = np.zeros((len(labels), *total.sums.shape[1:]))
-    for moments in (total, chunk):
-        moved = moved_sums(moments.sums, (moments.shift - shift) / unit, moments.unit / unit)
-        sums[[positions[label] for label in moments.labels]] += moved
-    return MomentSums(tuple(labels), shift, unit, sums)
+    cells = [[positions[label] for label in moments.labels] for moments in (total, chunk)]
+    return MomentSums(tuple(labels), *joined_sums((total, chunk), cells, (len(labels),)))
+
+
+def joined_sums(
+    parts: Sequence[Any], cells: Sequence[Any], shape: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shift, unit and sums of several chunks together.
+
+    Args:
+        parts: the chunks, `MomentSums` or `ClassMoments`.
+        cells: of each chunk, the indices of its groups in the result.
+        shape: of the groups of the result.
+    """
+    first = parts[0]
+    if odd := [part for part in parts if len(part.shift) != len(first.shift)]:
+        raise ValueError(f"chunks must have {first.features} features like the first, got {odd[0].features}")
+    # about the common mean, in the larger unit: chunks that lie far apart lose no digits, whichever comes first
+    tiny = np.finfo(float).tiny
+    groups = tuple(range(first.sums.ndim - 2))
+    totals = [part.sums[..., 0, :].sum(groups) for part in parts]
+    rows = np.array([total[0] for total in totals])
+    locations = [
+        part.shift + part.unit * total[1:] / max(total[0], tiny) for part, total in zip(parts, totals, strict=True)
+    ]
+    shares = rows / max(rows.sum(), tiny)
+    shift = sum(share * location for share, location in zip(shares, locations, strict=True))
+    unit = np.max([part.unit for part in parts], axis=0)
+    sums = np.zeros((*shape, *first.sums.shape[-2:]))
+    for part, own in zip(parts, cells, strict=True):
+        sums[own] += moved_sums(part.sums, (part.shift - shift) / unit, part.unit / unit)
+    return shift, unit, sums
 
 
 def moved_sums(sums: np.ndarray, offset: np.ndarray, ratio: np.ndarray) -> np.ndarray:
@@ -198,6 +219,25 @@ def moved_sums(sums: np.ndarray, offset: np.ndarray, ratio: np.ndarray) -> np.nd
     mixed = found[..., 0, 1:, None] * offset  # (first + count offset) offset^T
     found[..., 1:, 1:] = sums[..., 1:, 1:] * (ratio[:, None] * ratio) + mixed + offset[:, None] * first[..., None, :]
     return found
+
+
+class SecondMoments(NamedTuple):
+    """All that the squared loss depends on, of each environment.
+
+    Attributes:
+        second: (environments, features, features), S_e, mean of x x^T.
+        cross: (environments, features), c_e, mean of x y.
+        square: (environments,), q_e, mean of y^2.
+
+    Example, x = 1 and y = 2 in every row:
+        >>> moments = SecondMoments(np.ones((1, 1, 1)), np.array([[2.0]]), np.array([4.0]))
+        >>> risk(moments, np.array([2.0])).tolist()
+        [0.0]
+    """
+
+    second: Arrays
+    cross: Arrays
+    square: Arrays
 
 
 class StandardizedMoments(NamedTuple):
@@ -278,35 +318,6 @@ def standardized(moments: MomentSums, *, within: bool = False) -> StandardizedMo
     )
 
 
-def held_out_errors(moments: StandardizedMoments, columns: np.ndarray) -> np.ndarray:
-    """(environments,): the mean squared error in each environment of least squares on the rows of all others.
-
-    Both have an intercept, unless each environment is centred about its own means.
-
-    Args:
-        moments: of all environments, two at least.
-        columns: the features that are fitted.
-
-    Example, the slope is 1 in one environment and 3 in the other:
-        >>> x, y = np.array([[-1.0], [1.0], [-1.0], [1.0]]), np.array([-1.0, 1.0, -3.0, 3.0])
-        >>> known = standardized(collect_moments(x, y, group_rows([0, 0, 1, 1], 4)))
-        >>> (held_out_errors(known, np.array([0])) * known.scale[-1] ** 2).round(3).tolist()
-        [4.0, 4.0]
-    """
-    used = np.append(columns, -1)  # the response comes last
-    counts = moments.counts[:, None, None]
-    blocks = np.empty((len(counts), len(used) + 1, len(used) + 1))
-    means = np.zeros((len(counts), len(used))) if moments.within else moments.means[:, used]
-    blocks[:, 0, 0], blocks[:, 0, 1:], blocks[:, 1:, 0] = 1.0, means, means
-    blocks[:, 1:-1, 1:-1] = moments.second[:, columns[:, None], columns]
-    blocks[:, 1:-1, -1] = blocks[:, -1, 1:-1] = moments.cross[:, columns]
-    blocks[:, -1, -1] = moments.square
-    others = (counts * blocks).sum(0) - counts * blocks
-    fitted = np.linalg.pinv(others[:, :-1, :-1], rcond=NEGLIGIBLE, hermitian=True) @ others[:, :-1, -1:]
-    errors = np.concatenate([-fitted, np.ones((len(counts), 1, 1))], axis=1)
-    return np.maximum((errors.swapaxes(1, 2) @ blocks @ errors)[:, 0, 0], 0.0)
-
-
 def _rough_scale(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Roughly the means of the columns, and their units; those of the first rows will do."""
     rows = np.column_stack([x, y]).astype(float)
@@ -317,3 +328,67 @@ def _rough_scale(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     size = np.where(spread > 0, spread, np.abs(shift))
     exponent = np.frexp(np.where(size > 0, size, 1.0))[1]
     return shift, np.ldexp(1.0, np.where(exponent < SMALL_EXPONENT, exponent, 0))
+
+
+def is_constant(deviation: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Which columns vary by no more than the last digits of their values.
+
+    Args:
+        deviation: standard deviations.
+        mean: means, of the same columns.
+
+    Example, a column around ten million that varies by 1 is not constant:
+        >>> is_constant(np.array([1e-17, 1.0]), np.array([0.1, 1e7])).tolist()
+        [True, False]
+    """
+    return deviation <= RESOLUTION * np.abs(mean)
+
+
+class Scaling(NamedTuple):
+    """The units of a table: z = (x - location) / scale.
+
+    Attributes:
+        location: (features,), means.
+        scale: (features,), standard deviations; 1 for a constant column.
+        constant: (features,), which columns are constant.
+    """
+
+    location: np.ndarray
+    scale: np.ndarray
+    constant: np.ndarray
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """(rows, features), z; exactly zero in constant columns."""
+        return (x - self.location) / self.scale * ~self.constant
+
+    def undo(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of x from those of z, (..., features), and the intercept that belongs to them, (...).
+
+        Example:
+            >>> Scaling(np.array([3.0]), np.array([2.0]), np.array([False])).undo(np.array([4.0]))
+            (array([2.]), np.float64(-6.0))
+        """
+        own = coefficients / self.scale
+        return own, -(own @ self.location)
+
+
+def standard_units(x: np.ndarray, weights: np.ndarray | None = None) -> Scaling:
+    """Mean 0 and variance 1 over all rows.
+
+    Args:
+        x: (rows, features).
+        weights: how many rows each row stands for; None: one.
+
+    Example:
+        >>> standard_units(np.array([[1.0, 7.0], [3.0, 7.0]])).apply(np.array([[4.0, 7.0]])).tolist()
+        [[2.0, 0.0]]
+    """
+    location = np.average(x, axis=0, weights=weights)
+    deviation = np.sqrt(np.average((x - location) ** 2, axis=0, weights=weights))
+    constant = is_constant(deviation, location)
+    return Scaling(location, np.where(constant, 1.0, deviation), constant)
+
+
+def own_units(features: int) -> Scaling:
+    """Features as they are."""
+    return Scaling(np.zeros(features), np.ones(features), np.zeros(features, bool))

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.estimators import group_rows
+from holdfast.core import group_rows
 from holdfast.tables import environment_labels
 
 

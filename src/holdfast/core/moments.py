@@ -231,8 +231,8 @@ class SecondMoments(NamedTuple):
 
     Example, x = 1 and y = 2 in every row:
         >>> moments = SecondMoments(np.ones((1, 1, 1)), np.array([[2.0]]), np.array([4.0]))
-        >>> risk(moments, np.array([2.0])).tolist()
-        [0.0]
+        >>> np.linalg.solve(moments.second, moments.cross[..., None]).ravel().tolist()
+        [2.0]
     """
 
     second: Arrays

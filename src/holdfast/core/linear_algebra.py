@@ -1,5 +1,6 @@
 """Linear algebra used in several modules: coordinates of symmetric matrices, random frames, joint diagonalisation."""
 
+import sys
 from itertools import combinations
 from typing import Any
 
@@ -7,6 +8,18 @@ import numpy as np
 
 Arrays = Any
 """Arrays of NumPy or of jax; functions compute in the library of their arguments."""
+
+
+def array_module(array: Arrays) -> Any:
+    """The library of an array, whose functions have the same names in NumPy, jax and torch.
+
+    Example:
+        >>> array_module(np.ones(2)).exp is np.exp
+        True
+    """
+    torch = sys.modules.get("torch")  # which nothing here imports
+    return torch if torch is not None and isinstance(array, torch.Tensor) else array.__array_namespace__()
+
 
 # Sweeps over all pairs of axes. Matrices that nearly commute need about five; others improve slowly.
 SWEEPS = 100

@@ -17,7 +17,7 @@ from .monitors import growth_rate as growth_rate
 from .monitors import lightning_callback as lightning_callback
 from .monitors import measure_environments as measure_environments
 from .monitors import washout_warning as washout_warning
-from .penalties import GroupDRO as GroupDRO
+from .penalties import GroupDROLoss as GroupDROLoss
 from .penalties import environment_risks as environment_risks
 from .penalties import fish_step as fish_step
 from .penalties import irm_loss as irm_loss

@@ -1,7 +1,8 @@
 """Published methods for invariance as losses and steps of a training loop: IRMv1, V-REx, Group DRO and Fish.
 
 Losses take one pair (logits, targets) for each environment, so that any network can be trained by any of them in the
-same loop. `holdfast.algorithms.invariance` has the same methods for linear models, in jax.
+same loop. The penalties are those of `holdfast.algorithms.invariance`, which has the methods for linear models and
+factored matrices, in jax.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from holdfast.algorithms.invariance.group_dro import raised_weights
+from holdfast.algorithms.invariance.irm import invariance_penalty
+from holdfast.algorithms.invariance.vrex import extrapolated_risk
 from holdfast.core.validation import require
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -56,8 +60,8 @@ def irm_penalty(logits: Tensor, targets: Tensor, loss: Loss, *, shift: bool = Fa
     if unbiased:
         require(len(logits) > 1, "unbiased needs at least two rows of each environment", len(logits))
         first, second = (_derivatives(logits[part::2], targets[part::2], loss, shift) for part in (0, 1))
-        return (first * second).sum()
-    return _derivatives(logits, targets, loss, shift).square().sum()
+        return invariance_penalty(first, second)
+    return invariance_penalty(_derivatives(logits, targets, loss, shift))
 
 
 def _derivatives(logits: Tensor, targets: Tensor, loss: Loss, shift: bool) -> Tensor:
@@ -92,11 +96,10 @@ def vrex_loss(outputs: Outputs, loss: Loss, *, penalty: float = 10.0) -> Tensor:
         >>> vrex_loss(outputs, nn.functional.mse_loss, penalty=2.0).item()
         7.0
     """
-    risks = environment_risks(outputs, loss)
-    return risks.mean() + penalty * risks.var(correction=0)
+    return extrapolated_risk(environment_risks(outputs, loss), penalty)
 
 
-class GroupDRO(nn.Module):
+class GroupDROLoss(nn.Module):
     """Group DRO: sum_e q_e R_e, where the weights q of environments with large risks climb at every call.
 
         q_e <- q_e exp(rate R_e), scaled to sum one
@@ -112,7 +115,7 @@ class GroupDRO(nn.Module):
 
     Example:
         >>> outputs = [(torch.tensor([0.0]), torch.tensor([0.0])), (torch.tensor([2.0]), torch.tensor([0.0]))]
-        >>> robust = GroupDRO(2, rate=1.0)
+        >>> robust = GroupDROLoss(2, rate=1.0)
         >>> round(robust(outputs, nn.functional.mse_loss).item(), 3), [round(q, 3) for q in robust.weights.tolist()]
         (3.928, [0.018, 0.982])
     """
@@ -128,7 +131,7 @@ class GroupDRO(nn.Module):
         """The weighted risk, after the weights have climbed; outputs in the same order of environments each time."""
         risks = environment_risks(outputs, loss)
         require(len(risks) == len(self.weights), f"outputs must have {len(self.weights)} environments", len(risks))
-        self.weights = torch.softmax(self.weights.log() + self.rate * risks.detach(), 0)
+        self.weights = raised_weights(self.weights, risks.detach(), self.rate)
         return self.weights @ risks
 
 

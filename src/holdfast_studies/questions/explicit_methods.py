@@ -1,24 +1,25 @@
 """Question 6: HeteroSGD against explicit methods (IRM, V-REx, Group DRO, AND-mask, Fish) on matrix sensing itself."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jax.typing import ArrayLike
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from holdfast.algorithms.factored import Factors
-from holdfast.algorithms.invariance.factored import (
-    WeightedFactor,
-    extrapolated_gradient,
-    invariant_gradient,
-    masked_step,
-    matching_step,
-    worst_group_step,
-)
+from holdfast.algorithms.invariance.and_mask import AgreementMask
+from holdfast.algorithms.invariance.average_risk import AverageRisk
+from holdfast.algorithms.invariance.factored import MatrixGradient, factored_risks
+from holdfast.algorithms.invariance.fish import Fish
+from holdfast.algorithms.invariance.group_dro import GroupDRO
+from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
+from holdfast.algorithms.invariance.vrex import RiskExtrapolation
 from holdfast.core.algorithm import Algorithm
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress, stages
@@ -77,6 +78,13 @@ BIASES, SPREADS = np.linspace(0.25, 2.0, 8), np.linspace(0.0, 12.0, 13)
 TIE = 0.01
 
 
+class _OneEnvironment:
+    """HeteroSGD: each step descends on the risk of one environment, drawn at random."""
+
+    def direction(self, risks, parameters, weights, key):
+        return risks.gradient(parameters, jax.random.randint(key, (), 0, len(weights))), weights
+
+
 def _build(frame: jax.Array, parameters: dict, dimension: int, sampled: bool) -> Run:
     environments = two_point(parameters["bias"], parameters["heterogeneity"])
     problem = matrix_sensing(frame, 1, environments)
@@ -84,49 +92,44 @@ def _build(frame: jax.Array, parameters: dict, dimension: int, sampled: bool) ->
     strengths = jnp.asarray(environments.strengths)
     count = environments.count
     step_size, penalty = parameters["step_size"], parameters["penalty"]
+    # IRM here is mean_e R_e + penalty mean_e D_e^2, that is (1 + share) times the mean of the method with this weight.
+    share = penalty / count
+    methods: dict[int, tuple[Any, ArrayLike]] = {
+        POOLED: (AverageRisk(), step_size),
+        HETERO: (_OneEnvironment(), step_size),
+        IRM: (InvariantRiskMinimization(weight=share / (1 + share)), step_size * (1 + share)),
+        VREX: (RiskExtrapolation(penalty), step_size),
+        DRO: (GroupDRO(penalty), step_size),
+        MASK: (AgreementMask(threshold=1 - 0.5 / count), step_size),  # all agree, up to rounding
+        FISH: (Fish(step_size), penalty),
+    }
 
-    def gradient(key: jax.Array, fitted: jax.Array, environment: jax.Array) -> jax.Array:
-        return oracle(key, fitted, Batch(strengths[environment][None], jnp.full(1, float(BATCH_SIZE))))
-
-    def everywhere(key: jax.Array, fitted: jax.Array) -> jax.Array:
-        """The gradient of each environment, on a batch of its own."""
-        return jax.vmap(gradient, (0, None, 0))(jax.random.split(key, count), fitted, jnp.arange(count))
-
-    def risks(fitted: jax.Array) -> jax.Array:
+    def values(fitted: jax.Array) -> jax.Array:
         residual = fitted - problem.invariant_matrix
         return jax.vmap(lambda each: jnp.sum(jnp.square(residual - problem.spurious_matrix(each))) / 2)(strengths)
 
-    def step(key: jax.Array, state: WeightedFactor, number) -> WeightedFactor:
+    def on_batch(key: jax.Array) -> MatrixGradient:
+        """The gradient on one batch of each environment."""
+        keys = jax.random.split(key, count)
+        size = jnp.full(1, float(BATCH_SIZE))
+        return lambda fitted, environment: oracle(keys[environment], fitted, Batch(strengths[environment][None], size))
+
+    def step(key: jax.Array, state: tuple[jax.Array, jax.Array], number) -> tuple[jax.Array, jax.Array]:
         first, second, draw = jax.random.split(key, 3)
-        fitted = state.fitted
-        seen = everywhere(first, fitted)
 
-        def fish() -> WeightedFactor:
-            visits = jax.random.split(second, count)
-            return matching_step(
-                state,
-                lambda at, environment: gradient(visits[environment], at, environment),
-                jax.random.permutation(draw, count),
-                step_size,
-                penalty,
-            )
+        def move(method: int) -> tuple[jax.Array, jax.Array]:
+            batches = (second, first) if method == FISH else (first, second)
+            risks = factored_risks(values, *map(on_batch, batches))
+            chosen, rate = methods[method]
+            factor, weights = state
+            direction, weights = chosen.direction(risks, factor, weights, draw)
+            return factor - rate * direction, weights
 
-        branches = {
-            POOLED: lambda: state.moved(jnp.mean(seen, 0), step_size),
-            HETERO: lambda: state.moved(seen[jax.random.randint(draw, (), 0, count)], step_size),
-            IRM: lambda: state.moved(
-                invariant_gradient(fitted, seen, everywhere(second, 2 * fitted), penalty), step_size
-            ),
-            VREX: lambda: state.moved(extrapolated_gradient(risks(fitted), seen, penalty), step_size),
-            DRO: lambda: worst_group_step(state, risks(fitted), seen, step_size, penalty),
-            MASK: lambda: masked_step(state, seen, step_size),
-            FISH: fish,
-        }
         # The method is a number, so that one compiled program serves all of them.
-        return jax.lax.switch(parameters["method"], [branches[method] for method in range(len(METHODS))])
+        return jax.lax.switch(parameters["method"], [partial(move, method) for method in range(len(METHODS))])
 
-    start = WeightedFactor(INIT_SCALE * jnp.eye(dimension), jnp.full(count, 1 / count))
-    algorithm = Algorithm(lambda: start, step, lambda state: state.factor)
+    start = INIT_SCALE * jnp.eye(dimension), jnp.full(count, 1 / count)
+    algorithm = Algorithm(lambda: start, step, lambda state: state[0])
     recorded = ("invariant", "spurious", "distance")
 
     def observe(factor: jax.Array) -> dict[str, jax.Array]:

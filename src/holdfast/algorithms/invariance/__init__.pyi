@@ -2,9 +2,11 @@ from .and_mask import AgreementMask as AgreementMask
 from .average_risk import AverageRisk as AverageRisk
 from .base import InvarianceMethod as InvarianceMethod
 from .base import Risks as Risks
+from .base import descent as descent
 from .base import logistic_risks as logistic_risks
 from .base import squared_risks as squared_risks
+from .factored import factored_risks as factored_risks
 from .fish import Fish as Fish
-from .group_dro import WorstGroup as WorstGroup
+from .group_dro import GroupDRO as GroupDRO
 from .irm import InvariantRiskMinimization as InvariantRiskMinimization
 from .vrex import RiskExtrapolation as RiskExtrapolation

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
 from holdfast.algorithms.invariance.base import Risks
-from holdfast.core.algorithm import Algorithm
 
 
 def agreement_mask(gradients: jax.Array, threshold: ArrayLike) -> jax.Array:
@@ -24,8 +24,8 @@ def agreement_mask(gradients: jax.Array, threshold: ArrayLike) -> jax.Array:
 class AgreementMask:
     """AND-mask: gradient descent in which a coordinate moves only if nearly all environments agree on its sign.
 
-    The gradient of the coefficients is scaled to unit length in each environment before signs and means are taken,
-    that of the intercept is not, as in the code of the unit tests.
+    On a table the gradient of the coefficients is scaled to unit length in each environment before signs and means are
+    taken, that of the intercept is not, as in the code of the unit tests. The result depends on the coordinates.
 
     Reference: G. Parascandolo, A. Neitz, A. Orvieto, L. Gresele, B. Schölkopf, *Learning explanations that are hard to
     vary*, ICLR 2021, section 2.3; Aubin et al. (2021) for the scaling.
@@ -35,30 +35,27 @@ class AgreementMask:
         step_size: of gradient descent.
         weight_decay: each step shrinks the parameters by step_size * weight_decay.
 
-    Example, one step from 0, for R(w, b) = (w - 2)^2 + b^2:
+    Example, the gradients of two environments agree on the sign of the first of two coefficients only:
         >>> from holdfast.algorithms.invariance import squared_risks
         >>> from holdfast.algorithms.losses import SecondMoments
-        >>> risks = squared_risks(SecondMoments(jnp.eye(2)[None], jnp.array([[2.0, 0.0]]), jnp.array([4.0])))
-        >>> algorithm = AgreementMask(step_size=0.125).algorithm(risks, jnp.zeros(2))
-        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
-        >>> algorithm.parameters(state).round(4).tolist()
-        [0.125, 0.0]
+        >>> crossed = jnp.array([[3.0, 4.0, 0.0], [3.0, -4.0, 0.0]])
+        >>> risks = squared_risks(SecondMoments(jnp.stack([jnp.eye(3)] * 2), crossed, jnp.ones(2)))
+        >>> direction, _ = AgreementMask().direction(risks, jnp.zeros(3), jnp.ones(2), jax.random.key(0))
+        >>> direction.round(4).tolist()
+        [-0.6, 0.0, 0.0]
     """
 
     threshold: ArrayLike = 0.9
     step_size: ArrayLike = 1e-3
     weight_decay: ArrayLike = 0.0
 
-    def algorithm(self, risks: Risks, start: jax.Array) -> Algorithm:
-        """Masked gradient descent."""
+    def direction(
+        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """The mean gradient where the environments agree on its sign, and zero elsewhere."""
+        gradients = risks.normalised(risks.gradients(parameters))
+        return agreement_mask(gradients, self.threshold) * jnp.mean(gradients, 0), weights
 
-        def step(key: jax.Array, w: jax.Array, number: ArrayLike) -> jax.Array:
-            gradients = risks.gradients(w)
-            lengths = jnp.linalg.norm(gradients[:, :-1], axis=1, keepdims=True)
-            # At an exact minimum of an environment there is no direction, and the mask is zero anyway.
-            lengths = jnp.where(lengths > 0, lengths, 1)
-            gradients = jnp.concatenate([gradients[:, :-1] / lengths, gradients[:, -1:]], axis=1)
-            masked = agreement_mask(gradients, self.threshold) * jnp.mean(gradients, 0)
-            return w - self.step_size * (masked + self.weight_decay * w)
-
-        return Algorithm(lambda: start, step)
+    def optimizer(self) -> optax.GradientTransformation:
+        """Gradient descent."""
+        return optax.chain(optax.add_decayed_weights(self.weight_decay), optax.sgd(self.step_size))

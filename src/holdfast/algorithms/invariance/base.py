@@ -1,10 +1,11 @@
 """What a published method for invariance sees of the data, and what it has to provide.
 
-A method is a frozen set of hyper-parameters with one function, `algorithm(risks, start)`, whose result the loop of the
-library runs. All methods are full-batch, and except for the order of environments in Fish nothing in them is random.
-Hyper-parameters may be traced, so that many choices of them run side by side.
+A method is a frozen set of hyper-parameters with two functions: `direction`, where to descend, and `optimizer`, how.
+`descent` makes an algorithm of them, which the loop of the library runs. The same method fits the coefficients of a
+table (`squared_risks`, `logistic_risks`) or the factor of a matrix (`factored_risks`). Hyper-parameters may be traced,
+so that many choices of them run side by side.
 
-Parameters are (features + 1,): the coefficients, then the intercept.
+Parameters of a table are (features + 1,): the coefficients, then the intercept.
 """
 
 from collections.abc import Callable
@@ -20,13 +21,20 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.algorithm import Algorithm
 
+Pulled = Callable[[jax.Array], jax.Array]
+"""Slopes in some derivatives, (environments, derivatives) -> their gradient in the parameters."""
+
 
 class Risks(NamedTuple):
-    """The risks of all environments as pure functions of the parameters.
+    """The risks of all environments as pure functions of the parameters, an array of any shape.
 
     Attributes:
-        both: parameters -> (R_e for all e, the gradient of each), of shapes (environments,) and (environments, p).
-        gradient: (parameters, e) -> (p,), the gradient of one R_e.
+        both: parameters -> (R_e for all e, the gradient of each), of shapes (environments,) and (environments, ...).
+        gradient: (parameters, e) -> the gradient of one R_e.
+        derivatives: parameters -> the derivatives of each R_e along a multiple of the predictor, and along a shift of
+            it if it has an intercept, (environments, 1 or 2); and the function that takes slopes in them back to the
+            parameters.
+        normalised: gradients -> gradients whose signs and means are compared, see `AgreementMask`.
 
     Example, R(w) = (w - 2)^2:
         >>> risks = squared_risks(SecondMoments(jnp.ones((1, 1, 1)), jnp.array([[2.0]]), jnp.array([4.0])))
@@ -36,6 +44,8 @@ class Risks(NamedTuple):
 
     both: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
     gradient: Callable[[jax.Array, jax.Array], jax.Array]
+    derivatives: Callable[[jax.Array], tuple[jax.Array, Pulled]]
+    normalised: Callable[[jax.Array], jax.Array] = lambda gradients: gradients
 
     def values(self, parameters: jax.Array) -> jax.Array:
         """R_e for all e."""
@@ -47,22 +57,82 @@ class Risks(NamedTuple):
 
 
 class InvarianceMethod(Protocol):
-    """A set of hyper-parameters that knows its algorithm.
+    """A set of hyper-parameters that knows where to descend.
 
-    Example, gradient descent on the mean of the risks, here on (w - 2)^2:
-        >>> class MeanDescent:
-        ...     def algorithm(self, risks, start):
-        ...         return Algorithm(lambda: start, lambda key, w, number: w - 0.5 * risks.gradients(w).mean(0))
-        >>> method: InvarianceMethod = MeanDescent()
+    Example, gradient descent on the largest risk, here on (w - 2)^2:
+        >>> class LargestRisk:
+        ...     def direction(self, risks, parameters, weights, key):
+        ...         values, gradients = risks.both(parameters)
+        ...         return gradients[jnp.argmax(values)], weights
+        ...     def optimizer(self):
+        ...         return optax.sgd(0.5)
+        >>> method: InvarianceMethod = LargestRisk()
         >>> data = SecondMoments(jnp.ones((1, 1, 1)), jnp.array([[2.0]]), jnp.array([4.0]))
-        >>> algorithm = method.algorithm(squared_risks(data), jnp.zeros(1))
-        >>> algorithm.step(jax.random.key(0), algorithm.init(), 0).tolist()
+        >>> algorithm = descent(method, squared_risks(data), jnp.zeros(1))
+        >>> algorithm.parameters(algorithm.step(jax.random.key(0), algorithm.init(), 0)).tolist()
         [2.0]
     """
 
-    def algorithm(self, risks: Risks, start: jax.Array) -> Algorithm:
-        """The algorithm that minimises what the method asks for, from `start`; its parameters have the same shape."""
+    def direction(
+        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """The direction to descend from the parameters, and weights of the environments for the next step.
+
+        Args:
+            risks: of the environments.
+            parameters: where the method is.
+            weights: (environments,), as this function returned them in the step before; equal in the first.
+            key: of this step.
+        """
         ...
+
+    def optimizer(self) -> optax.GradientTransformation:
+        """What turns directions into steps."""
+        ...
+
+
+class Descent(NamedTuple):
+    """The state of a method.
+
+    Attributes:
+        parameters: what is fitted.
+        optimizer: the state of the optimiser.
+        weights: (environments,), what a method remembers of the environments.
+    """
+
+    parameters: jax.Array
+    optimizer: optax.OptState
+    weights: jax.Array
+
+
+def descent(method: InvarianceMethod, risks: Risks, start: jax.Array) -> Algorithm:
+    """The algorithm that descends from `start` as a method wants.
+
+    Example, one step from 0, for R(w, b) = (w - 2)^2 + b^2:
+        >>> from holdfast.algorithms.invariance import AverageRisk
+        >>> risks = squared_risks(SecondMoments(jnp.eye(2)[None], jnp.array([[2.0, 0.0]]), jnp.array([4.0])))
+        >>> algorithm = descent(AverageRisk(step_size=0.125), risks, jnp.zeros(2))
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
+        >>> algorithm.parameters(state).round(4).tolist()
+        [0.125, 0.0]
+    """
+    count = jax.eval_shape(risks.values, start).shape[0]
+    optimizer = method.optimizer()
+
+    def init() -> Descent:
+        return Descent(start, optimizer.init(start), jnp.full(count, 1 / count, start.dtype))
+
+    def step(key: jax.Array, state: Descent, number: ArrayLike) -> Descent:
+        direction, weights = method.direction(risks, state.parameters, state.weights, key)
+        updates, memory = optimizer.update(direction, state.optimizer, state.parameters)
+        return Descent(state.parameters + updates, memory, weights)
+
+    return Algorithm(init, step, lambda state: state.parameters)
+
+
+def adam(step_size: ArrayLike, weight_decay: ArrayLike) -> optax.GradientTransformation:
+    """Adam (Kingma and Ba, ICLR 2015, Algorithm 1), with weight_decay * parameters added to the gradient."""
+    return optax.chain(optax.add_decayed_weights(weight_decay), optax.adam(step_size))
 
 
 def squared_risks(data: SecondMoments) -> Risks:
@@ -81,7 +151,7 @@ def squared_risks(data: SecondMoments) -> Risks:
     def gradient(parameters: jax.Array, environment: jax.Array) -> jax.Array:
         return 2 * (data.second[environment] @ parameters - data.cross[environment])
 
-    return Risks(both, gradient)
+    return _linear(both, gradient)
 
 
 def logistic_risks(data: LogisticRows) -> Risks:
@@ -101,39 +171,26 @@ def logistic_risks(data: LogisticRows) -> Risks:
         # Side by side, runs ask for different environments: to copy the rows for each costs more than to use them all.
         return logistic.gradient(data, parameters)[environment]
 
-    return Risks(both, gradient)
+    return _linear(both, gradient)
 
 
-class Descent(NamedTuple):
-    """The state of gradient descent by an optimiser of optax.
+def _linear(
+    both: Callable[[jax.Array], tuple[jax.Array, jax.Array]], gradient: Callable[[jax.Array, jax.Array], jax.Array]
+) -> Risks:
+    """The risks of a score that is linear in w: d R_e / d scale is the derivative along w, d R_e / d shift along b."""
 
-    Attributes:
-        parameters: what is fitted.
-        optimizer: the state of the optimiser.
-    """
+    def derivatives(parameters: jax.Array) -> tuple[jax.Array, Pulled]:
+        def along(w: jax.Array) -> jax.Array:
+            gradients = both(w)[1]
+            return jnp.stack([gradients @ w, gradients[:, -1]], -1)
 
-    parameters: jax.Array
-    optimizer: optax.OptState
+        values, pull = jax.vjp(along, parameters)
+        return values, lambda slopes: pull(slopes)[0]
 
+    def normalised(gradients: jax.Array) -> jax.Array:
+        lengths = jnp.linalg.norm(gradients[:, :-1], axis=1, keepdims=True)
+        # At an exact minimum of an environment there is no direction, and the mask is zero anyway.
+        lengths = jnp.where(lengths > 0, lengths, 1)
+        return jnp.concatenate([gradients[:, :-1] / lengths, gradients[:, -1:]], axis=1)
 
-def adam(step_size: ArrayLike, weight_decay: ArrayLike) -> optax.GradientTransformation:
-    """Adam (Kingma and Ba, ICLR 2015, Algorithm 1), with weight_decay * parameters added to the gradient."""
-    return optax.chain(optax.add_decayed_weights(weight_decay), optax.adam(step_size))
-
-
-def descend(optimizer: optax.GradientTransformation, state: Descent, gradient: jax.Array) -> Descent:
-    """One step of an optimiser."""
-    updates, memory = optimizer.update(gradient, state.optimizer, state.parameters)
-    return Descent(state.parameters + updates, memory)
-
-
-def adam_descent(
-    gradient: Callable[[jax.Array], jax.Array], start: jax.Array, step_size: ArrayLike, weight_decay: ArrayLike
-) -> Algorithm:
-    """The algorithm that follows a gradient by Adam."""
-    optimizer = adam(step_size, weight_decay)
-
-    def step(key: jax.Array, state: Descent, number: ArrayLike) -> Descent:
-        return descend(optimizer, state, gradient(state.parameters))
-
-    return Algorithm(lambda: Descent(start, optimizer.init(start)), step, lambda state: state.parameters)
+    return Risks(both, gradient, derivatives, normalised)

@@ -1,40 +1,33 @@
 """Distributionally robust optimisation over groups (Group DRO)."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import Descent, Risks, adam, descend
-from holdfast.core.algorithm import Algorithm
+from holdfast.algorithms.invariance.base import Risks, adam
+from holdfast.core.linear_algebra import Arrays, array_module
 
 
-class WeightedDescent(NamedTuple):
-    """The state of a descent on a weighted risk.
-
-    Attributes:
-        descent: the parameters and the optimiser.
-        weights: (environments,), q.
-    """
-
-    descent: Descent
-    weights: jax.Array
-
-
-def raised_weights(weights: jax.Array, risks: jax.Array, rate: ArrayLike) -> jax.Array:
+def raised_weights(weights: Arrays, risks: Arrays, rate: Arrays) -> Arrays:
     """The weights of Group DRO after one step of exponentiated gradient ascent: q_e exp(rate R_e), scaled to sum one.
+
+    Arrays of NumPy, jax or torch.
 
     Example:
         >>> raised_weights(jnp.array([0.5, 0.5]), jnp.array([0.0, jnp.log(3.0)]), 1.0).round(5)
         Array([0.25, 0.75], dtype=float32)
     """
-    return jax.nn.softmax(jnp.log(weights) + rate * risks)
+    xp = array_module(risks)
+    logarithms = xp.log(weights) + rate * risks
+    raised = xp.exp(logarithms - logarithms.max())
+    return raised / raised.sum()
 
 
 @dataclass(frozen=True)
-class WorstGroup:
+class GroupDRO:
     """Group DRO: the parameters descend on sum_e q_e R_e while the weights q climb, see `raised_weights`.
 
     Reference: S. Sagawa, P. W. Koh, T. Hashimoto, P. Liang, *Distributionally robust neural networks*, ICLR 2020,
@@ -45,31 +38,27 @@ class WorstGroup:
         step_size: of Adam.
         weight_decay: see `AverageRisk`.
 
-    Example, one step of Adam from 0, for R(w, b) = (w - 2)^2 + b^2:
+    Example, a single environment has all of the weight, here with R(w, b) = (w - 2)^2 + b^2:
         >>> from holdfast.algorithms.invariance import squared_risks
         >>> from holdfast.algorithms.losses import SecondMoments
         >>> risks = squared_risks(SecondMoments(jnp.eye(2)[None], jnp.array([[2.0, 0.0]]), jnp.array([4.0])))
-        >>> algorithm = WorstGroup(step_size=0.125).algorithm(risks, jnp.zeros(2))
-        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
-        >>> algorithm.parameters(state).round(4).tolist()
-        [0.125, 0.0]
+        >>> direction, weights = GroupDRO().direction(risks, jnp.zeros(2), jnp.ones(1), jax.random.key(0))
+        >>> direction.tolist(), weights.tolist()
+        ([-4.0, 0.0], [1.0])
     """
 
     rate: ArrayLike = 1e-2
     step_size: ArrayLike = 1e-3
     weight_decay: ArrayLike = 0.0
 
-    def algorithm(self, risks: Risks, start: jax.Array) -> Algorithm:
-        """Weights first, then a step of Adam on the weighted risk."""
-        count = jax.eval_shape(risks.values, start).shape[0]
-        optimizer = adam(self.step_size, self.weight_decay)
+    def direction(
+        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """The gradient of the weighted risk, after the weights have climbed."""
+        values, gradients = risks.both(parameters)
+        raised = raised_weights(weights, values, self.rate)
+        return jnp.tensordot(raised, gradients, 1), raised
 
-        def init() -> WeightedDescent:
-            return WeightedDescent(Descent(start, optimizer.init(start)), jnp.full(count, 1 / count, start.dtype))
-
-        def step(key: jax.Array, state: WeightedDescent, number: ArrayLike) -> WeightedDescent:
-            values, gradients = risks.both(state.descent.parameters)
-            weights = raised_weights(state.weights, values, self.rate)
-            return WeightedDescent(descend(optimizer, state.descent, weights @ gradients), weights)
-
-        return Algorithm(init, step, lambda state: state.descent.parameters)
+    def optimizer(self) -> optax.GradientTransformation:
+        """Adam."""
+        return adam(self.step_size, self.weight_decay)

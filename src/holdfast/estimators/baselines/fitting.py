@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.algorithms.invariance.base import InvarianceMethod, logistic_risks, squared_risks
+from holdfast.algorithms.invariance.base import InvarianceMethod, descent, logistic_risks, squared_risks
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.run import Run, run
@@ -81,7 +81,7 @@ class _MethodRun:
         data = own if shared is None else shared
         assert data is not None
         risks = squared_risks(data) if isinstance(data, SecondMoments) else logistic_risks(data)
-        return Run(self.kind(**choices).algorithm(risks, jnp.asarray(start)), _observe)
+        return Run(descent(self.kind(**choices), risks, jnp.asarray(start)), _observe)
 
 
 def _observe(parameters: jax.Array) -> dict[str, jax.Array]:

@@ -10,7 +10,7 @@ from holdfast.algorithms.invariance.and_mask import AgreementMask
 from holdfast.algorithms.invariance.average_risk import AverageRisk
 from holdfast.algorithms.invariance.base import InvarianceMethod
 from holdfast.algorithms.invariance.fish import Fish
-from holdfast.algorithms.invariance.group_dro import WorstGroup
+from holdfast.algorithms.invariance.group_dro import GroupDRO
 from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
 from holdfast.algorithms.invariance.vrex import RiskExtrapolation
 from holdfast.algorithms.losses.logistic import LogisticRows, rows_with_intercept
@@ -40,7 +40,7 @@ def _extrapolation(source: random.Random) -> dict[str, float]:
     return {**_rates(source), "penalty": 10 ** source.uniform(-1, 5)}
 
 
-def _worst_group(source: random.Random) -> dict[str, float]:
+def _group_dro(source: random.Random) -> dict[str, float]:
     return {**_rates(source), "rate": 10 ** source.uniform(-3, -1)}
 
 
@@ -117,7 +117,7 @@ _KNOWN = (
     ("irm", "IRMv1", InvariantRiskMinimization, _irm, "published ranges"),
     ("and_mask", "AND-mask", AgreementMask, _mask, "published ranges"),
     ("vrex", "V-REx", RiskExtrapolation, _extrapolation, "penalty 10^U(-1, 5) as in DomainBed"),
-    ("group_dro", "Group DRO", WorstGroup, _worst_group, "rate 10^U(-3, -1) as in DomainBed"),
+    ("group_dro", "Group DRO", GroupDRO, _group_dro, "rate 10^U(-3, -1) as in DomainBed"),
     ("fish", "Fish", Fish, _fish, "meta step size 0.05, 0.1 or 0.5 as in DomainBed"),
 )
 

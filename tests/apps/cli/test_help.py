@@ -65,7 +65,7 @@ def test_every_command_is_in_the_overview(capsys):
 
 def _examples():
     """The examples of all help texts, in an order in which one finds what another has written."""
-    texts = [inspect.getdoc(data_class) or "" for data_class, _ in COMMANDS.values()]
+    texts = [inspect.getdoc(command.arguments) or "" for command in COMMANDS.values()]
     found = [each for text in [*texts, CLOSING] for each in EXAMPLE.findall(text) if ">" not in each]
     return list(dict.fromkeys(found))
 
@@ -73,7 +73,7 @@ def _examples():
 def test_options_of_examples_exist():
     for example in _examples():
         _, name, *words = shlex.split(example)
-        parse_command(name, COMMANDS[name][0], words)
+        parse_command(name, COMMANDS[name].arguments, words)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from holdfast.core.outcome import Code
 from holdfast.plots.bands import style
 from holdfast.sweeps import open_sweep, plot_sweep, sweep
-from holdfast.sweeps.figures.summary import FEW, NO_NUMBER, NONE_DIVERGED, NONE_LEFT, NOT_COMPUTED
+from holdfast.sweeps.figures.summary import FEW, NONE_LEFT
 from sweeps.drawn import DIVERGED_AT, SIGNAL, STEPS, legend_of, named_marks, results
 
 
@@ -22,7 +22,7 @@ def test_what_was_recorded_does_not_change_the_figure():
     left = [np.median(SIGNAL[survivors[k], k]) for k in range(len(STEPS))]
     for figure in figures:
         np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), left)
-        assert "left out: 3 of 6 runs, each from the step at which it diverged" in figure.get_suptitle()
+        assert "left out: 3 of 6 runs that diverged" in figure.get_suptitle()
     for data in results():
         held = plot_sweep(data, "bias", quantity="spurious", at={"step": 20})
         np.testing.assert_allclose(held.axes[0].lines[0].get_ydata(), left[2])
@@ -89,15 +89,15 @@ def test_geometric_values_have_a_logarithmic_axis_with_labels_that_do_not_touch(
 def test_points_of_a_design_are_drawn_by_their_numbers():
     data = xr.Dataset({"error": (("point", "seed"), [[1.0], [4.0]])}, {"bias": ("point", [0.3, 0.1])})
     for x, positions in (("point", [0, 1]), ("bias", [0.3, 0.1])):
-        (drawn,) = plot_sweep(data, x).axes[0].containers
-        np.testing.assert_allclose(drawn.lines[0].get_xdata(), positions)
+        (drawn,) = plot_sweep(data, x).axes[0].lines
+        np.testing.assert_allclose(drawn.get_xdata(), positions)
 
 
 def test_a_name_without_a_meaning_is_not_said_twice():
-    for meaning, title in (("value", ""), ("error of the mean", "error of the mean\n")):
+    for meaning, title in (("value", ""), ("error of the mean", ", error of the mean")):
         values = xr.DataArray([[1.0, 2.0]], dims=("a", "seed"), coords={"a": [1.0]}, attrs={"long_name": meaning})
         drawn = plot_sweep(xr.Dataset({"value": values}), "a").get_suptitle()
-        assert drawn == f"value: {title}median over 2 seeds, band from the 10 % to the 90 % quantile"
+        assert drawn == f"value{title}: median over 2 seeds, band from the 10 % to the 90 % quantile"
 
 
 def map_with_gaps():
@@ -120,18 +120,18 @@ def map_with_gaps():
 def test_a_map_tells_apart_what_diverged_and_what_is_not_computed():
     data = map_with_gaps()
     figure = plot_sweep(data, "a", "b")
-    assert named_marks(figure) == [FEW, NONE_LEFT, NOT_COMPUTED]
+    assert named_marks(figure) == [FEW, NONE_LEFT]
     (dots, crosses) = figure.axes[0].lines
-    assert (dots.get_marker(), *dots.get_xydata().tolist()) == ("o", [1.0, 30.0])
-    assert (crosses.get_marker(), *crosses.get_xydata().tolist()) == ("x", [1.0, 20.0])
-    assert named_marks(plot_sweep(data, "a", "b", quantity="diverged")) == [NOT_COMPUTED]  # all runs count
+    assert (dots.get_marker(), *dots.get_xydata().tolist()) == ("o", [0.0, 2.0])
+    assert (crosses.get_marker(), *crosses.get_xydata().tolist()) == ("x", [0.0, 1.0])
+    assert named_marks(plot_sweep(data, "a", "b", quantity="diverged")) == []  # all runs count
     finished = data.drop_vars("finished")
     assert named_marks(plot_sweep(finished, "a", "b")) == [FEW, NONE_LEFT]
     complete = finished.drop_vars("diverged_at")
     assert named_marks(plot_sweep(complete, "a", "b")) == []
     assert plot_sweep(complete, "a", "b").axes[0].lines[:] == []
     nothing = complete.where(complete["a"] > 1)  # NaN that the program returned
-    assert named_marks(plot_sweep(nothing, "a", "b")) == [NO_NUMBER]
+    assert named_marks(plot_sweep(nothing, "a", "b")) == [NONE_LEFT]
 
 
 def test_lines_mark_few_runs_and_where_none_is_left():
@@ -160,10 +160,10 @@ def test_marks_are_the_same_whatever_was_recorded():
 def test_a_title_says_what_is_drawn_over_how_many_seeds_and_what_is_held():
     data = map_with_gaps().drop_vars("finished")
     assert plot_sweep(data, "a", "b", quantity="diverged").get_suptitle() == (
-        "share of runs that diverged, 4 seeds at each point"
+        "share of runs that diverged: 4 seeds at each point"
     )
     title = plot_sweep(data, "a", quantity="diverged", at={"b": 20.0}).get_suptitle()
-    assert title == "share of runs that diverged, 4 seeds at each point, band of 95 % confidence\nb 20"
+    assert title == "share of runs that diverged: 4 seeds at each point, band of 95 % confidence\nb 20"
     left_out = "\nleft out: 7 of 36 runs that diverged"
     assert plot_sweep(data, "a", "b", over="mean").get_suptitle() == f"spurious: mean over 4 seeds{left_out}"
     shares = plot_sweep(data, "a", "b", over="share", threshold=0.25).get_suptitle()
@@ -179,7 +179,7 @@ def test_texts_are_points_with_bars_side_by_side(labels):
     data = xr.Dataset({"error": (("kind", "bias", "seed"), signal)}, {"kind": labels, "bias": [0.0, 1.0]})
     (axes,) = plot_sweep(data, "kind").axes
     assert not any(isinstance(each, FillBetweenPolyCollection) for each in axes.collections)
-    first, second = (bars.lines[0] for bars in axes.containers)
+    first, second = axes.lines
     assert {line.get_linestyle() for line in axes.lines} == {"None"}
     assert (first.get_xdata() < np.arange(len(labels))).all()
     assert (second.get_xdata() > np.arange(len(labels))).all()
@@ -190,8 +190,8 @@ def test_texts_are_points_with_bars_side_by_side(labels):
 def test_points_with_the_same_text_do_not_hide_each_other():
     kinds = ("point", np.array(["hetero", "pooled", "hetero"], object))
     data = xr.Dataset({"error": (("point", "seed"), [[1.0], [2.0], [3.0]])}, {"kind": kinds})
-    (bars,) = plot_sweep(data, "kind").axes[0].containers
-    left, other, right = bars.lines[0].get_xdata()
+    (drawn,) = plot_sweep(data, "kind").axes[0].lines
+    left, other, right = drawn.get_xdata()
     assert -0.5 < left < 0 < right < 0.5
     assert other == 1
 
@@ -266,7 +266,7 @@ def test_further_dimensions_become_lines():
     values = np.arange(12.0).reshape(2, 3, 2)
     data = xr.Dataset({"spurious": (("bias", "seed", "direction"), values)}, {"bias": [0.0, 1.0]})
     (axes,) = plot_sweep(data, "bias").axes
-    assert [line.get_label() for line in axes.lines] == ["direction 0", "direction 1"]
+    assert [line.get_label() for line in axes.lines] == ["0", "1"]
     assert plot_sweep(data, "direction", at={"bias": 0.0}).axes[0].lines[0].get_ydata().tolist() == [2.0, 3.0]
 
 
@@ -283,13 +283,13 @@ def test_the_step_of_divergence_is_about_the_runs_that_diverged():
     trajectories, _ = results()
     figure = plot_sweep(trajectories, "bias", quantity="diverged_at", over="mean")
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [np.mean([15, 30, 30])])
-    assert "diverged_at: mean over the 3 of 6 runs that diverged, band" in figure.get_suptitle()
-    assert "left out" not in figure.get_suptitle()
+    assert "diverged_at: mean over 6 seeds, band" in figure.get_suptitle()
+    assert "left out: 3 of 6 runs that did not diverge" in figure.get_suptitle()
     data = map_with_gaps()
     figure = plot_sweep(data, "a", "b", quantity="diverged_at")
-    assert named_marks(figure) == [NONE_DIVERGED, NOT_COMPUTED]
-    assert "median over the 7 of 32 runs that diverged" in figure.get_suptitle()
-    with pytest.raises(ValueError, match=r"diverged_at must have a number to draw, got none \(no run diverged\)"):
+    assert named_marks(figure) == [NONE_LEFT]
+    assert "left out: 25 of 36 runs that did not diverge" in figure.get_suptitle()
+    with pytest.raises(ValueError, match=r"a number to draw, got none \(left out: 12 of 12 runs that did not"):
         plot_sweep(data, "b", quantity="diverged_at", at={"a": 2.0})
 
 

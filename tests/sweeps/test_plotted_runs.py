@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.legend import Legend
 
 from holdfast.sweeps import plot_sweep, sweep
-from holdfast.sweeps.figures.summary import FEW
+from holdfast.sweeps.figures.summary import FEW, NONE_LEFT
 from holdfast.sweeps.recording import FAILED, QUANTILE, QUANTILES
 from sweeps.drawn import legend_of, named_marks, results
 
@@ -27,13 +27,13 @@ def test_numbers_that_a_program_does_not_have_are_counted_as_left_out():
     line, hollow = figure.axes[0].lines[:2]
     np.testing.assert_allclose(line.get_ydata(), [2.0, 5.0, np.nan])
     assert hollow.get_xydata().tolist() == [[2.0, 5.0]]
-    assert named_marks(figure) == [FEW]
-    assert figure.get_suptitle().splitlines()[1:] == ["no number: 9 of 12 runs"]
+    assert named_marks(figure) == [FEW, NONE_LEFT]
+    assert figure.get_suptitle().splitlines()[1:] == ["no finite number: 9 of 12 runs"]
     shares = plot_sweep(runs_without_numbers(), "a", over="share", threshold=2.0)
     np.testing.assert_allclose(shares.axes[0].lines[0].get_ydata(), [0.5, 1.0, np.nan])
-    assert "no number: 9 of 12 runs" in shares.get_suptitle()
+    assert "no finite number: 9 of 12 runs" in shares.get_suptitle()
     late = xr.Dataset({"loss": (("seed", "step"), [[1.0, 2.0], [1.0, np.nan], [1.0, 4.0]])}, {"step": [0, 10]})
-    assert "no number at some step: 1 of 3 runs" in plot_sweep(late, "step").get_suptitle()
+    assert "no finite number: 1 of 3 runs" in plot_sweep(late, "step").get_suptitle()
     infinite = runs_without_numbers().fillna(np.inf)
     assert "no finite number: 9 of 12 runs" in plot_sweep(infinite, "a").get_suptitle()
 
@@ -42,13 +42,13 @@ def test_quantiles_say_where_no_run_has_a_number():
     """How many have none elsewhere is not recorded."""
     loss = np.arange(7.0) + np.array([[1.0], [np.nan], [np.nan]])
     data = xr.Dataset({"loss": (("a", QUANTILE), loss)}, {"a": [1, 2, 3], QUANTILE: list(QUANTILES)}, {"seeds": 4})
-    assert plot_sweep(data, "a").get_suptitle().splitlines()[1:] == ["no number: at least 8 of 12 runs"]
+    assert plot_sweep(data, "a").get_suptitle().splitlines()[1:] == ["no finite number: at least 8 of 12 runs"]
     assert "number" not in plot_sweep(data.isel(a=[0]), "a").get_suptitle()
     steps, share = data.rename(a="step").expand_dims(b=[1.0]), ("step", [0.0, 0.25, 0.5])
     notes = plot_sweep(steps.assign(diverged=share), "step").get_suptitle().splitlines()[2:]
     assert notes == [
-        "left out: 2 of 4 runs, each from the step at which it diverged",
-        "no number at some step: at least 3 of 4 runs",
+        "left out: 2 of 4 runs that diverged",
+        "no finite number: at least 3 of 4 runs",
     ]
 
 
@@ -89,7 +89,7 @@ def test_a_band_below_zero_is_not_drawn_on_a_logarithmic_axis():
     (band,) = figure.axes[0].collections[:1]
     assert figure.axes[0].get_yscale() == "log"
     assert all((path.vertices[:, 1] > 0).all() for path in band.get_paths())
-    assert "no band where it would reach 0 or less" in figure.get_suptitle()
+    assert "none where it would reach 0 or\nless" in figure.get_suptitle()
     assert plot_sweep(wide, "a").axes[0].get_yscale() == "log"
     assert plot_sweep(wide, "a", scale="linear").axes[0].get_yscale() == "linear"
     with pytest.raises(ValueError, match="scale must be linear for numbers that are not positive, got log, and -1"):
@@ -107,19 +107,19 @@ def design_of_points(count=4):
 def test_points_are_told_apart_by_settings_that_are_strings_and_can_be_chosen_by_them():
     figure = plot_sweep(design_of_points(), "rate")
     (axes,) = figure.axes
-    hetero, pooled = (bars.lines[0] for bars in axes.containers)
+    hetero, pooled = axes.lines
     assert hetero.get_xydata().tolist() == [[0.1, 1.0], [0.2, 3.0]]
     assert pooled.get_xydata().tolist() == [[0.1, 2.0], [0.2, 4.0]]
     assert (hetero.get_color(), hetero.get_marker()) != (pooled.get_color(), pooled.get_marker())
     assert legend_of(axes) == ("batching", ["hetero", "pooled"])
     assert "bars from the 10 % to the 90 % quantile" in figure.get_suptitle()
     chosen = plot_sweep(design_of_points(), "rate", at={"batching": "pooled"})
-    (bars,) = chosen.axes[0].containers
-    assert bars.lines[0].get_ydata().tolist() == [2.0, 4.0]
+    (drawn,) = chosen.axes[0].lines
+    assert drawn.get_ydata().tolist() == [2.0, 4.0]
     assert chosen.get_suptitle().splitlines()[1:] == ["batching pooled"]
     assert chosen.axes[0].get_legend() is None
-    (bars,) = plot_sweep(design_of_points(), "point", at={"rate": 0.12}).axes[0].containers[:1]
-    assert bars.lines[0].get_ydata().tolist() == [1.0]
+    (drawn,) = plot_sweep(design_of_points(), "point", at={"rate": 0.12}).axes[0].lines[:1]
+    assert drawn.get_ydata().tolist() == [1.0]
     panels = plot_sweep(design_of_points(), "rate", "bias").axes[:2]
     assert [axes.get_title(loc="left") for axes in panels] == ["batching hetero", "batching pooled"]
     assert [axes.collections[0].get_array().tolist() for axes in panels] == [[1.0, 3.0], [2.0, 4.0]]
@@ -144,36 +144,31 @@ def test_lines_have_colours_by_one_axis_and_markers_by_another():
     (axes,) = figure.axes
     looks = {line.get_label(): (line.get_color(), line.get_marker(), line.get_linestyle()) for line in axes.lines}
     assert len(set(looks.values())) == 6
-    assert looks["b 1, c x"][0] == looks["b 1, c y"][0] != looks["b 2, c x"][0]
-    assert looks["b 1, c x"][1:] == looks["b 2, c x"][1:] != looks["b 1, c y"][1:]
-    assert legend_of(axes) == ("b", ["1", "2", "3"])
+    assert looks["x, 1"][0] == looks["y, 1"][0] != looks["x, 2"][0]
+    assert looks["x, 1"][1:] == looks["x, 2"][1:] != looks["y, 1"][1:]
+    assert legend_of(axes) == ("c, b", ["x, 1", "x, 2", "x, 3", "y, 1", "y, 2", "y, 3"])
     assert not any(isinstance(each, FillBetweenPolyCollection) for each in axes.collections)
     assert "median over 2 seeds, no bands (more than 4 lines)" in figure.get_suptitle()
     four = plot_sweep(xr.Dataset({"error": (("a", "b", "c", "seed"), values)}, axes_of).isel(b=[0, 1]), "a").axes[0]
     assert sum(isinstance(each, FillBetweenPolyCollection) for each in four.collections) == 4
 
 
-def test_both_legends_lie_within_the_figure():
+def test_the_legend_lies_within_the_figure():
     axes_of = {"a": [1.0, 2.0], "b": [1.0, 2.0], "c": ["one of several environments", "pooled"]}
     data = xr.Dataset({"error": (("a", "b", "c", "seed"), np.arange(16.0).reshape(2, 2, 2, 2))}, axes_of)
     figure = plot_sweep(data, "a")
     figure.savefig(io.BytesIO(), dpi=figure.dpi)  # which decides the layout
     legends = figure.axes[0].findobj(Legend)
-    assert len(legends) == 2
+    assert len(legends) == 1
     assert all(figure.bbox.x1 >= legend.get_window_extent().x1 for legend in legends)
 
 
-def test_lines_that_coincide_have_markers_side_by_side():
+def test_lines_that_coincide_can_be_told_apart():
     data = xr.Dataset({"error": (("b", "a", "seed"), np.ones((3, 4, 2)))}, {"a": [1.0, 2.0, 3.0, 4.0], "b": [1, 2, 3]})
-    figure = plot_sweep(data, "a")
-    first, middle, last = (line.get_xdata() for line in figure.axes[0].lines)
-    np.testing.assert_allclose(middle, [1.0, 2.0, 3.0, 4.0])
-    assert (first < middle).all()
-    assert (middle < last).all()
-    assert last[0] - first[0] < 0.25
-    assert "markers are set side by side" in figure.get_suptitle()
-    apart = plot_sweep(data.assign(error=data["error"] * data["b"]), "a")
-    assert {tuple(line.get_xdata()) for line in apart.axes[0].lines} == {(1.0, 2.0, 3.0, 4.0)}
+    lines = plot_sweep(data, "a").axes[0].lines
+    widths = [line.get_linewidth() for line in lines]
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == len({line.get_markersize() for line in lines}) == 3
 
 
 def test_sixteen_values_of_a_number_have_colours_in_order():
@@ -191,7 +186,7 @@ def test_steps_that_are_not_drawn_are_fixed_at_the_last_one():
         figure = plot_sweep(data, "bias", quantity="spurious")
         np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [2e4])
         assert "step 40 (the last)" in figure.get_suptitle().splitlines()
-        assert "left out: 3 of 6 runs that had diverged by then" in figure.get_suptitle()
+        assert "left out: 3 of 6 runs that diverged" in figure.get_suptitle()
 
 
 def test_axes_with_one_value_are_in_the_title_and_a_seed_can_be_chosen():
@@ -201,7 +196,7 @@ def test_axes_with_one_value_are_in_the_title_and_a_seed_can_be_chosen():
     assert figure.axes[0].get_legend() is None
     one = plot_sweep(data.assign_coords(seed=[3, 4]), "a", at={"seed": 4})
     assert one.axes[0].lines[0].get_ydata().tolist() == [5.0, 6.0]
-    assert one.get_suptitle() == "error\nseed 4, b 7"
+    assert one.get_suptitle() == "error: 1 seed\nseed 4, b 7"
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

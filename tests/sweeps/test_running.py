@@ -280,7 +280,7 @@ def test_figures_have_labels_bands_and_the_medians(tmp_path):
     data = sweep(SMALL, {**AXES, "batching": ["hetero", "pooled"]}, seeds=4, out=tmp_path)
     figure = plot_sweep(data, "heterogeneity", quantity="invariant", at={"step_size": 0.09})
     (axes,) = figure.axes
-    assert [line.get_label() for line in axes.lines] == ["batching hetero", "batching pooled"]
+    assert [line.get_label() for line in axes.lines] == ["hetero", "pooled"]
     expected = data["invariant"].sel(step_size=0.1).median("seed").values.T
     np.testing.assert_allclose([line.get_ydata() for line in axes.lines], expected)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("heterogeneity", "invariant")

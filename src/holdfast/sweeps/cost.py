@@ -1,7 +1,10 @@
 """What a sweep will cost, before it runs: cells, runs, files, disk, and an estimate of the time from short probes."""
 
 import math
-from typing import NamedTuple
+import random
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from holdfast.core.names import Named
 from holdfast.core.validation import require
@@ -10,6 +13,7 @@ from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.recording import values_of_a_record
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.store.layout import Layout
 from holdfast.sweeps.timing import time_cells
 
 MOST_BYTES = 2**40
@@ -17,6 +21,8 @@ MOST_BYTES = 2**40
 BYTES_OF_A_RUN = 13
 # Bytes that a file takes at least on most disks.
 BLOCK = 4096
+# Of more cells than this, a sample tells how often each kind occurs.
+MOST_TIMED = 10_000
 FILES_OF_A_CELL = 2  # of checksums and times, next to one for each variable
 
 
@@ -105,14 +111,23 @@ def estimate_sweep(
     found = SweepEstimate(sweep.points, sweep.runs, layout.cells, missing, runs, size)
     if not (probe and missing and program.timing):
         return found
-    times = time_cells(sweep, layout, cells)
+    wanted = range(layout.cells) if cells is None else list(cells.missing(verify=False))
+    some = random.Random(0).sample(wanted, min(missing, MOST_TIMED))
+    times = time_cells(sweep, [_settings(sweep, layout, cells, each) for each in some], runs)
     return found._replace(
         files=missing * (times.variables + FILES_OF_A_CELL),
-        seconds=times.seconds,
+        seconds=times.seconds * missing / len(some),
         compilation=times.compilation,
         probed_cells=times.probed_cells,
         probed_steps=times.probed_steps,
     )
+
+
+def _settings(sweep: Sweep, layout: Layout, cells: GridCells | None, cell: Any) -> dict[str, Any]:
+    """Of a cell: one that is missing in a folder, or by its number in a layout."""
+    if cells is None:
+        return sweep.point(tuple(map(int, np.unravel_index(cell, layout.shape)))[:-1])
+    return {**sweep.settings, **cells.settings(cell)}
 
 
 def checked_size(sweep: Sweep) -> int | None:

@@ -81,10 +81,8 @@ def _name(found: "SweepSummary", arguments: SweepPlotArguments) -> str:
         f"at_{name}_{value:.6g}" if isinstance(value, float) else f"at_{name}_{value}"
         for name, value in found.fixed.items()
     ]
-    if found.over != "median" and not found.is_end:
-        words.append(found.over)
-    if found.over == "share" and not found.is_end:
-        words.append(f"above_{arguments.threshold:g}")
+    if found.over == arguments.over != "median":  # a quantity that is a share of runs by itself needs no statistic
+        words += ["share", f"above_{arguments.threshold:g}"] if found.over == "share" else [found.over]
     words += [arguments.scale] if arguments.scale else []
     return re.sub(r"[^\w.+-]+", "_", "_".join(words))
 

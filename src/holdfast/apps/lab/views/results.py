@@ -104,8 +104,7 @@ def _sweep(settings: ResultsSettings, folder: Path, context: Context) -> dict[st
 
 def _drawn(data: Any, chosen: SweepChoice) -> dict[str, Any]:
     """Lines with bands, or a map; values of an axis that are no numbers are numbered."""
-    from holdfast.sweeps.figures.labels import value_text
-    from holdfast.sweeps.figures.summary import summarise_sweep
+    from holdfast.sweeps.figures.summary import summarise_sweep, value_text
 
     found = summarise_sweep(data, chosen.x, chosen.y or None, quantity=chosen.quantity, over=chosen.over, at=chosen.at)
     band = found.band

@@ -18,10 +18,10 @@ import sys
 import tempfile
 from dataclasses import replace
 
-packages = "cloudpickle dask distributed fsspec joblib lazy_loader matplotlib msgspec optax pandas rich sklearn"
+packages = "cloudpickle dask distributed fsspec lazy_loader matplotlib msgspec optax pandas rich sklearn"
 sys.modules.update(dict.fromkeys([*packages.split(), "threadpoolctl", "tyro", "typing_extensions", "xarray", "zarr"]))
 
-from holdfast.sweeps.engines.devices import DeviceEngine
+from holdfast.sweeps.engines.threads import DeviceEngine
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.store.grid import GridCells
 from holdfast.sweeps.running import run_sweep

@@ -17,7 +17,7 @@ from holdfast.sweeps.blocks import cells_together, layout_of
 from holdfast.sweeps.cell_program import CellProgram
 from holdfast.sweeps.cost import checked_size
 from holdfast.sweeps.engines.base import Engine, check_engine
-from holdfast.sweeps.engines.defaults import default_engine
+from holdfast.sweeps.engines.options import default_engine
 from holdfast.sweeps.failures import describe_point, failed_settings
 from holdfast.sweeps.programs import code_of, program_of
 from holdfast.sweeps.recording import RecordName, merges_seeds

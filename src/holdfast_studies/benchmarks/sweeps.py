@@ -13,7 +13,7 @@ import numpy as np
 
 from holdfast.core.cell_result import CellResult
 from holdfast.sweeps.engines.base import DEPTH, Engine
-from holdfast.sweeps.engines.processes import ProcessEngine
+from holdfast.sweeps.engines.dask import ProcessEngine
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.running import run_sweep

@@ -7,7 +7,7 @@ import pytest
 
 import holdfast_studies.comparison.cells as comparing
 from holdfast.datasets import toy_dataset
-from holdfast.sweeps.engines.processes import ProcessEngine
+from holdfast.sweeps.engines.dask import ProcessEngine
 from holdfast.sweeps.store.store import LOST, Store
 from holdfast_studies.comparison import (
     METHODS,

@@ -5,7 +5,7 @@ from importlib import import_module
 from types import SimpleNamespace
 
 from holdfast.sweeps.engines import ProcessEngine, ThreadEngine
-from holdfast.sweeps.engines.defaults import MOST_PROCESSES, engine_of_experiments
+from holdfast.sweeps.engines.options import MOST_PROCESSES, engine_of_experiments
 from holdfast_studies import load, runner
 from holdfast_studies.experiment import Effort
 from holdfast_studies.runner import Reporter, reproduce

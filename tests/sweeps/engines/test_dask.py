@@ -71,15 +71,14 @@ def test_the_work_does_not_travel_with_every_item(local, monkeypatch, name):
     sent, content = [], bytes(10**6)
 
     def counted(payload):
-        sent.append(len(payload.content or b""))
+        sent.append(len(payload.content or b""))  # a copy begins without its fields
         return Payload, tuple(payload)
 
     monkeypatch.setattr(Payload, "__reduce__", counted)
     engine = DaskEngine(local.scheduler_address) if name == "dask" else ProcessEngine(1)
     finished = list(engine.run(lambda item: item + len(content), range(100)))
     assert sorted(each.value for each in finished) == list(range(10**6, 10**6 + 100))
-    # At most with what is in flight when a worker gets its first items, and Dask may pickle an argument twice.
-    assert 1 <= sum(size > 10**6 for size in sent) <= 16
+    assert 1 <= sum(size > 10**6 for size in sent) <= 3  # Dask may pickle an argument twice
 
 
 class _Unmounted:

@@ -1,5 +1,6 @@
 """Engines on this machine: every item comes back once, errors are results, items are pulled as they are needed."""
 
+import contextlib
 import itertools
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,15 +112,16 @@ def test_processes_are_pinned_and_the_items_of_a_killed_one_are_computed_by_the_
             os.kill(os.getpid(), signal.SIGKILL)
         if item == 5:
             raise ValueError("not five")
+        time.sleep(0.3)  # the next process needs some seconds
         return os.getpid(), os.sched_getaffinity(0)
 
     pulled = []
-    items = (pulled.append(number) or number for number in range(20))
+    items = (pulled.append(number) or number for number in range(60))
     results = ProcessEngine(2).run(work, items)
     first = next(results)
-    assert len(pulled) <= 4  # two for each process
+    assert len(pulled) <= 4  # at most two for each process
     finished = {each.item: each for each in (first, *results)}
-    assert sorted(finished) == list(range(20))
+    assert sorted(finished) == list(range(60))
     assert (tmp_path / "killed").exists()
     assert finished.pop(5).error == "ValueError: not five"
     cores = dict(each.value for each in finished.values())
@@ -157,7 +160,7 @@ def test_nothing_starts_in_processes_after_an_interrupt(tmp_path, monkeypatch):
         wait_until((tmp_path / "0").exists)  # the first is running, and the second waits in its process
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.sweeps.engines.processes._Processes.finished", interrupted)
+    monkeypatch.setattr("holdfast.sweeps.engines.dask._Workers.finished", interrupted)
     with pytest.raises(KeyboardInterrupt):
         next(ProcessEngine(1).run(work, range(10)))
     assert [path.name for path in tmp_path.iterdir()] == ["0"]
@@ -170,7 +173,7 @@ def test_a_process_whose_memory_grows_goes_on():
 
     def work(item):
         grown.append(np.ones(50_000_000))  # 400 MB
-        time.sleep(1.1)  # loky looks once a second
+        time.sleep(1.1)  # monitors look once or twice a second
         return os.getpid()
 
     assert len({each.value for each in ProcessEngine(1).run(work, range(3))}) == 1
@@ -188,38 +191,51 @@ def test_an_item_that_kills_its_process_again_and_again_fails_and_the_others_do_
     assert [each.item for each in finished if (each.error or "").startswith("LostWorkerError")] == [3]
 
 
+SCRIPT = """
+import os, time
+from pathlib import Path
+from holdfast.sweeps.engines import ProcessEngine
+
+folder = Path(__file__).parent
+
+
+def work(item):
+    (folder / f"pid-{os.getpid()}").touch()
+    time.sleep(100)
+
+
+if __name__ == "__main__":
+    (folder / "started").touch()
+    list(ProcessEngine(2).run(work, range(4)))
+"""
+
+
+def _session(number):
+    """The processes of a session that are alive."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = path.read_text().rpartition(")")[2].split()[:4]
+            if int(session) == number and state != "Z":
+                found.append(path.parent.name)
+    return found
+
+
 @pytest.mark.slow
-def test_processes_end_when_the_one_that_started_them_is_killed(tmp_path):
+@pytest.mark.parametrize("moment", [0.2, 0.6, 1.0, 1.5, 2.0, 3.0, None])
+def test_no_process_outlives_a_command_that_is_killed(tmp_path, moment):
+    """While the processes start, some seconds after the command, or while all of them work."""
     script = tmp_path / "script.py"
-    script.write_text(
-        "import os, time\n"
-        "from pathlib import Path\n"
-        "from holdfast.core.worker import current_worker\n"
-        "from holdfast.sweeps.engines import ProcessEngine\n"
-        "folder = Path(__file__).parent\n"
-        "def work(item):\n"
-        "    (folder / f'pid-{os.getpid()}').touch()\n"
-        "    while not current_worker().stopped():\n"
-        "        time.sleep(0.05)\n"
-        "    (folder / f'released-{os.getpid()}').touch()\n"
-        "if __name__ == '__main__':\n"
-        "    list(ProcessEngine(2).run(work, range(4)))\n"
-    )
-    parent = subprocess.Popen([sys.executable, str(script)])
-    wait_until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
+    script.write_text(SCRIPT)
+    parent = subprocess.Popen([sys.executable, str(script)], start_new_session=True, stderr=subprocess.DEVNULL)
+    if moment is None:
+        wait_until(lambda: len(list(tmp_path.glob("pid-*"))) == 2)
+    else:
+        wait_until((tmp_path / "started").exists, every=0.01)
+        time.sleep(moment)
     parent.kill()
     parent.wait()
-    pids = [path.name.partition("-")[2] for path in tmp_path.glob("pid-*")]
-    wait_until(lambda: not any(_is_alive(int(pid)) for pid in pids))
-    assert sorted(path.name for path in tmp_path.glob("released-*")) == sorted(f"released-{pid}" for pid in pids)
-
-
-def _is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    wait_until(lambda: not _session(parent.pid))
 
 
 @pytest.mark.parametrize(

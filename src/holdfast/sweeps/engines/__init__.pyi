@@ -3,9 +3,9 @@ from .base import Feed as Feed
 from .base import Finished as Finished
 from .clusters import LostClusterError as LostClusterError
 from .dask import DaskEngine as DaskEngine
-from .devices import DeviceEngine as DeviceEngine
+from .dask import ProcessEngine as ProcessEngine
 from .options import EngineOptions as EngineOptions
-from .processes import ProcessEngine as ProcessEngine
 from .remote import RefusedWorkerError as RefusedWorkerError
 from .remote import Versions as Versions
+from .threads import DeviceEngine as DeviceEngine
 from .threads import ThreadEngine as ThreadEngine

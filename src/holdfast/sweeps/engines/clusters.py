@@ -1,7 +1,4 @@
-"""The connection to the scheduler of a Dask cluster, the same for whatever is computed there.
-
-How the connection is secured is the user's choice in the configuration of Dask.
-"""
+"""The connection to the scheduler of a Dask cluster, secured as the configuration of Dask says."""
 
 import contextlib
 import json
@@ -49,22 +46,21 @@ def check_scheduler(address: str) -> None:
         raise ValueError(f"{_CONTRACT}, got {address!r}, which does not exist")
 
 
-def connect(address: str, patience: float | None = None) -> "Client":
+def connect(address: str, patience: float | None = None, security: Any = None) -> "Client":
     """A client of a cluster that runs already; workers may join later, and a line of the log says if there are none.
 
     Args:
         address: of the scheduler, such as "tcp://head:8786", or the path of its scheduler file.
         patience: seconds that the scheduler may take to answer, or to write its file; None: it runs already.
+        security: credentials; None: those of the configuration of Dask.
 
     Raises:
-        ValueError: if this cannot be an address, or Dask is not installed.
+        ValueError: if this cannot be an address.
         LostClusterError: if there is no scheduler.
     """
-    try:
-        from distributed import Client
-        from distributed.comm import resolve_address
-    except ImportError as error:
-        raise ValueError("dask must be installed to use a cluster: pip install 'holdfast[cluster]'") from error
+    from distributed import Client
+    from distributed.comm import resolve_address
+
     if patience is None:
         check_scheduler(address)
         patience = CONNECTING
@@ -73,7 +69,7 @@ def connect(address: str, patience: float | None = None) -> "Client":
         try:
             scheduler = _scheduler(address)
             resolve_address(scheduler)  # before there is a client, which would not end well without a valid address
-            client = Client(scheduler, timeout=min(CONNECTING, patience), set_as_default=False)
+            client = Client(scheduler, timeout=min(CONNECTING, patience), security=security, set_as_default=False)
             break
         except OSError as error:  # also of a scheduler file that is not written yet
             if time.monotonic() > deadline:
@@ -82,7 +78,7 @@ def connect(address: str, patience: float | None = None) -> "Client":
             time.sleep(RETRYING)
         except ValueError as error:
             raise ValueError(f"{_CONTRACT}, got {address!r}: {error}") from error
-    with contextlib.suppress(OSError):  # whoever uses the client notices that the scheduler is lost again
+    with contextlib.suppress(OSError):  # the next use of the client notices that the scheduler is lost again
         if not client.nthreads():
             LOGGER.warning("the Dask scheduler at %s has no workers yet", address)
     return client

@@ -1,32 +1,41 @@
-"""A Dask cluster: any number of machines, whose workers come and go.
+"""Dask: processes of this machine, or the workers of any cluster, which come and go.
 
-Dask itself gives the items of a lost worker to another one. A scheduler that is restarted has forgotten everything, so
-everything in flight is submitted again.
+Dask replaces lost workers of this machine, and gives the items of a lost worker to another one. A scheduler that is
+restarted has forgotten everything, so everything in flight is submitted again.
 """
 
 import contextlib
+import logging
+import os
 import queue
+import signal
 import time
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
+
+import dask
+from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker
+from distributed.security import Security
 
 from holdfast.core.errors import describe
-from holdfast.core.worker import working
+from holdfast.core.validation import COUNT
+from holdfast.core.worker import available_cores, working
 from holdfast.sweeps.engines.base import DEPTH, Finished, attempt, drained, drive
 from holdfast.sweeps.engines.clusters import check_scheduler, connect, describe_worker, disconnect
 from holdfast.sweeps.engines.remote import Payload, RefusedWorkerError
-
-if TYPE_CHECKING:
-    from distributed import Future
 
 # Seconds between two looks at the number of workers.
 COUNTING = 1.0
 # So many threads are assumed at least: clusters that start workers on demand must see a demand.
 LEAST_THREADS = 4
-# Seconds within which a worker hands over an answer, which is small; otherwise it is asked again later.
+# Seconds within which a worker hands over an answer, which is small; otherwise the engine asks again later.
 FETCHING = 10.0
+# An item whose process died this often is given up: most likely the item kills them.
+ATTEMPTS = 3
+# A local worker has one core, so XLA has one thread; PJRT_NPROC is its name for that. Dask limits those of BLAS.
+_ENVIRONMENT = {"PJRT_NPROC": "1"}
 
 
 @dataclass(frozen=True)
@@ -34,9 +43,8 @@ class DaskEngine:
     """The workers of a Dask cluster that runs already, with the package of the same version on all of them.
 
     Workers that join later are used; a worker that is lost, and a scheduler that is restarted, cost no item. Workers
-    end with their scheduler, so they have to be started again, too. After Ctrl-C a worker finishes the item that it is
-    at. A worker should have one thread, and tell XLA about it:
-    `PJRT_NPROC=1 dask worker tcp://head:8786 --nthreads 1`.
+    end with their scheduler, so they have to be started again, too. After Ctrl-C a worker finishes its current item. A
+    worker should have one thread, and tell XLA about it: `PJRT_NPROC=1 dask worker tcp://head:8786 --nthreads 1`.
 
     Attributes:
         address: of the scheduler, such as "tcp://head:8786", or the path of its scheduler file.
@@ -65,60 +73,149 @@ class DaskEngine:
             LostClusterError: if there is no scheduler at the address, or it does not come back.
             RefusedWorkerError: at the first worker with another version, or that cannot open the work.
         """
-        return drive(partial(_Cluster, self, work), items)
+        return drive(partial(_Workers, partial(connect, self.address), Payload.of(work), self.patience), items)
 
 
-class _Cluster:
-    def __init__(self, engine: DaskEngine, work: Callable[[Any], Any]):
-        self._engine, self._payload = engine, Payload.of(work)
+@dataclass(frozen=True)
+class ProcessEngine:
+    """Processes on this machine, each held to one core: a Dask cluster of its own, which ends with this process.
+
+    For work that holds Python's lock, or that may crash: a process that dies takes nothing with it, and is replaced. A
+    script that uses it needs the `if __name__ == "__main__":` of all programs that start processes.
+
+    Attributes:
+        count: number of processes; by default one for each core.
+
+    Example:
+        >>> engine = ProcessEngine(2)
+        >>> engine.name
+        '2 processes'
+        >>> sorted(finished.value for finished in engine.run(abs, [-3, 2]))  # doctest: +SKIP
+        [2, 3]
+    """
+
+    count: int = field(default_factory=lambda: len(available_cores()))
+
+    def __post_init__(self) -> None:
+        COUNT.check("count", self.count)
+
+    @property
+    def name(self) -> str:
+        """Human-readable."""
+        return f"{self.count} process{'es' if self.count > 1 else ''}"
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
+        """Yield every item with its result, in any order; see `Engine`."""
+        with _local_cluster(self.count) as cluster:
+            connected = partial(connect, cluster.scheduler_address, security=cluster.security)
+            payload = Payload.of(work)._replace(cores=tuple(available_cores()))
+            yield from drive(partial(_Workers, connected, payload, workers=self.count), items)
+
+
+@contextlib.contextmanager
+def _local_cluster(count: int) -> Iterator[LocalCluster]:
+    """Nannies with one worker each, which only this process can reach and which end with it."""
+    settings = {
+        "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+        # A worker has the one item that it computes, so Dask blames no other item for the death of a process.
+        "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    with dask.config.set(settings), _no_interrupt():
+        cluster = LocalCluster(
+            n_workers=count, threads_per_worker=1, memory_limit=0, env=_ENVIRONMENT, silence_logs=logging.CRITICAL,
+            host="127.0.0.1", protocol="tls://", security=Security.temporary(),
+            dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        )  # fmt: skip
+    with contextlib.closing(cluster):
+        yield cluster
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Processes that are started here never see Ctrl-C, which a terminal sends to them too: we stop them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Workers:
+    """The workers of a cluster while an engine runs.
+
+    Args:
+        connected: makes a client, within some seconds if they are given.
+        payload: the work.
+        patience: seconds that a lost scheduler may take to come back.
+        workers: their number, if they are ours and nobody else's; they are then asked to stop at the end.
+    """
+
+    def __init__(
+        self, connected: Callable[..., Client], payload: Payload, patience: float = 0.0, workers: int | None = None
+    ):
+        self._connected, self._payload, self._patience, self._own = connected, payload, patience, workers is not None
+        self._most, self._counted = workers or 0, 0.0
         self._items: dict[Future, Any] = {}
         self._unsent: list[Any] = []
         self._results: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self._client = connect(engine.address)
-        self._most, self._counted = 0, 0.0
+        self._submitted = 0
+        self._begin(connected())
 
     def has_room(self) -> bool:
-        if time.monotonic() > self._counted + COUNTING and self._client.status == "running":
+        if not self._own and time.monotonic() > self._counted + COUNTING and self._client.status == "running":
             with contextlib.suppress(OSError):  # `finished` notices if the scheduler is lost
                 self._most = DEPTH * max(LEAST_THREADS, sum(self._client.nthreads().values()))
             self._counted = time.monotonic()
+        if self._own and self._submitted > 2 * self._most:  # from then on the scheduler keeps what waits to itself
+            return len(self._items) < DEPTH * self._most
         return len(self._items) + len(self._unsent) < self._most
 
     def submit(self, item: Any) -> None:
-        self._send(item, self._payload.announced())
-
-    def _send(self, item: Any, payload: Payload, worker: str | None = None) -> None:
-        """Give an item to the scheduler, for a certain worker if it is still there when the item comes up."""
         try:
-            future = self._client.submit(
-                _perform, payload, item, pure=False, workers=worker, allow_other_workers=worker is not None
-            )
+            future = self._client.submit(_perform, self._payload.run, item, key=(self._payload.run, self._submitted))
         except Exception:
             if self._client.status == "running":
                 raise
             self._unsent.append(item)  # the scheduler was lost a moment ago, and `finished` connects again
             return
+        self._submitted += 1
         self._items[future] = item
         future.add_done_callback(self._results.put)
 
     def finished(self, timeout: float) -> list[Finished]:
         if self._client.status != "running":
             self._reconnect()
-        # What is not known any more is of a scheduler that was lost, and was submitted again.
+        # Unknown futures are those of a lost scheduler, whose items were submitted again.
         futures = [future for future in drained(self._results, timeout) if future in self._items]
         try:
             answers = self._client.gather(futures)  # one request for all
         except Exception:  # one of them failed or is lost: which one?
             return [finished for future in futures for finished in self._answer(future)]
-        return [finished for pair in zip(futures, answers, strict=True) for finished in self._settled(*pair)]
+        for future in futures:
+            del self._items[future]
+        return answers
 
     def close(self) -> None:
-        """What waits is forgotten by the scheduler; what is running ends by itself."""
+        """The scheduler forgets what waits; processes of ours stop what is running, and others finish it."""
+        if self._own and self._items and self._client.status == "running":
+            with contextlib.suppress(OSError):
+                self._client.run(_stop, self._payload.run, on_error="ignore")
+                self._client.gather(list(self._items), errors="skip")  # waits for them
+        if self._client.status == "running":
+            with contextlib.suppress(OSError):
+                self._client.unregister_worker_plugin(self._payload.run)
         disconnect(self._client)
 
-    def _answer(self, future: "Future") -> list[Finished]:
-        from distributed import CancelledError, KilledWorker
+    def _begin(self, client: Client) -> None:
+        self._client = client
+        client.register_plugin(_Delivery(self._payload))
 
+    def _answer(self, future: Future) -> list[Finished]:
         if future not in self._items:  # submitted again a moment ago
             return []
         try:
@@ -129,22 +226,16 @@ class _Cluster:
         except RefusedWorkerError:
             raise
         except ImportError as error:
-            raise RefusedWorkerError(f"a worker of {self._engine.address} cannot load the work: {error}") from error
+            raise RefusedWorkerError(f"a Dask worker cannot load the work: {error}") from error
         except Exception as error:
             on_the_way = isinstance(error, OSError) and future.status != "error"  # and not on the worker
             if on_the_way or isinstance(error, CancelledError) or self._client.status != "running":
                 self._reconnect()
                 return []
-            name = "LostWorkerError: its worker ended several times" if isinstance(error, KilledWorker) else ""
-            answer = Finished(self._items[future], None, name or describe(error))
-        return self._settled(future, answer)
-
-    def _settled(self, future: "Future", answer: "Finished | _Lacking") -> list[Finished]:
-        item = self._items.pop(future)
-        if isinstance(answer, Finished):
-            return [answer]
-        self._send(item, self._payload, answer.worker)
-        return []
+            lost = f"LostWorkerError: its process ended {ATTEMPTS} times (killed, crashed or out of memory)"
+            answer = Finished(self._items[future], None, lost if isinstance(error, KilledWorker) else describe(error))
+        del self._items[future]
+        return [answer]
 
     def _reconnect(self) -> None:
         """To the scheduler that took the place of the one that was lost."""
@@ -152,24 +243,45 @@ class _Cluster:
         self._items.clear()
         self._unsent.clear()
         disconnect(self._client, timeout=1)
-        self._client = connect(self._engine.address, self._engine.patience)
+        self._begin(self._connected(self._patience))
         for item in items:
             self.submit(item)
 
 
-class _Lacking(NamedTuple):
-    """The answer of a worker that is at its first items: it needs the work, which does not travel with every item."""
+# Below: what runs on the workers.
 
-    worker: str
+_delivered: dict[str, Payload] = {}
+_stopped: set[str] = set()
 
 
-def _perform(payload: Payload, item: Any) -> Finished | _Lacking:
-    """What runs on a worker."""
-    from distributed import get_worker
+class _Delivery(WorkerPlugin):
+    """Takes the work to every worker once, also to those that join later."""
 
-    worker = get_worker()
+    def __init__(self, payload: Payload):
+        self.payload, self.name = payload, payload.run
+
+    def setup(self, worker: Any) -> None:
+        _delivered[self.payload.run] = self.payload
+
+    def teardown(self, worker: Any) -> None:
+        _delivered.pop(self.payload.run, None)
+        self.payload.forget()
+
+
+def _stop(run: str) -> None:
+    _stopped.add(run)
+
+
+def _perform(run: str, item: Any) -> Finished:
+    worker, payload = get_worker(), _delivered[run]
+    if payload.cores is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {payload.cores[worker.name % len(payload.cores)]})
     work = payload.open(describe_worker(worker))
-    if work is None:
-        return _Lacking(worker.address)
-    with working(1):
+
+    def stopped() -> bool:
+        return run in _stopped
+
+    if stopped():  # it waited when the others were asked to stop
+        return Finished(item, None, "StoppedError")
+    with working(1, stopped):
         return attempt(work, item)

@@ -1,9 +1,46 @@
-"""The choice of an engine as options of a command."""
+"""The choice of an engine: the default of each kind of work, and the options of commands."""
 
 from dataclasses import dataclass
 
 from holdfast.core.validation import COUNT
 from holdfast.sweeps.engines.base import Engine
+from holdfast.sweeps.engines.threads import DeviceEngine, ThreadEngine
+
+# Experiments trace programs and compute short arrays, which hold Python's lock, so they run in processes. Each takes
+# about a gigabyte of memory, hence this limit.
+MOST_PROCESSES = 4
+
+
+def default_engine() -> Engine:
+    """The default for cells of a sweep: one thread for each core, or for each accelerator, which one cell fills.
+
+    A comparison always has one thread for each core, because most of its methods compute on the CPU.
+
+    Example:
+        >>> default_engine().name.endswith(("thread", "threads"))
+        True
+    """
+    import jax
+
+    return ThreadEngine() if jax.default_backend() == "cpu" else DeviceEngine()
+
+
+def engine_of_experiments(count: int) -> Engine | None:
+    """The default of `holdfast reproduce`: one process for each core; None for one core, one experiment or a GPU.
+
+    Python calls have another default: processes import functions, so they cannot compute those of an interactive
+    session, and a script that starts processes needs `if __name__ == "__main__":`.
+
+    Example:
+        >>> engine_of_experiments(1) is None
+        True
+    """
+    from holdfast.core.run import available_devices
+    from holdfast.core.worker import available_cores
+    from holdfast.sweeps.engines.dask import ProcessEngine
+
+    processes = min(count, len(available_cores()), MOST_PROCESSES)
+    return ProcessEngine(processes) if processes > 1 and available_devices()[0].platform == "cpu" else None
 
 
 @dataclass(frozen=True)
@@ -39,25 +76,16 @@ class EngineOptions:
         Raises:
             ValueError: if more than one is.
         """
-        chosen = [
-            name for name in ("workers", "processes", "dask", "devices") if getattr(self, name) not in (None, False)
-        ]
+        names = ("workers", "processes", "dask", "devices")
+        chosen = [name for name in names if getattr(self, name) not in (None, False)]
         if len(chosen) > 1:
             raise ValueError(f"only one engine may be chosen, got {' and '.join(chosen)}")
-        if self.processes is not None:
-            from holdfast.sweeps.engines.processes import ProcessEngine
-
-            return ProcessEngine(self.processes)
-        if self.dask is not None:
-            from holdfast.sweeps.engines.dask import DaskEngine
-
-            return DaskEngine(self.dask)
-        if self.devices:
-            from holdfast.sweeps.engines.devices import DeviceEngine
-
-            return DeviceEngine()
         if self.workers is not None:
-            from holdfast.sweeps.engines.threads import ThreadEngine
-
             return ThreadEngine(self.workers)
-        return None
+        if self.devices:
+            return DeviceEngine()
+        if self.processes is None and self.dask is None:
+            return None
+        from holdfast.sweeps.engines.dask import DaskEngine, ProcessEngine
+
+        return DaskEngine(self.dask) if self.dask is not None else ProcessEngine(self.processes or 0)

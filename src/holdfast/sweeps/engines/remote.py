@@ -13,9 +13,6 @@ import holdfast
 from holdfast.core.errors import describe
 from holdfast.core.versions import COMPUTING, installed_version
 
-# Runs whose work a process has in memory at once: those of several commands.
-REMEMBERED = 4
-
 _loaded: dict[str, Callable[[Any], Any]] = {}
 _LOADING = threading.Lock()
 
@@ -91,34 +88,30 @@ class Payload(NamedTuple):
             its folder which one computed them.
         run: an identity of its own. The same work sent again is loaded again, since a folder that it reads may have
             been deleted and made anew.
-        content: the pickled work, which a receiver with other versions does not even load; None for one that has it.
+        content: the pickled work, which a receiver with other versions does not even load.
+        cores: of the sender's machine, one of which each worker is held to; None: workers of other machines.
 
     Example:
         >>> payload = Payload.of(abs)
-        >>> payload.announced().open("worker 3") is None
-        True
-        >>> payload.open("worker 3")(-2), payload.announced().open("worker 3")(-2)
-        (2, 2)
+        >>> payload.open("worker 3")(-2)
+        2
     """
 
     versions: Versions
     platform: str
     run: str
-    content: bytes | None
+    content: bytes
+    cores: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, work: Callable[[Any], Any]) -> "Payload":
         """Pack a function, also one that only exists in a session or a script."""
         import cloudpickle
 
-        return cls(Versions.installed(), _platform(), uuid.uuid4().hex, cloudpickle.dumps(work))
+        return cls(Versions.installed(), _platform(), f"holdfast-{uuid.uuid4().hex}", cloudpickle.dumps(work))
 
-    def announced(self) -> "Payload":
-        """The same without its content, for a receiver that may have it."""
-        return self._replace(content=None)
-
-    def open(self, worker: str) -> Callable[[Any], Any] | None:
-        """The function, loaded once for all items of a process; None if it came without content and is not there.
+    def open(self, worker: str) -> Callable[[Any], Any]:
+        """The function, loaded once for all items of a process.
 
         Args:
             worker: the name of this process, for errors.
@@ -126,6 +119,16 @@ class Payload(NamedTuple):
         Raises:
             RefusedWorkerError: if this process has other versions or another platform, or cannot open the work.
         """
+        with _LOADING:
+            if self.run not in _loaded:
+                _loaded[self.run] = self._load(worker)
+            return _loaded[self.run]
+
+    def forget(self) -> None:
+        """Free the memory of the function."""
+        _loaded.pop(self.run, None)
+
+    def _load(self, worker: str) -> Callable[[Any], Any]:
         self.versions.demand(Versions.installed(), worker)
         if self.platform != _platform():
             raise RefusedWorkerError(
@@ -133,19 +136,11 @@ class Payload(NamedTuple):
                 "same, or set JAX_PLATFORMS"
             )
         try:
-            return self._load()
+            return pickle.loads(self.content)
         except RefusedWorkerError as error:  # of packages that only this work depends on
             raise RefusedWorkerError(f"{worker} {error}") from error
         except Exception as error:  # it lacks a module, does not see the folder, may not read it, ...
             raise RefusedWorkerError(f"{worker} cannot open the work: {describe(error)}") from error
-
-    def _load(self) -> Callable[[Any], Any] | None:
-        with _LOADING:
-            if self.run not in _loaded and self.content is not None:
-                _loaded[self.run] = pickle.loads(self.content)
-                while len(_loaded) > REMEMBERED:
-                    del _loaded[next(iter(_loaded))]
-            return _loaded.get(self.run)
 
 
 def _platform() -> str:

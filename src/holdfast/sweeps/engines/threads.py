@@ -1,4 +1,4 @@
-"""Threads of this process: the default. XLA, BLAS and files leave Python's lock, so that all cores work."""
+"""This process: threads for its cores, or one for each device of jax. XLA, BLAS and files release Python's lock."""
 
 import queue
 import threading
@@ -22,7 +22,7 @@ class ThreadEngine:
     """Threads of this process.
 
     Attributes:
-        count: of threads; by default one for each core.
+        count: number of threads; by default one for each core.
 
     Example:
         >>> engine = ThreadEngine(2)
@@ -44,14 +44,44 @@ class ThreadEngine:
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""
-        return run_in_threads(work, items, [nullcontext] * self.count)
+        return drive(partial(_Threads, work, [nullcontext] * self.count), items)
 
 
-def run_in_threads(
-    work: Callable[[Any], Any], items: Iterable[Any], contexts: Sequence[Context]
-) -> Generator[Finished, None, None]:
-    """What an engine does whose workers are threads, one in each of the contexts."""
-    return drive(partial(_Threads, work, contexts), items)
+@dataclass(frozen=True)
+class DeviceEngine:
+    """Threads of this process, one for each device of jax, such as several GPUs; each computes on its device.
+
+    Results on devices of one kind are equal to the bit. Those of a GPU and of a CPU are not: they add up sums in
+    different orders, and SGD amplifies the rounding, so that the two are equal in distribution only.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> [finished] = DeviceEngine().run(lambda item: float(jnp.sum(jnp.arange(item))), [4])
+        >>> finished.value
+        6.0
+    """
+
+    @property
+    def count(self) -> int:
+        """Number of devices."""
+        import jax
+
+        return len(jax.local_devices())
+
+    @property
+    def name(self) -> str:
+        """Human-readable."""
+        import jax
+
+        kind = jax.local_devices()[0].device_kind
+        return f"{self.count} {kind} device{'s' if self.count > 1 else ''}"
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
+        """Yield every item with its result, in any order; see `Engine`."""
+        import jax
+
+        contexts = [partial(jax.default_device, device) for device in jax.local_devices()]
+        return drive(partial(_Threads, work, contexts), items)
 
 
 class _Threads:
@@ -93,9 +123,9 @@ class _Threads:
 
 
 def _single_threaded_products() -> AbstractContextManager[Any]:
-    """More threads inside each product would only be in the way of those that take one item each."""
+    """One thread in each product: the cores are busy with one item each."""
     try:
         from threadpoolctl import threadpool_limits
-    except ImportError:  # there is nothing but jax, numpy and scipy on some machines with accelerators
+    except ImportError:  # some machines with accelerators have nothing but jax, numpy and scipy
         return nullcontext()
     return threadpool_limits(1)

@@ -49,7 +49,7 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.core.validation import suggestion
     from holdfast.core.writing import checked_folder
     from holdfast.plots.bands import write_figure
-    from holdfast.sweeps.engines.defaults import default_engine
+    from holdfast.sweeps.engines.options import default_engine
     from holdfast.sweeps.phase_diagram import PLANES, draw_phase_diagram, open_phase_diagram, phase_sweep
     from holdfast.sweeps.running import planned, run_sweep
     from holdfast.sweeps.store.header import ConflictError

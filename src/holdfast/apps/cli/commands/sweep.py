@@ -56,7 +56,7 @@ def execute(arguments: SweepArguments) -> int:
     from holdfast.apps.cli.terminal.progress import work_bar
     from holdfast.apps.cli.terminal.sweeps import show_estimate, show_outcome
     from holdfast.sweeps.cost import estimate_sweep
-    from holdfast.sweeps.engines.defaults import default_engine
+    from holdfast.sweeps.engines.options import default_engine
     from holdfast.sweeps.running import planned, run_sweep
 
     engine = chosen or default_engine()

@@ -1,4 +1,4 @@
-"""Laws, batchings, oracles and algorithms of the user's own, composed by `simulate`."""
+"""Laws, batchings, oracles, ensembles and algorithms of the user's own, composed by `simulate`."""
 
 import json
 from dataclasses import replace
@@ -15,12 +15,15 @@ from holdfast import Settings, Trajectory, simulate
 from holdfast.algorithms import Factors, factored
 from holdfast.apps.cli import terminal
 from holdfast.core import Algorithm
+from holdfast.core.linear_algebra import pack_symmetric, unpack_symmetric
 from holdfast.core.run import _advance
 from holdfast.sensing import names, oracles
 from holdfast.sensing.batching import Batch, hetero
 from holdfast.sensing.builder import Parts, SensingBuilder
+from holdfast.sensing.ensembles import Ensemble, gaussian, symmetric_gaussian
 from holdfast.sensing.environments import Deviation, FiniteEnvironments, continuum, table, two_point
-from holdfast.theory import diagnose, exponents
+from holdfast.sensing.problem import MatrixSensing
+from holdfast.theory import diagnose, exponents, order_floor, simulate_shares, stationary_law
 from holdfast.theory.regions import Region, predicted_region
 
 SMALL = Settings(dimension=6, batch_size=50, steps=20, every=10, seeds=3)
@@ -205,3 +208,87 @@ def test_every_name_leads_to_a_documented_part(kind):
     for named in getattr(names, kind).values():
         assert named.load().__doc__
         assert named.words
+
+
+def _antisymmetric(numbers, dimension):
+    """Half the difference of a square matrix and its transpose, of N(0, 1/2) entries off the diagonal."""
+    square = numbers.reshape(dimension, dimension)
+    return (square - square.T) / 2
+
+
+# Between the two named ensembles: the antisymmetric part has half the variance that independent entries give it.
+leaning = Ensemble(
+    size=lambda dimension: symmetric_gaussian.size(dimension) + dimension**2,
+    pack=lambda matrix: jnp.append(pack_symmetric(matrix), jnp.zeros(matrix.size, matrix.dtype)),
+    unpack=lambda numbers, dimension: (
+        unpack_symmetric(numbers[: -(dimension**2)])
+        + np.float32(np.sqrt(0.5)) * _antisymmetric(numbers[-(dimension**2) :], dimension)
+    ),
+    entry_variance=0.75,
+)
+
+
+@pytest.mark.parametrize("ensemble", [symmetric_gaussian, leaning, gaussian])
+@pytest.mark.parametrize("name", ["law", "data"])
+def test_an_ensemble_decides_the_antisymmetric_noise_of_a_gradient(ensemble, name):
+    """Off the diagonal its variance is (tau - 1/2) ||W||_F^2 / m, by data and by the exact law."""
+    basis, count = np.eye(3, dtype=np.float32), 40
+    problem = MatrixSensing(basis[:, :1], jnp.ones(1), basis[:, 1:2], two_point(1.0, 6.0))
+    oracle = oracles.law(problem, ensemble) if name == "law" else oracles.online(problem, ensemble, count)
+    batch = Batch(jnp.array([[[7.0]]]), jnp.array([float(count)]))
+    keys = jax.random.split(jax.random.key(0), 3000)
+    drawn = np.asarray(jax.jit(jax.vmap(lambda key: oracle(key, jnp.zeros((3, 3)), batch)))(keys))
+    antisymmetric = ((drawn - drawn.swapaxes(1, 2)) / 2)[:, *np.triu_indices(3, 1)]
+    expected = (ensemble.entry_variance - 0.5) * (1 + 7**2) / count
+    assert np.square(antisymmetric).mean() == pytest.approx(expected, rel=0.05, abs=1e-9)
+
+
+def test_simulations_take_an_ensemble():
+    found = simulate(replace(SMALL, steps=100, every=100, seeds=40), ensemble=leaning).final["residual_norm"]
+    named = [
+        simulate(replace(SMALL, steps=100, every=100, seeds=40, ensemble=each)).final["residual_norm"]
+        for each in ("symmetric", "gaussian")
+    ]
+    assert float(named[0].mean()) < float(found.mean()) < float(named[1].mean())
+
+
+def test_the_theory_answers_for_an_ensemble_of_ones_own():
+    law, given = two_point(1.0, 8.0), {"batch_size": 2000, "dimension": 20}
+    kicked = [
+        simulate_shares(law, 0.05, 200, 1e-3, ensemble=ensemble, runs=4000, **given).median
+        for ensemble in ("symmetric", leaning, "gaussian")
+    ]
+    assert kicked[0] < kicked[1] < kicked[2]
+    assert [
+        order_floor(law, 0.05, 2000, order="cyclic", ensemble=ensemble) / order_floor(law, 0.05, 2000, order="cyclic")
+        for ensemble in (symmetric_gaussian, leaning, "gaussian")
+    ] == pytest.approx([1.0, 1.5, 2.0])
+    laws = [stationary_law(law, 0.05, batch_size=2000, ensemble=each).floor for each in ("symmetric", leaning)]
+    assert laws[1] == pytest.approx(1.5 * laws[0])
+    assert diagnose(law, step_size=0.05, ensemble=leaning, **given).median == pytest.approx(kicked[1], rel=0.1)
+
+
+def test_a_named_ensemble_and_its_object_are_one():
+    same(simulate(SMALL, ensemble=gaussian), simulate(replace(SMALL, ensemble="gaussian")))
+    assert "0x" not in simulate(SMALL, ensemble=leaning).data.attrs["ensemble"]
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "message"),
+    [
+        ("gaussian", "ensemble must be a holdfast.sensing.ensembles.Ensemble, got 'gaussian'"),
+        (leaning._replace(entry_variance=1.0), "the entry_variance of its entries off the diagonal, which is 0.75"),
+        (gaussian._replace(unpack=lambda numbers, d: 2 * numbers.reshape(d, d)), "must be isotropic"),
+        (gaussian._replace(pack=lambda matrix: 2 * jnp.ravel(matrix)), r"must have <unpack\(x\), W> = x . pack\(W\)"),
+    ],
+)
+def test_ensembles_are_checked(ensemble, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(SMALL, ensemble=ensemble)
+
+
+def test_an_ensemble_is_given_once():
+    with pytest.raises(ValueError, match="as an object or by name"):
+        simulate(replace(SMALL, ensemble="gaussian"), ensemble=leaning)
+    with pytest.raises(ValueError, match="ensemble must be one of gaussian, symmetric, or an Ensemble, got 'round'"):
+        diagnose(two_point(1.0, 6.0), ensemble="round", batch_size=100)

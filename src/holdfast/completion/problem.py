@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.core.validation import require
+
 
 @partial(
     jax.tree_util.register_dataclass,
@@ -86,12 +88,10 @@ def matrix_completion(
         (3, 36.0)
     """
     whole, mask = np.asarray(truth, float), np.asarray(observed, bool)
-    if whole.ndim != 2 or whole.size == 0:
-        raise ValueError(f"truth must be a matrix with at least one entry, got shape {whole.shape}")
-    if mask.shape != whole.shape:
-        raise ValueError(f"observed must have the shape {whole.shape} of truth, got {mask.shape}")
-    if not noise_variance >= 0:
-        raise ValueError(f"noise_variance must be a number of at least 0, got {noise_variance!r}")
+    matrix = whole.ndim == 2 and whole.size > 0
+    require(matrix, "truth must be a matrix with at least one entry", f"shape {whole.shape}")
+    require(mask.shape == whole.shape, f"observed must have the shape {whole.shape} of truth", mask.shape)
+    require(noise_variance >= 0, "noise_variance must be a number of at least 0", repr(noise_variance))
     noise = np.sqrt(noise_variance) * np.random.default_rng(seed).standard_normal(whole.shape)
     targets = np.where(mask, whole + noise, 0.0)
     rows, columns = np.nonzero(mask)
@@ -113,8 +113,7 @@ def two_by_two(epsilon: float) -> MatrixCompletion:
         >>> two_by_two(0.25).truth.tolist()
         [[1.0, 4.0], [0.25, 1.0]]
     """
-    if not 0 < epsilon < np.inf:
-        raise ValueError(f"epsilon must be a positive number, got {epsilon!r}")
+    require(0 < epsilon < np.inf, "epsilon must be a positive number", repr(epsilon))
     return matrix_completion([[1.0, 1 / epsilon], [epsilon, 1.0]], [[True, False], [True, True]])
 
 
@@ -138,10 +137,9 @@ def random_low_rank(
         >>> problem.count, int(np.linalg.matrix_rank(problem.truth, 1e-4))
         (160, 3)
     """
-    if not 1 <= rank <= min(height, width):
-        raise ValueError(f"rank must be from 1 to the smaller side {min(height, width)}, got {rank!r}")
-    if not 0 <= share <= 1:
-        raise ValueError(f"share must be from 0 to 1, got {share!r}")
+    smaller = min(height, width)
+    require(1 <= rank <= smaller, f"rank must be from 1 to the smaller side {smaller}", repr(rank))
+    require(0 <= share <= 1, "share must be from 0 to 1", repr(share))
     random = np.random.default_rng(seed)
     truth = random.standard_normal((height, rank)) @ random.standard_normal((rank, width)) / np.sqrt(rank)
     chosen = random.permutation(height * width) < round(share * height * width)
@@ -171,10 +169,9 @@ def hidden_block(
         >>> problem.shape, problem.count, int(np.linalg.matrix_rank(problem.truth, 1e-4))
         ((20, 20), 160, 3)
     """
-    if not 1 <= rank < half:
-        raise ValueError(f"rank must be from 1 to half - 1 = {half - 1}, got {rank!r}")
-    if not all(0 <= number <= half for number in per_row):
-        raise ValueError(f"per_row must be three numbers from 0 to half = {half}, got {per_row!r}")
+    require(1 <= rank < half, f"rank must be from 1 to half - 1 = {half - 1}", repr(rank))
+    proper = all(0 <= number <= half for number in per_row)
+    require(proper, f"per_row must be three numbers from 0 to half = {half}", repr(per_row))
     random = np.random.default_rng(seed)
     upper, lower = np.sqrt(epsilon), 1 / np.sqrt(epsilon)
     left, right = (

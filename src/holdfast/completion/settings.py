@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from holdfast.completion.names import ORDERED, AlgorithmName, OrderName, ProblemName
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE, SEED, SHARE, check_settings
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, POSITIVE, SEED, SHARE, check_settings, require
 
 RULES = {
     POSITIVE: ("epsilon", "step_size", "init_scale", "offshoot_step_size"),
@@ -83,19 +83,16 @@ class CompletionSettings:
 
     def __post_init__(self) -> None:
         check_settings(self, RULES)
-        if self.problem == "random" and self.rank > self.dimension:
-            raise ValueError(f"rank must be at most dimension {self.dimension}, got {self.rank}")
-        if self.order != "independent" and self.algorithm not in ORDERED:
-            raise ValueError(
-                f"order must be independent unless a step sees one entry ({', '.join(ORDERED)}), got {self.order!r} "
-                f"with {self.algorithm!r}"
-            )
-        for step_size, ridge in (("step_size", "ridge"), ("offshoot_step_size", "offshoot_ridge")):
-            if getattr(self, step_size) * getattr(self, ridge) >= 1:
-                raise ValueError(
-                    f"{step_size} * {ridge} must be below 1, or a factor 1 - 2 eta lambda makes every layer grow, got "
-                    f"{getattr(self, step_size)} * {getattr(self, ridge)}"
-                )
+        fits = self.problem != "random" or self.rank <= self.dimension
+        require(fits, f"rank must be at most dimension {self.dimension}", self.rank)
+        ordered = self.order == "independent" or self.algorithm in ORDERED
+        contract = f"order must be independent unless a step sees one entry ({', '.join(ORDERED)})"
+        require(ordered, contract, f"{self.order!r} with {self.algorithm!r}")
+        for prefix in ("", "offshoot_"):
+            step_size, ridge = getattr(self, f"{prefix}step_size"), getattr(self, f"{prefix}ridge")
+            product = f"{prefix}step_size * {prefix}ridge"
+            contract = f"{product} must be below 1, or a factor 1 - 2 eta lambda makes every layer grow"
+            require(step_size * ridge < 1, contract, f"{step_size} * {ridge}")
 
     def asdict(self) -> dict[str, Any]:
         """As plain values."""

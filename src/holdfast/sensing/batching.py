@@ -14,6 +14,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.core.order import Order, cycle
+from holdfast.core.validation import require
 from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.sensing.measurements import FixedDataSet
 
@@ -70,10 +71,10 @@ class Batch(NamedTuple):
             ValueError: strengths of a Batch must have shape (groups, 1, 1), got (1, 1)
         """
         shape = jnp.shape(self.strengths)
-        if len(shape) != 3 or shape[1:] != (rank, rank):
-            raise ValueError(f"strengths of a Batch must have shape (groups, {rank}, {rank}), got {shape}")
-        if self.counts is not None and jnp.shape(self.counts) != shape[:1]:
-            raise ValueError(f"counts of a Batch must have shape {shape[:1]}, got {jnp.shape(self.counts)}")
+        contract = f"strengths of a Batch must have shape (groups, {rank}, {rank})"
+        require(len(shape) == 3 and shape[1:] == (rank, rank), contract, shape)
+        counts = shape[:1] if self.counts is None else jnp.shape(self.counts)
+        require(counts == shape[:1], f"counts of a Batch must have shape {shape[:1]}", counts)
         return self
 
 
@@ -258,8 +259,6 @@ def full_rows(data: FixedDataSet) -> RowBatching:
 
 
 def _enough(batch_size: int | None, available: int, replacement: bool, where: str) -> None:
-    if batch_size is not None and not replacement and batch_size > available:
-        raise ValueError(
-            f"batch_size must be at most {available}, the number of measurements of {where}, when drawn without "
-            f"replacement, got {batch_size}"
-        )
+    limit = f"batch_size must be at most {available}, the number of measurements of {where}"
+    enough = batch_size is None or replacement or batch_size <= available
+    require(enough, f"{limit}, when drawn without replacement", batch_size)

@@ -19,10 +19,10 @@ from holdfast.core.run import Run
 from holdfast.core.validation import require
 from holdfast.sensing import batching
 from holdfast.sensing.batching import Batch, Batching, BatchingMaker, RowBatching
+from holdfast.sensing.ensembles import Ensemble, check_ensemble, named_ensemble
 from holdfast.sensing.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law, PanelLaw
-from holdfast.sensing.kernel.fused import fused
 from holdfast.sensing.measurements import FixedDataSet
-from holdfast.sensing.names import BATCHINGS, ENSEMBLES, LAWS, ORACLES, ORDERS, PARAMETERISATIONS
+from holdfast.sensing.names import BATCHINGS, LAWS, ORACLES, ORDERS, PARAMETERISATIONS
 from holdfast.sensing.oracles.base import Oracle, OracleMaker
 from holdfast.sensing.oracles.data import fixed
 from holdfast.sensing.problem import MatrixSensing, matrix_sensing
@@ -38,7 +38,12 @@ REPLACED = {
 # Environments of a cycle up to which sorting them in every step costs nothing. Beyond, a run remembers its cycle: with
 # 500 of them and no sampling error, sorting takes nearly all of the time.
 SHUFFLED_IN_EVERY_STEP = 16
-# What the kernel of `algorithms.fused` is written for.
+try:
+    from holdfast.sensing.kernel.fused import fused
+except ImportError:  # its folder can be left out: XLA compiles all steps then
+    fused = None  # type: ignore[assignment]
+
+# What the kernel is written for.
 FUSED = {"oracle": "law", "ensemble": "symmetric", "parameterisation": "symmetric", "dtype": "float32"}
 # Names of the result that an argument of an algorithm cannot have as well.
 RESERVED = {"gradient", "step", "direction", "outcome", "diverged_at", *MEANINGS}.union(
@@ -60,6 +65,7 @@ class Parts:
     batching: BatchingMaker | None = None
     oracle: OracleMaker | None = None
     algorithm: AlgorithmMaker | None = None
+    ensemble: Ensemble | None = None
     sweep: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def check(self, settings: Settings) -> None:
@@ -72,6 +78,11 @@ class Parts:
                 value = getattr(settings, name)
                 left_out = value == getattr(Settings, name)
                 require(left_out, f"{name} must be left out when {part} is given", repr(value))
+        if self.ensemble is not None:
+            check_ensemble(self.ensemble)
+            named = settings.ensemble if settings.ensemble != Settings.ensemble or self.oracle is not None else None
+            contract = "ensemble must be given as an object or by name, and not when oracle is given"
+            require(named is None, contract, f"{self.ensemble!r} and {named!r}")
         panel = settings.panel if self.environments is not None else None
         require(panel is None, "panel must be left out when environments are given, see environments.PanelLaw", panel)
         usable = self.algorithm is not None or not self.sweep
@@ -116,10 +127,11 @@ class SensingBuilder:
             fixed data set.
         batching: makes the batches.
         oracle: makes the oracle; None: the one that the settings name.
+        ensemble: of the measurements.
         algorithm: makes the algorithm.
         swept: keyword arguments of the algorithm that are parameters of each run.
         random: whether U has a width of its own and starts at random.
-        fuse: whether a CPU makes each step by one function in machine code if it can; see `algorithms.fused`.
+        fuse: whether a CPU makes each step by one function in machine code if it can; see `holdfast.sensing.kernel`.
     """
 
     structure: Settings
@@ -129,6 +141,7 @@ class SensingBuilder:
     visits: tuple[int, ...]
     batching: BatchingMaker
     oracle: OracleMaker | None
+    ensemble: Ensemble
     algorithm: AlgorithmMaker
     swept: tuple[str, ...]
     random: bool
@@ -154,6 +167,7 @@ class SensingBuilder:
             _cycle(source, settings, finite),
             parts.batching or BATCHINGS[settings.batching].load(),
             parts.oracle,
+            parts.ensemble or named_ensemble(settings.ensemble),
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
             tuple(parts.sweep),
             settings.width is not None,
@@ -185,10 +199,10 @@ class SensingBuilder:
             dimension, dtype = self.structure.dimension, self.structure.dtype
             own["start"] = random_start(parameters["seed"], dimension, parameters["width"], dtype)
 
-        def make(turns: order.Order | None) -> Algorithm:
+        def make(visited: order.Order | None) -> Algorithm:
             step_size = parameters["step_size"]
             algorithm = self.algorithm(
-                self._gradient(shared, problem, parameters, turns),
+                self._gradient(shared, problem, parameters, visited),
                 self.structure.dimension,
                 step_size,
                 parameters["init_scale"],
@@ -197,7 +211,7 @@ class SensingBuilder:
             )
             if not self.fuse:
                 return algorithm
-            batches = self._batching(problem, parameters, turns)
+            batches = self._batching(problem, parameters, visited)
             return fused(algorithm, batches, problem, step_size, self._noise(parameters))
 
         visits = self.visits if shared.data is None else batching.row_cycle(shared.data)
@@ -215,8 +229,8 @@ class SensingBuilder:
     def _check_step(self, shared: Shared, key: jax.Array, step: jax.Array, parameters: Parameters) -> None:
         problem = self.problem(shared, parameters)
         if shared.data is None:
-            turns = self._order(self.visits, parameters)
-            batching, oracle = self._batching(problem, parameters, turns), self._oracle(problem, parameters)
+            visited = self._order(self.visits, parameters)
+            batching, oracle = self._batching(problem, parameters, visited), self._oracle(problem, parameters)
             batch = batching(key, step) if callable(batching) else batching
             require(isinstance(batch, Batch), "batching must make a function (key, step) -> Batch", batch)
             batch.checked(problem.environments.rank)
@@ -233,19 +247,17 @@ class SensingBuilder:
         require(before == after, f"algorithm must have a step that returns a state as init does, {before}", after)
 
     def _gradient(
-        self, shared: Shared, problem: MatrixSensing, parameters: Parameters, turns: order.Order | None
+        self, shared: Shared, problem: MatrixSensing, parameters: Parameters, visited: order.Order | None
     ) -> Gradient:
         if shared.data is not None:
-            ensemble = ENSEMBLES[self.structure.ensemble].load()
-            rows = self.rows(shared.data, turns)
-            return sampled(rows, fixed(shared.data, ensemble))
-        return sampled(self._batching(problem, parameters, turns), self._oracle(problem, parameters))
+            return sampled(self.rows(shared.data, visited), fixed(shared.data, self.ensemble))
+        return sampled(self._batching(problem, parameters, visited), self._oracle(problem, parameters))
 
-    def _batching(self, problem: MatrixSensing, parameters: Parameters, turns: order.Order | None) -> Batching:
+    def _batching(self, problem: MatrixSensing, parameters: Parameters, visited: order.Order | None) -> Batching:
         infinite = self.structure.oracle == "population"
         size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
         maker: Any = self.batching  # those of users know no order
-        return maker(problem.environments, size) if turns is None else maker(problem.environments, size, order=turns)
+        return maker(problem.environments, size, **({} if visited is None else {"order": visited}))
 
     def _order(self, visits: tuple[int, ...], parameters: Parameters) -> order.Order | None:
         return ORDERS[self.structure.order].load()(visits, parameters["seed"])
@@ -253,21 +265,20 @@ class SensingBuilder:
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:
             return self.oracle(problem)
-        ensemble, name = ENSEMBLES[self.structure.ensemble].load(), self.structure.oracle
         noise = self._noise(parameters)
-        options = {"population": (), "law": (ensemble, noise), "data": (ensemble, self.batch_size, noise)}
-        return ORACLES[name].load()(problem, *options[name])
+        options = {"population": (), "law": (self.ensemble, noise), "data": (self.ensemble, self.batch_size, noise)}
+        return ORACLES[self.structure.oracle].load()(problem, *options[self.structure.oracle])
 
     def _noise(self, parameters: Parameters) -> ArrayLike | None:
         return parameters["noise_variance"] if self.noisy else None
 
-    def rows(self, data: FixedDataSet, turns: order.Order | None = None) -> RowBatching:
+    def rows(self, data: FixedDataSet, visited: order.Order | None = None) -> RowBatching:
         """How batches are drawn from a fixed data set."""
         size, replacement = self.batch_size, self.structure.replacement
         everything = size == self.structure.samples_per_environment and not replacement
         makers: dict[str, Callable[[], RowBatching]] = {
             "hetero": lambda: batching.hetero_rows(
-                data, None if everything else size, replacement=replacement, order=turns
+                data, None if everything else size, replacement=replacement, order=visited
             ),
             "pooled": lambda: batching.pooled_rows(data, size, replacement=replacement),
             "full": lambda: batching.full_rows(data),
@@ -276,8 +287,8 @@ class SensingBuilder:
 
 
 def _has_kernel(settings: Settings, parts: Parts) -> bool:
-    named = parts.oracle is None and parts.algorithm is None
-    return named and all(getattr(settings, name) == value for name, value in FUSED.items())
+    named = parts.oracle is None and parts.algorithm is None and parts.ensemble is None
+    return fused is not None and named and all(getattr(settings, name) == value for name, value in FUSED.items())
 
 
 def _shapes(state: State) -> str:
@@ -312,8 +323,8 @@ def _is_finite(source: Environments | Law, settings: Settings) -> bool:
     fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
     require(fit, "environments must be environments or a law that makes them", repr(made))
     for name in ("bias", "heterogeneity", "off_diagonal"):
-        if made is source and name in settings.axes:
-            raise ValueError(f"{name} must be one number when environments are given, got {settings.axes[name]}")
+        one = made is not source or name not in settings.axes
+        require(one, f"{name} must be one number when environments are given", getattr(settings, name))
     given = settings.spurious_rank
     require(made.rank == given, f"spurious_rank must be {made.rank}, the rank of the environments", given)
     return isinstance(made, FiniteEnvironments)
@@ -328,8 +339,7 @@ def _cycle(source: Environments | Law, settings: Settings, finite: bool) -> tupl
     """The visits of one cycle, the same for all values that the settings sweep."""
     if settings.order == "independent":
         return ()
-    if not finite:
-        raise ValueError(f"{batching.NO_ORDER_OF_A_CONTINUUM}, got {settings.order!r}")
+    require(finite, batching.NO_ORDER_OF_A_CONTINUUM, repr(settings.order))
     if settings.samples_per_environment is not None:  # visited in proportion to the rows, see `row_cycle`
         return ()
     swept = (settings.values(name) for name in ("bias", "heterogeneity", "off_diagonal"))
@@ -345,9 +355,9 @@ def _cycle(source: Environments | Law, settings: Settings, finite: bool) -> tupl
 def _check_batching(settings: Settings, finite: bool) -> None:
     """Raise an error where a named batching does not go with the environments."""
     largest, pooled = max(settings.values("batch_size")), settings.batching == "pooled"
-    if not finite and settings.batching == "full":
-        raise ValueError("batching must be hetero or pooled for a continuum of environments, got 'full'")
-    if not finite and pooled and "batch_size" in settings.axes:
-        raise ValueError(f"batch_size must be one number for pooled batches of a continuum, got {settings.batch_size}")
-    if finite and pooled and largest > batching.LARGEST_POOL:
-        raise ValueError(f"batch_size must be at most {batching.LARGEST_POOL} for pooled batches, got {largest}")
+    drawn = finite or settings.batching != "full"
+    require(drawn, "batching must be hetero or pooled for a continuum of environments", "'full'")
+    one = finite or not pooled or "batch_size" not in settings.axes
+    require(one, "batch_size must be one number for pooled batches of a continuum", settings.batch_size)
+    small = not finite or not pooled or largest <= batching.LARGEST_POOL
+    require(small, f"batch_size must be at most {batching.LARGEST_POOL} for pooled batches", largest)

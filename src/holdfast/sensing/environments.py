@@ -154,20 +154,18 @@ def table(strengths: ArrayLike, probabilities: ArrayLike | None = None) -> Finit
         [[1.0]]
     """
     values = _finite_numbers(strengths, "strengths")
-    if values.size == 0:
-        raise ValueError("strengths must not be empty, got no entry")
+    require(values.size > 0, "strengths must not be empty", "no entry")
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim == 2:
         values = np.stack([np.diag(row) for row in values])
-    if values.ndim != 3 or values.shape[1] != values.shape[2] or not np.allclose(values, np.swapaxes(values, 1, 2)):
-        raise ValueError(
-            f"strengths must have shape (E,), (E, r2) or (E, r2, r2) with symmetric matrices, got shape {values.shape}"
-        )
+    square = values.ndim == 3 and values.shape[1] == values.shape[2] and np.allclose(values, values.swapaxes(1, 2))
+    contract = "strengths must have shape (E,), (E, r2) or (E, r2, r2) with symmetric matrices"
+    require(square, contract, f"shape {values.shape}")
     count = len(values)
     weights = np.full(count, 1 / count) if probabilities is None else _finite_numbers(probabilities, "probabilities")
-    if weights.shape != (count,) or not (weights >= 0).all() or not math.isclose(weights.sum(), 1, rel_tol=1e-6):
-        raise ValueError(f"probabilities must be {count} non-negative numbers that sum to 1, got {weights.tolist()}")
+    proper = weights.shape == (count,) and bool((weights >= 0).all()) and math.isclose(weights.sum(), 1, rel_tol=1e-6)
+    require(proper, f"probabilities must be {count} non-negative numbers that sum to 1", weights.tolist())
     return FiniteEnvironments(values, weights)
 
 
@@ -190,8 +188,7 @@ def two_point(
         signs = np.array([[-1.0], [1.0]]) * np.ones(rank)
         couplings = signs[:, :, None] * np.ones((rank, rank))
     else:
-        if rank > 10:
-            raise ValueError(f"spurious_rank must be at most 10 for independent two-point directions, got {rank}")
+        require(rank <= 10, "spurious_rank must be at most 10 for independent two-point directions", rank)
         signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * rank, indexing="ij"), -1).reshape(-1, rank)
         couplings = signs[:, :, None] * signs[:, None, :]
     identity = np.eye(rank)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from holdfast.core.validation import require
 from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import FiniteEnvironments
 from holdfast.sensing.problem import MatrixSensing
@@ -67,14 +68,11 @@ def fixed_data_set(
         (4, (2, 2))
     """
     environment = np.asarray(environment)
-    if not len(measurements) == len(responses) == len(environment) or len(environment) == 0:
-        raise ValueError(
-            "measurements, responses and environment must have the same length, at least 1, got "
-            f"{len(measurements)}, {len(responses)} and {len(environment)}"
-        )
+    equal = len(measurements) == len(responses) == len(environment) > 0
+    contract = "measurements, responses and environment must have the same length, at least 1"
+    require(equal, contract, f"{len(measurements)}, {len(responses)} and {len(environment)}")
     counts = tuple(np.bincount(environment).tolist())
-    if 0 in counts:
-        raise ValueError(f"environment must use every number from 0 to {len(counts) - 1}, got counts {counts}")
+    require(0 not in counts, f"environment must use every number from 0 to {len(counts) - 1}", f"counts {counts}")
     order = np.argsort(environment, kind="stable")
     count, coordinates = measurements.shape
     width = -(-coordinates // ROW_MULTIPLE) * ROW_MULTIPLE
@@ -114,11 +112,9 @@ def collect(
     environments = problem.environments
     if not isinstance(environments, FiniteEnvironments):
         raise ValueError("a fixed data set needs finitely many environments, got a continuum of them")
-    if not np.allclose(environments.probabilities, 1 / environments.count):
-        raise ValueError(
-            "probabilities must be equal for a fixed data set with equally many measurements of each environment, got "
-            f"{np.asarray(environments.probabilities).tolist()}"
-        )
+    probabilities = np.asarray(environments.probabilities)
+    contract = "probabilities must be equal for a fixed data set with equally many measurements of each environment"
+    require(np.allclose(probabilities, 1 / environments.count), contract, probabilities.tolist())
     dtype = np.dtype(problem.invariant_basis.dtype)
     random = np.random.default_rng([seed, 1])  # not the stream that the directions of the problem are drawn from
     coordinates = ensemble.size(problem.dimension)

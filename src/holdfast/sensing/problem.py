@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from holdfast.core.validation import require
 from holdfast.sensing.environments import Environments
 
 
@@ -102,13 +103,11 @@ def matrix_sensing(
     """
     frame = jnp.asarray(frame)
     spurious_rank = environments.rank
-    if invariant_rank < 1 or frame.shape[1] != invariant_rank + spurious_rank or frame.shape[1] > frame.shape[0]:
-        raise ValueError(
-            f"frame must have invariant_rank + spurious_rank = {invariant_rank} + {spurious_rank} columns and at "
-            f"least as many rows, got shape {frame.shape}"
-        )
-    if not isinstance(overlap, jax.core.Tracer) and not 0 <= np.asarray(overlap) <= 1:
-        raise ValueError(f"overlap must be in [0, 1], got {overlap}")
+    columns = f"invariant_rank + spurious_rank = {invariant_rank} + {spurious_rank} columns"
+    fits = invariant_rank >= 1 and invariant_rank + spurious_rank == frame.shape[1] <= frame.shape[0]
+    require(fits, f"frame must have {columns} and at least as many rows", f"shape {frame.shape}")
+    proper = isinstance(overlap, jax.core.Tracer) or 0 <= np.asarray(overlap) <= 1
+    require(bool(proper), "overlap must be in [0, 1]", overlap)
     invariant, rest = frame[:, :invariant_rank], frame[:, invariant_rank:]
     partners = min(invariant_rank, spurious_rank)
     tilted = overlap * invariant[:, :partners] + jnp.sqrt(1 - jnp.square(overlap)) * rest[:, :partners]

@@ -17,6 +17,7 @@ from holdfast.core.validation import (
     SHARE,
     Rule,
     check_settings,
+    require,
 )
 from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, OrderName, ParameterisationName
 
@@ -155,33 +156,23 @@ class Settings:
 
 def _check_combinations(settings: Settings) -> None:
     rank = settings.invariant_rank + settings.spurious_rank
-    if rank > settings.dimension:
-        raise ValueError(
-            f"invariant_rank + spurious_rank must be at most dimension, got {settings.invariant_rank} + "
-            f"{settings.spurious_rank} > {settings.dimension}"
-        )
+    ranks = f"{settings.invariant_rank} + {settings.spurious_rank} > {settings.dimension}"
+    require(rank <= settings.dimension, "invariant_rank + spurious_rank must be at most dimension", ranks)
+    least, most = settings.invariant_rank, settings.dimension
     for width in settings.values("width") if settings.width is not None else ():
-        if not settings.invariant_rank <= width <= settings.dimension:
-            raise ValueError(
-                f"width must be from invariant_rank = {settings.invariant_rank} to dimension = {settings.dimension}, "
-                f"got {width}"
-            )
-    if settings.oracle == "population" and any(settings.values("noise_variance")):
-        raise ValueError(
-            "noise_variance must be 0 with the population oracle, whose infinite batch averages the noise out, got "
-            f"{settings.noise_variance}"
-        )
-    if settings.oracle != "law" and "batch_size" in settings.axes:
-        raise ValueError(f"batch_size must be one number with the {settings.oracle} oracle, got {settings.batch_size}")
-    if settings.spurious_rank == 1 and any(settings.values("off_diagonal")):
-        raise ValueError(
-            f"off_diagonal must be 0 for spurious_rank 1, whose S(e) is one number, got {settings.off_diagonal}"
-        )
-    if settings.order != "independent" and settings.batching != "hetero":
-        raise ValueError(
-            f"order must be independent for {settings.batching} batches, which mix the environments, got "
-            f"{settings.order!r}"
-        )
+        contract = f"width must be from invariant_rank = {least} to dimension = {most}"
+        require(least <= width <= most, contract, width)
+    noiseless = settings.oracle != "population" or not any(settings.values("noise_variance"))
+    contract = "noise_variance must be 0 with the population oracle, whose infinite batch averages the noise out"
+    require(noiseless, contract, settings.noise_variance)
+    one = settings.oracle == "law" or "batch_size" not in settings.axes
+    require(one, f"batch_size must be one number with the {settings.oracle} oracle", settings.batch_size)
+    diagonal = settings.spurious_rank > 1 or not any(settings.values("off_diagonal"))
+    contract = "off_diagonal must be 0 for spurious_rank 1, whose S(e) is one number"
+    require(diagonal, contract, settings.off_diagonal)
+    unmixed = settings.order == "independent" or settings.batching == "hetero"
+    contract = f"order must be independent for {settings.batching} batches, which mix the environments"
+    require(unmixed, contract, repr(settings.order))
     if settings.panel is not None:
         COUNT.check("panel", settings.panel)
     if settings.replacement and settings.samples_per_environment is None:
@@ -192,10 +183,7 @@ def _check_combinations(settings: Settings) -> None:
 
 
 def _check_fixed(settings: Settings) -> None:
-    if settings.oracle != "data":
-        raise ValueError(
-            f"samples_per_environment needs the data oracle, which sees measurements, got oracle {settings.oracle!r}"
-        )
+    contract = "samples_per_environment needs the data oracle, which sees measurements"
+    require(settings.oracle == "data", contract, f"oracle {settings.oracle!r}")
     for name in MEASURED:
-        if isinstance(getattr(settings, name), tuple):
-            raise ValueError(f"{name} must be one number with a fixed data set, got {getattr(settings, name)}")
+        require(name not in settings.axes, f"{name} must be one number with a fixed data set", getattr(settings, name))

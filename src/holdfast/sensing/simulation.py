@@ -17,9 +17,9 @@ from holdfast.core.run import Records, run
 from holdfast.core.validation import require
 from holdfast.sensing.batching import BatchingMaker
 from holdfast.sensing.builder import Parts, SensingBuilder, Shared
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, Law
 from holdfast.sensing.measurements import collect
-from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.oracles.base import OracleMaker
 from holdfast.sensing.settings import SWEPT, Settings
 
@@ -44,6 +44,7 @@ def simulate(
     batching: BatchingMaker | None = None,
     oracle: OracleMaker | None = None,
     algorithm: AlgorithmMaker | None = None,
+    ensemble: Ensemble | None = None,
     sweep: Mapping[str, Sequence[float]] | None = None,
     progress: Progress | None = None,
 ) -> "Trajectory":
@@ -60,6 +61,7 @@ def simulate(
         batching: (environments, batch_size) -> `holdfast.sensing.batching.Batching`.
         oracle: problem -> `holdfast.sensing.oracles.Oracle`.
         algorithm: as `holdfast.algorithms.factored`, perhaps with keyword arguments of its own.
+        ensemble: of the measurements.
         sweep: values for keyword arguments of the algorithm; each becomes a dimension of the result. jax traces them.
             Runs with the same seed use the same random numbers, whatever is swept.
         progress: called with (steps done, steps in all), summed over runs.
@@ -75,7 +77,7 @@ def simulate(
     require(isinstance(settings, Settings), "settings must be holdfast.Settings", repr(settings))
     require(sweep is None or isinstance(sweep, Mapping), "sweep must map names to values", repr(sweep))
     require(progress is None or callable(progress), "progress must be a function of (done, total)", repr(progress))
-    parts = Parts(environments, batching, oracle, algorithm, sweep or {})
+    parts = Parts(environments, batching, oracle, algorithm, ensemble, sweep or {})
     return Trajectory.of(settings, execute(settings, parts, progress=progress), parts)
 
 
@@ -123,7 +125,7 @@ def execute(
             first = {name: float(values[0]) for name, values in parameters.items()}
             data = collect(
                 build.problem(shared, first),
-                ENSEMBLES[settings.ensemble].load(),
+                build.ensemble,
                 settings.samples_per_environment,
                 noise_variance=first["noise_variance"],
                 seed=settings.problem_seed,

@@ -24,7 +24,7 @@ from holdfast.sweeps.store.grid_dataset import open_grid
 
 SUFFIXES = (".zarr", ".csv")
 # Objects of `Parts` that are noted in a result.
-PARTS = ("environments", "batching", "oracle", "algorithm")
+PARTS = ("environments", "batching", "oracle", "algorithm", "ensemble")
 
 
 @dataclass(frozen=True, eq=False)

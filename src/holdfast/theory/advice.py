@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,9 +10,10 @@ from scipy.special import logit
 
 from holdfast.core.statistics import NORMAL_QUANTILE
 from holdfast.core.validation import require
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments
 from holdfast.theory.finite_time import log_share
-from holdfast.theory.sampling import check_noise
+from holdfast.theory.sampling import Sampling
 from holdfast.theory.shares import SimulatedShares, simulate_shares
 from holdfast.theory.strengths import diagonalised
 from holdfast.theory.window import Window, sharp_window
@@ -92,7 +93,7 @@ def advise(
     dimension: int = 100,
     batch_size: float | None = None,
     noise_variance: float = 0.0,
-    ensemble: str = "symmetric",
+    ensemble: str | Ensemble = "symmetric",
     step_size: float | None = None,
     window: Window | None = None,
 ) -> Advice | None:
@@ -111,7 +112,7 @@ def advise(
             tolerance as well.
         batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
         noise_variance: of the label noise.
-        ensemble: of the measurements, "symmetric" or "gaussian".
+        ensemble: of the measurements, "symmetric", "gaussian" or an `Ensemble`.
         step_size: eta, if it is given; otherwise it is chosen.
         window: the sharp window, if it is known already.
 
@@ -129,17 +130,11 @@ def advise(
     contract = f"confidence must be above 0 and at most {LARGEST_CONFIDENCE}"
     require(0 < confidence <= LARGEST_CONFIDENCE, contract, confidence)
     require(0 < tolerance < 1, "tolerance must be between 0 and 1", tolerance)
-    check_noise(noise_variance, batch_size)
+    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()
     if window is None:
         window = sharp_window(environments, spectrum)
-    search = _Search(
-        environments,
-        1 - confidence,
-        tolerance,
-        spectrum,
-        {"batch_size": batch_size, "noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble},
-    )
-    return search.run(_candidates(window, step_size) if diagonalised(environments) is not None else [])
+    step_sizes = _candidates(window, step_size) if diagonalised(environments) is not None else []
+    return _Search(environments, 1 - confidence, tolerance, sampling).run(step_sizes)
 
 
 def sufficient_batch_size(
@@ -151,7 +146,7 @@ def sufficient_batch_size(
     spectrum: ArrayLike = 1.0,
     dimension: int = 100,
     noise_variance: float = 0.0,
-    ensemble: str = "symmetric",
+    ensemble: str | Ensemble = "symmetric",
     window: Window | None = None,
 ) -> int | None:
     """A batch size, `batch_size` times a power of two, for which `advise` finds settings where it finds none for this.
@@ -181,8 +176,8 @@ def sufficient_batch_size(
 
     def found(size: float | None) -> bool:
         noise = 0.0 if size is None else noise_variance  # an infinite batch averages it out
-        sampling = {"noise_variance": noise, "dimension": dimension, "ensemble": ensemble, "batch_size": size}
-        return _Search(environments, 1 - confidence, tolerance, spectrum, sampling).likely(candidates)
+        sampling = Sampling(size, noise, dimension, spectrum, ensemble)
+        return _Search(environments, 1 - confidence, tolerance, sampling).likely(candidates)
 
     if diagonalised(environments) is None or not found(None):
         return None
@@ -208,15 +203,14 @@ class _Search(NamedTuple):
     environments: Environments
     allowed: float
     tolerance: float
-    spectrum: ArrayLike
-    sampling: dict[str, Any]
+    sampling: Sampling
 
     def run(self, step_sizes: list[float]) -> Advice | None:
         """The settings with the fewest steps."""
         best: Advice | None = None
         # Without sampling error the answer is quick, and no batch needs fewer steps: those few come first.
         least = [(self._without_sampling_error(eta), eta) for eta in step_sizes]
-        promising = [(learning_time(eta, _scale(first), self.spectrum), eta, first) for first, eta in least if first]
+        promising = [(self._time(eta, first), eta, first) for first, eta in least if first]
         for _, step_size, first in sorted(promising):
             best = self._fewer_steps(best, step_size, first) or best
         return best
@@ -230,7 +224,7 @@ class _Search(NamedTuple):
         """The first exponent of alpha that is good enough by the law of small shares, without a batch."""
 
         def failure(exponent: float) -> float:
-            steps = learning_time(step_size, _scale(exponent), self.spectrum)
+            steps = self._time(step_size, exponent)
             laws = (
                 log_share(self.environments, step_size, steps, _scale(exponent), direction=direction)
                 for direction in range(self.environments.rank)
@@ -244,7 +238,7 @@ class _Search(NamedTuple):
 
     def _exponents(self) -> list[float]:
         """-log10 alpha: powers of ten and their halves."""
-        start = float(np.ceil(-np.log10(self.tolerance / self.sampling["dimension"])) / 2)
+        start = float(np.ceil(-np.log10(self.tolerance / self.sampling.dimension)) / 2)
         return np.arange(start, max(start, SMALLEST_EXPONENT) + 0.5, 0.5).tolist()
 
     def _fewer_steps(self, best: Advice | None, step_size: float, first: float) -> Advice | None:
@@ -252,8 +246,7 @@ class _Search(NamedTuple):
         choices = [
             exponent
             for exponent in self._exponents()
-            if first <= exponent <= first + FURTHER
-            and (best is None or learning_time(step_size, _scale(exponent), self.spectrum) < best.steps)
+            if first <= exponent <= first + FURTHER and (best is None or self._time(step_size, exponent) < best.steps)
         ]
         # What sampling error and divergence cost does not depend on the start: where the last one fails, all do.
         if not choices or not self._likely(step_size, choices[-1]):
@@ -276,7 +269,7 @@ class _Search(NamedTuple):
         return Advice(
             step_size,
             _scale(exponent),
-            learning_time(step_size, _scale(exponent), self.spectrum),
+            self._time(step_size, exponent),
             failure,
             float(shares.diverged.mean()),
             shares.median,
@@ -285,19 +278,14 @@ class _Search(NamedTuple):
         )
 
     def _shares(self, step_size: float, exponent: float, runs: int) -> SimulatedShares:
-        scale = _scale(exponent)
-        steps = learning_time(step_size, scale, self.spectrum)
         # Other numbers than those that chose the setting judge it.
-        return simulate_shares(
-            self.environments,
-            step_size,
-            steps,
-            scale,
-            spectrum=self.spectrum,
-            runs=runs,
-            seed=int(runs == MANY_RUNS),
-            **self.sampling,
-        )
+        seed = int(runs == MANY_RUNS)
+        sampling = self.sampling._asdict()
+        steps, scale = self._time(step_size, exponent), _scale(exponent)
+        return simulate_shares(self.environments, step_size, steps, scale, runs=runs, seed=seed, **sampling)
+
+    def _time(self, step_size: float, exponent: float) -> int:
+        return learning_time(step_size, _scale(exponent), self.sampling.spectrum)
 
 
 def _scale(exponent: float) -> float:

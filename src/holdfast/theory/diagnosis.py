@@ -7,15 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NUMBER, POSITIVE
+from holdfast.core.validation import COUNT, NUMBER
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
+from holdfast.theory.order import check_numbers
 from holdfast.theory.order_advice import advise_order
-from holdfast.theory.sampling import check_noise
+from holdfast.theory.sampling import Sampling
 from holdfast.theory.shares import simulate_shares
-from holdfast.theory.strengths import check_spectrum, diagonalised, strength_atoms
+from holdfast.theory.strengths import diagonalised, strength_atoms
 from holdfast.theory.tails import stationary_law
 from holdfast.theory.window import Limits, Window, limits, paper_window, window_within
 
@@ -113,7 +115,7 @@ def diagnose(
     dimension: int = 100,
     batch_size: int | None = None,
     noise_variance: float = 0.0,
-    ensemble: str = "symmetric",
+    ensemble: str | Ensemble = "symmetric",
 ) -> Diagnosis:
     """Exponents, windows, the share to expect, and advice.
 
@@ -128,7 +130,7 @@ def diagnose(
         dimension: d.
         batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
         noise_variance: of the label noise; 0 without a batch.
-        ensemble: of the measurements, "symmetric" or "gaussian".
+        ensemble: of the measurements, "symmetric", "gaussian" or an `Ensemble`.
 
     Example:
         >>> from holdfast.sensing.environments import two_point
@@ -136,18 +138,11 @@ def diagnose(
         The strengths never change sign (from 0.5 to 1.5): every factor 1 + eta xi is at least one, so the spurious \
 signal grows at every step size and nothing can be washed out.
     """
-    for rule, name, value in (
-        (POSITIVE, "step_size", step_size),
-        (COUNT_OR_ZERO, "steps", steps),
-        (POSITIVE, "init_scale", init_scale),
-        (NUMBER, "confidence", confidence),
-        (NUMBER, "tolerance", tolerance),
-        (COUNT, "dimension", dimension),
-        (COUNT, "batch_size", 1 if batch_size is None else batch_size),
-    ):
-        rule.check(name, value)
-    check_noise(noise_variance, batch_size)
-    check_spectrum(spectrum)
+    check_numbers(step_size, steps, init_scale)
+    NUMBER.check("confidence", confidence)
+    NUMBER.check("tolerance", tolerance)
+    COUNT.check("batch_size", 1 if batch_size is None else batch_size)
+    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()._asdict()
     commuting = diagonalised(environments) is not None
     top = top_exponent(environments, step_size)
     each = exponents(environments, step_size) if commuting else np.array([top.value])
@@ -156,34 +151,24 @@ signal grows at every step size and nothing can be washed out.
     stationary = stationary_shares(environments, step_size) if commuting else None
     given = (step_size, steps, init_scale)
     stable = step_size < min(found.invariant, found.bounded)
-    sampling: dict[str, Any] = {"noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble}
     median = mean = None
     if commuting and stable:
-        shares = simulate_shares(
-            environments,
-            step_size,
-            steps,
-            init_scale,
-            batch_size=batch_size,
-            spectrum=spectrum,
-            runs=RUNS,
-            **sampling,
-        )
+        shares = simulate_shares(environments, *given, runs=RUNS, **sampling)
         mean = shares.mean
-        median = median_share(environments, step_size, steps, init_scale) if batch_size is None else shares.median
+        median = median_share(environments, *given) if batch_size is None else shares.median
     slowest = int(np.argmax(each))
-    law = log_share(environments, step_size, steps, init_scale, direction=slowest) if commuting else None
-    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "spectrum": spectrum, **sampling}
-    advised = advise(environments, batch_size=batch_size, window=window, **wanted)
+    law = log_share(environments, *given, direction=slowest) if commuting else None
+    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "window": window, **sampling}
+    advised = advise(environments, **wanted)
     enough = None
     if advised is None and batch_size is not None and not window.empty:
-        enough = sufficient_batch_size(environments, batch_size, window=window, **wanted)
+        enough = sufficient_batch_size(environments, **wanted)
     sentences = [
         _about_window(window),
         *_about_step_size(environments, step_size, found, top, stationary),
         *_about_share(median, mean, steps, init_scale, batch_size),
         *_about_advice(window, advised, confidence, tolerance, commuting, batch_size, enough),
-        *([_about_order(environments, advised, *given, batch_size, spectrum, sampling)] if advised or stable else []),
+        *([_about_order(environments, advised, *given, sampling)] if advised or stable else []),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
     return Diagnosis(
@@ -197,22 +182,12 @@ def _about_order(
     step_size: float,
     steps: int,
     init_scale: float,
-    batch_size: int | None,
-    spectrum: ArrayLike,
     sampling: dict[str, Any],
 ) -> str:
     """For the settings that are advised, or if there are none, for those that are given."""
     if advised is not None:
         step_size, steps, init_scale = advised.step_size, advised.steps, advised.init_scale
-    return advise_order(
-        environments,
-        step_size=step_size,
-        steps=steps,
-        init_scale=init_scale,
-        batch_size=batch_size,
-        spectrum=spectrum,
-        **sampling,
-    )
+    return advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale, **sampling)
 
 
 def _about_window(window: Window) -> str:

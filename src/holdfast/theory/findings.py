@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.validation import NOT_NEGATIVE
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.theory.assumptions import LARGEST_SEARCH, Check, check_assumptions
 from holdfast.theory.diagnosis import Diagnosis, diagnose, plain
 from holdfast.theory.estimation import Estimated, blocks, estimate
@@ -75,6 +76,7 @@ def examine(
     tolerance: float = 0.01,
     batch_size: int | None = None,
     noise_variance: float | None = None,
+    ensemble: str | Ensemble | None = None,
 ) -> Findings:
     """Estimate the problem behind measurements, check the paper's assumptions on it and say what HeteroSGD would do.
 
@@ -91,6 +93,8 @@ def examine(
             is not given.
         noise_variance: of the label noise, in the units of the squared responses; as estimated from the measurements,
             if it is not given.
+        ensemble: of the measurements; if it is not given, "symmetric" where all of them are symmetric matrices, and
+            "gaussian" elsewhere.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -124,7 +128,7 @@ def examine(
         dimension=problem.dimension,
         batch_size=batch_size,
         noise_variance=noise,
-        ensemble="symmetric" if _all_symmetric(measurements) else "gaussian",
+        ensemble=ensemble or ("symmetric" if _all_symmetric(measurements) else "gaussian"),
     )
     checks = []
     if problem.invariant_rank:

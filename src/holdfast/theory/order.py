@@ -12,11 +12,11 @@ import numpy as np
 from holdfast.core.order import ORDERS, cycle
 from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE, require
+from holdfast.sensing.ensembles import Ensemble, named_ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.finite_time import LEAST_LOGARITHM
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import matrix_exponents, product_exponents
-from holdfast.theory.sampling import entry_variance
 from holdfast.theory.strengths import check_direction, diagonal_entries, diagonalised
 
 
@@ -73,7 +73,8 @@ def order_effect(
         direction: which spurious direction.
 
     Example, after whole cycles nothing is random, and one step later only the last visit is:
-        >>> from holdfast.sensing.environments import two_point
+        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
+    from holdfast.sensing.environments import two_point
         >>> walk, whole, odd = (
         ...     order_effect(two_point(1.0, 5.0), 0.05, steps, 1e-3, order=order)
         ...     for steps, order in ((200, "independent"), (200, "reshuffled"), (201, "reshuffled"))
@@ -124,7 +125,7 @@ def order_floor(
     batch_size: float,
     *,
     order: str,
-    ensemble: str = "symmetric",
+    ensemble: str | Ensemble = "symmetric",
     direction: int = 0,
 ) -> float:
     """The mean spurious share that sampling error sustains at the end of a cycle, once A* is learned.
@@ -145,11 +146,12 @@ def order_floor(
         step_size: eta.
         batch_size: m.
         order: independent, reshuffled or cyclic.
-        ensemble: of the measurements, "symmetric" (tau = 1/2) or "gaussian" (tau = 1).
+        ensemble: of the measurements, "symmetric" (tau = 1/2), "gaussian" (tau = 1) or an `Ensemble`.
         direction: which spurious direction.
 
     Example, at M = 8 the exponent is negative, but independent draws have no finite mean:
-        >>> from holdfast.sensing.environments import two_point
+        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
+    from holdfast.sensing.environments import two_point
         >>> law = two_point(1.0, 8.0)
         >>> [float(f"{order_floor(law, 0.05, 8000, order=order):.2g}") for order in ("independent", "reshuffled")]
         [inf, 6.8e-05]
@@ -160,7 +162,7 @@ def order_floor(
     visits = visited_strengths(environments)
     check_direction(direction, environments)
     squares = (1 + step_size * (visits[:, direction] - 1)) ** 2
-    kicks = step_size**2 * entry_variance(ensemble) * np.square(visits).sum(1) / batch_size
+    kicks = step_size**2 * named_ensemble(ensemble).entry_variance * np.square(visits).sum(1) / batch_size
     if order == "independent":
         return float(kicks.mean() / (1 - squares.mean())) if squares.mean() < 1 else math.inf
     whole = float(np.prod(squares))
@@ -192,7 +194,8 @@ def ordered_visits(
     """Numbers of the environments that many runs visit, (steps, runs).
 
     Example:
-        >>> from holdfast.sensing.environments import table
+        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
+    from holdfast.sensing.environments import table
         >>> visits = ordered_visits(table([1.0, 2.0, 3.0]), "reshuffled", steps=6, runs=2)
         >>> sorted(visits[:3, 0].tolist()), sorted(visits[3:, 1].tolist())
         ([0, 1, 2], [0, 1, 2])
@@ -228,7 +231,8 @@ def order_exponents(
         seed: of the visits.
 
     Example:
-        >>> from holdfast.sensing.environments import two_point
+        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
+    from holdfast.sensing.environments import two_point
         >>> (found,) = order_exponents(two_point(1.0, 6.0), 0.1, order="cyclic")
         >>> round(found.value, 4)
         -0.0813

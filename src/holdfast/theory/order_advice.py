@@ -1,17 +1,17 @@
 """Which order of the environments to take, in words, with what it changes at the settings of a run."""
 
 import math
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from holdfast.core.order import cycle
 from holdfast.core.statistics import Estimate
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.finite_time import LARGEST_LOGARITHM, log_share, saturated
 from holdfast.theory.lyapunov import exponents, stationary_shares
 from holdfast.theory.order import check_numbers, order_effect, order_exponents
-from holdfast.theory.sampling import check_noise
+from holdfast.theory.sampling import Sampling
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import diagonalised
 
@@ -29,7 +29,7 @@ def advise_order(
     noise_variance: float = 0.0,
     dimension: int = 100,
     spectrum: ArrayLike = 1.0,
-    ensemble: str = "symmetric",
+    ensemble: str | Ensemble = "symmetric",
 ) -> str:
     """Which order to take, in a sentence or two: with a negative exponent, or with the number of steps.
 
@@ -58,7 +58,7 @@ size 0.05 the spurious signal still shrinks by 1 % a step, and without sampling 
         With batches of 8000 one run in ten exceeds 1.9e-04 reshuffled and 9.6e-03 drawn independently.
     """
     check_numbers(step_size, steps, init_scale)
-    check_noise(noise_variance, batch_size)
+    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()
     if not isinstance(environments, FiniteEnvironments):
         return (
             "The environments are a continuum: to visit them in cycles, which keeps the spurious signal from straying, "
@@ -85,15 +85,10 @@ size 0.05 the spurious signal still shrinks by 1 % a step, and without sampling 
         )
     share = f"{highest:.1e} in every run" if lowest == highest else f"at most {highest:.1e}"
     in_time = "" if rate < 0 else " It grows, so the number of steps is part of this advice."
-    sampling: dict[str, Any] = {"noise_variance": noise_variance, "dimension": dimension, "ensemble": ensemble}
     noise = ""
     if batch_size is not None:
         seen = [
-            float(
-                simulate_shares(
-                    environments, *given, batch_size=batch_size, spectrum=spectrum, order=order, runs=RUNS, **sampling
-                ).quantile(0.9)
-            )
+            float(simulate_shares(environments, *given, order=order, runs=RUNS, **sampling._asdict()).quantile(0.9))
             for order in ("reshuffled", "independent")
         ]
         noise = (

@@ -1,25 +1,53 @@
-"""The effect of finite batches: the residual that sampling error sustains under HeteroSGD."""
+"""Finite batches: what is measured in them, and the residual that sampling error sustains under HeteroSGD."""
+
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from holdfast.core.validation import NOT_NEGATIVE, require
+from holdfast.core.validation import COUNT, NOT_NEGATIVE, POSITIVE, require
+from holdfast.sensing.ensembles import Ensemble, named_ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
-
-# The variance of an entry of a measurement off the diagonal, by the name of the ensemble.
-ENTRY_VARIANCES = {"symmetric": 0.5, "gaussian": 1.0}
+from holdfast.theory.strengths import check_spectrum
 
 
-def entry_variance(ensemble: str) -> float:
-    """The variance of an entry of a measurement off the diagonal."""
-    require(ensemble in ENTRY_VARIANCES, f"ensemble must be one of {', '.join(ENTRY_VARIANCES)}", repr(ensemble))
-    return ENTRY_VARIANCES[ensemble]
+class Sampling(NamedTuple):
+    """What a step measures: the keyword arguments that predictions with sampling error have in common.
 
+    Attributes:
+        batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
+        noise_variance: sigma^2, of the label noise; 0 without a batch.
+        dimension: d.
+        spectrum: eigenvalues of A*, positive; a single one stands for r1 = 1.
+        ensemble: of the measurements, by name or as an object.
+    """
 
-def check_noise(noise_variance: float, batch_size: float | None) -> None:
-    """Raise a ValueError unless this is a variance, and zero without a batch."""
-    NOT_NEGATIVE.check("noise_variance", noise_variance)
-    contract = "noise_variance must be 0 without a batch_size, because an infinite batch averages the noise out"
-    require(batch_size is not None or noise_variance == 0, contract, noise_variance)
+    batch_size: float | None = None
+    noise_variance: float = 0.0
+    dimension: int = 100
+    spectrum: ArrayLike = 1.0
+    ensemble: str | Ensemble = "symmetric"
+
+    def check(self) -> "Sampling":
+        """The same; raises a ValueError for what cannot be measured."""
+        POSITIVE.check("batch_size", 1 if self.batch_size is None else self.batch_size)
+        NOT_NEGATIVE.check("noise_variance", self.noise_variance)
+        contract = "noise_variance must be 0 without a batch_size, because an infinite batch averages the noise out"
+        require(self.batch_size is not None or self.noise_variance == 0, contract, self.noise_variance)
+        COUNT.check("dimension", self.dimension)
+        check_spectrum(self.spectrum)
+        named_ensemble(self.ensemble)
+        return self
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """The spectrum as an array, (r1,)."""
+        return check_spectrum(self.spectrum)
+
+    @property
+    def entry_variance(self) -> float:
+        """tau, the variance of an entry of a measurement off the diagonal."""
+        return named_ensemble(self.ensemble).entry_variance
 
 
 def mean_square_strength(environments: Environments) -> float:
@@ -33,16 +61,21 @@ def mean_square_strength(environments: Environments) -> float:
 
 
 def residual_floor(
-    environments: Environments, step_size: float, dimension: int, batch_size: float, invariant_rank: int = 1
+    environments: Environments,
+    step_size: float,
+    dimension: int,
+    batch_size: float,
+    invariant_rank: int = 1,
+    *,
+    ensemble: str | Ensemble = "symmetric",
 ) -> float:
     """The residual ||E||_F^2 that sampling error sustains once A* of unit spectrum is learned and nothing else.
 
-    With P = A* a symmetric Gaussian batch adds noise of variance ||S(e)||_F^2 / (2 m) to the entries of G off the
-    diagonal. It drives each of d r1 entries of E, and the invariant signal pulls them back by 1 - eta a step:
+    With P = A* a batch adds noise of variance tau ||S(e)||_F^2 / m to the entries of G off the diagonal, tau that of
+    an entry of a measurement. It drives each of d r1 entries of E, and the invariant signal pulls them back by 1 - eta
+    a step:
 
-        ||E||_F^2 = eta^2 r1 d E||S||^2 / (2 m) / (1 - (1 - eta)^2) = eta r1 d E||S||^2 / (2 m (2 - eta))
-
-    Independent Gaussian entries make twice the noise.
+        ||E||_F^2 = eta^2 r1 d tau E||S||^2 / m / (1 - (1 - eta)^2) = eta r1 d tau E||S||^2 / (m (2 - eta))
 
     Args:
         environments: the law of S(e).
@@ -50,11 +83,12 @@ def residual_floor(
         dimension: d.
         batch_size: m.
         invariant_rank: r1.
+        ensemble: of the measurements, "symmetric" (tau = 1/2), "gaussian" (tau = 1) or an `Ensemble`.
 
     Example:
         >>> from holdfast.sensing.environments import two_point
         >>> round(residual_floor(two_point(1.0, 8.0), 0.05, 100, 8000), 4)
         0.0104
     """
-    variance = mean_square_strength(environments) / (2 * batch_size)
+    variance = named_ensemble(ensemble).entry_variance * mean_square_strength(environments) / batch_size
     return step_size * invariant_rank * dimension * variance / (2 - step_size)

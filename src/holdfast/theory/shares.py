@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, proportion
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, POSITIVE, require
+from holdfast.core.validation import COUNT, require
 from holdfast.core.worker import StoppedError, current_worker
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
-from holdfast.theory.order import check_order, ordered_visits
-from holdfast.theory.sampling import check_noise, entry_variance
-from holdfast.theory.strengths import check_spectrum, sample_strengths
+from holdfast.theory.order import check_numbers, check_order, ordered_visits
+from holdfast.theory.sampling import Sampling
+from holdfast.theory.strengths import sample_strengths
 
 # Runs that are advanced together: few enough for the second-level cache of a core.
 SLAB = 2000
@@ -75,7 +76,7 @@ def simulate_shares(
     noise_variance: float = 0.0,
     dimension: int = 100,
     spectrum: ArrayLike = 1.0,
-    ensemble: str = "symmetric",
+    ensemble: str | Ensemble = "symmetric",
     order: str = "independent",
     runs: int = 10_000,
     seed: int = 0,
@@ -99,7 +100,7 @@ def simulate_shares(
         noise_variance: sigma^2, of the label noise; 0 without a batch.
         dimension: d, at least r1 + r2.
         spectrum: eigenvalues of A*, positive; a single one stands for r1 = 1.
-        ensemble: of the measurements, "symmetric" or "gaussian".
+        ensemble: of the measurements, "symmetric", "gaussian" or an `Ensemble`.
         order: of the environments, "independent", or, for finitely many, "reshuffled" or "cyclic".
         runs: how many are simulated.
         seed: of the random numbers.
@@ -110,32 +111,15 @@ def simulate_shares(
         >>> 5e-5 < shares.median < 8e-5, shares.mean > 20 * shares.median
         (True, True)
     """
-    for rule, name, value in (
-        (POSITIVE, "step_size", step_size),
-        (COUNT_OR_ZERO, "steps", steps),
-        (POSITIVE, "init_scale", init_scale),
-        (POSITIVE, "batch_size", 1 if batch_size is None else batch_size),
-        (COUNT, "dimension", dimension),
-        (COUNT, "runs", runs),
-    ):
-        rule.check(name, value)
-    check_noise(noise_variance, batch_size)
+    check_numbers(step_size, steps, init_scale)
+    COUNT.check("runs", runs)
+    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()
     check_order(order)
     finite = order == "independent" or isinstance(environments, FiniteEnvironments)
     require(finite, "order must be independent for a continuum of environments", repr(order))
-    eigenvalues = check_spectrum(spectrum)
-    rank = len(eigenvalues) + environments.rank
+    rank = len(sampling.eigenvalues) + environments.rank
     require(dimension >= rank, f"dimension must be at least r1 + r2 = {rank}", dimension)
-    block = _Block(
-        environments,
-        float(step_size),
-        eigenvalues,
-        None if batch_size is None else float(batch_size),
-        float(noise_variance),
-        dimension,
-        entry_variance(ensemble),
-        order,
-    )
+    block = _Block(environments, float(step_size), sampling, sampling.eigenvalues, sampling.entry_variance, order)
     randoms = np.random.default_rng(seed).spawn(-(-runs // SLAB))
     sizes = np.diff(np.append(np.arange(0, runs, SLAB), runs))
     parts = [block.simulate(random, int(size), steps, init_scale) for random, size in zip(randoms, sizes, strict=True)]
@@ -147,10 +131,8 @@ class _Block(NamedTuple):
 
     environments: Environments
     step_size: float
+    sampling: Sampling
     spectrum: np.ndarray
-    batch_size: float | None
-    noise_variance: float
-    dimension: int
     entry_variance: float
     order: str
 
@@ -204,19 +186,20 @@ class _Block(NamedTuple):
         error = np.einsum("ian,jan->ijn", rows, rows)  # W
         error[on_diagonal[:invariant_rank], on_diagonal[:invariant_rank]] -= self.spectrum[:, None]
         error[invariant_rank:, invariant_rank:] -= strengths
-        if self.batch_size is None:
+        batch_size = self.sampling.batch_size
+        if batch_size is None:
             return rows - eta * np.einsum("ijn,jan->ian", error, rows), residual, start
-        others = self.dimension - rank
+        others = self.sampling.dimension - rank
         columns = np.square(rows).sum(0)
         square = (  # w^2: the blocks of the residual matrix, and the label noise
             np.square(error).sum((0, 1))
             + (residual * (2 * columns + residual + 2 * start)).sum(0)
             + others * start**2
-            + self.noise_variance
+            + self.sampling.noise_variance
         )
-        variance = square * self.entry_variance / self.batch_size
-        along = 1 + random.standard_normal(runs) / np.sqrt(self.batch_size)
-        gradient = along * error + np.sqrt(square / self.batch_size) * self._noise(random, rank, runs)
+        variance = square * self.entry_variance / batch_size
+        along = 1 + random.standard_normal(runs) / np.sqrt(batch_size)
+        gradient = along * error + np.sqrt(square / batch_size) * self._noise(random, rank, runs)
         moved = rows - eta * (np.einsum("ijn,jan->ian", gradient, rows) + residual * rows)
         # The residual is large in the columns of what is learned, and its kicks matter to what is not.
         spurious, learned = slice(invariant_rank, None), slice(None, invariant_rank)
@@ -232,13 +215,19 @@ class _Block(NamedTuple):
         )
 
     def _noise(self, random: np.random.Generator, rank: int, runs: int) -> np.ndarray:
-        """One measurement, in the directions of the signals."""
-        if self.entry_variance == 1:
+        """One measurement, in the directions of the signals: a symmetric part, and an antisymmetric one."""
+        if self.entry_variance == 1:  # both together are independent entries
             return random.standard_normal((rank, rank, runs), np.float32)
         entries = np.empty((rank, rank, runs), np.float32)
-        off_diagonal = np.float32(np.sqrt(self.entry_variance))
+        off_diagonal = np.float32(np.sqrt(0.5))
         for row in range(rank):
             random.standard_normal(out=entries[row, : row + 1], dtype=np.float32)
             entries[row, :row] *= off_diagonal
             entries[:row, row] = entries[row, :row]
+        if self.entry_variance > 0.5:
+            above = np.triu_indices(rank, 1)
+            size = np.float32(np.sqrt(self.entry_variance - 0.5))
+            turned = size * random.standard_normal((len(above[0]), runs), np.float32)
+            entries[above] += turned
+            entries[above[::-1]] -= turned
         return entries

@@ -13,10 +13,11 @@ from scipy.optimize import brentq
 from scipy.special import gammainc, gammainccinv, gammaincinv
 
 from holdfast.core.validation import POSITIVE, require
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments
 from holdfast.theory.lyapunov import stationary_shares
-from holdfast.theory.sampling import check_noise, entry_variance, mean_square_strength
-from holdfast.theory.strengths import check_spectrum, strength_atoms
+from holdfast.theory.sampling import Sampling, mean_square_strength
+from holdfast.theory.strengths import strength_atoms
 from holdfast.theory.survivors import survivor_law
 
 # Tails with a larger index are no tails to speak of: the probability falls by 2^-200 from one level to twice it.
@@ -133,7 +134,7 @@ def stationary_law(
     batch_size: float | None = None,
     noise_variance: float = 0.0,
     spectrum: ArrayLike = 1.0,
-    ensemble: str = "symmetric",
+    ensemble: str | Ensemble = "symmetric",
     direction: int = 0,
 ) -> StationaryLaw:
     """The law of the share of a spurious direction in the long run: a power between a floor and a ceiling.
@@ -162,7 +163,7 @@ def stationary_law(
         batch_size: m; None: no sampling error, and nothing remains if the exponent is negative.
         noise_variance: sigma^2, of the label noise; 0 without a batch.
         spectrum: sigma_i, eigenvalues of A*; the smallest pulls back, all of them kick.
-        ensemble: of the measurements, "symmetric" (tau = 1/2) or "gaussian" (tau = 1).
+        ensemble: of the measurements, "symmetric" (tau = 1/2), "gaussian" (tau = 1) or an `Ensemble`.
         direction: which spurious direction.
 
     Example, a signal that survives: the mean is not what most runs show:
@@ -172,9 +173,8 @@ def stationary_law(
         (0.11, True)
     """
     POSITIVE.check("step_size", step_size)
-    POSITIVE.check("batch_size", 1 if batch_size is None else batch_size)
-    check_noise(noise_variance, batch_size)
-    eigenvalues = check_spectrum(spectrum)
+    sampling = Sampling(batch_size, noise_variance, spectrum=spectrum, ensemble=ensemble).check()
+    eigenvalues = sampling.eigenvalues
     strengths, weights = strength_atoms(environments, direction)
     variance = float(weights @ np.square(strengths - weights @ strengths))
     require(variance > 0, "environments must differ in strength", f"one strength in direction {direction}")
@@ -190,7 +190,7 @@ def stationary_law(
         return StationaryLaw(index, 0.0, ceiling, np.array([0.0, 1.0]), np.ones(2))
     pull, columns = float(eigenvalues.min()), len(eigenvalues)
     index = tail_index(environments, step_size, learned=pull, direction=direction)
-    kicks = entry_variance(ensemble) * (mean_square_strength(environments) + noise_variance) / batch_size
+    kicks = sampling.entry_variance * (mean_square_strength(environments) + noise_variance) / batch_size
     kicks *= float(eigenvalues.mean())
     floor = begin = kicks / variance
     if index > 2:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from holdfast.completion import matrix_completion, random_low_rank, two_by_two
-from holdfast.completion.problem import hidden_block
+from holdfast_studies.papers.jump_recovery import hidden_block
 
 
 def test_list_and_mask_say_the_same():

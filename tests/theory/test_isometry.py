@@ -2,15 +2,17 @@ import numpy as np
 import pytest
 
 from holdfast.theory.isometry import (
-    antisymmetric_deviation,
     error_tensor,
     isometry_constant,
     isometry_deviations,
+    nearest_of_rank,
+    random_of_rank,
+)
+from holdfast_studies.papers.isometry_lemmas import (
+    antisymmetric_deviation,
     largest_error_product,
     lemma_ratios,
-    nearest_of_rank,
     planar_same_rank_ratio,
-    random_of_rank,
     symmetric_measurements,
     truncated_rank_one_deviation,
 )

@@ -146,55 +146,6 @@ def random_low_rank(
     return matrix_completion(truth, chosen.reshape(height, width), noise_variance=noise_variance, seed=seed)
 
 
-def hidden_block(
-    half: int, rank: int, epsilon: float, per_row: tuple[int, int, int], seed: int = 0
-) -> MatrixCompletion:
-    """A larger relative of the 2 x 2 example: the block with the large entries is never observed.
-
-        A* = c [[epsilon P Q^T, P S^T], [R Q^T, R S^T / epsilon]],    c = half / sqrt(rank)
-
-    P, Q, R, S have orthonormal columns and rows of equal length, so all entries matter equally: `rank` copies of the
-    2 x 2 example, turned. A completion with small entries puts 0 in the last block and has up to twice the rank.
-
-    Args:
-        half: size of a block; A* has twice as many rows and columns.
-        rank: of A*, less than `half`.
-        epsilon: as in `two_by_two`.
-        per_row: observed entries in each row of the blocks (upper left, upper right, lower left); each column of a
-            block has as many. Below `rank` in the last two the truth cannot be found.
-        seed: of the directions and of which entries are observed.
-
-    Example:
-        >>> problem = hidden_block(10, 3, 0.25, (4, 6, 6))
-        >>> problem.shape, problem.count, int(np.linalg.matrix_rank(problem.truth, 1e-4))
-        ((20, 20), 160, 3)
-    """
-    require(1 <= rank < half, f"rank must be from 1 to half - 1 = {half - 1}", repr(rank))
-    proper = all(0 <= number <= half for number in per_row)
-    require(proper, f"per_row must be three numbers from 0 to half = {half}", repr(per_row))
-    random = np.random.default_rng(seed)
-    upper, lower = np.sqrt(epsilon), 1 / np.sqrt(epsilon)
-    left, right = (
-        np.concatenate([upper * _flat_frame(half, rank, random), lower * _flat_frame(half, rank, random)])
-        for _ in range(2)
-    )
-    seen = np.zeros((2 * half, 2 * half), bool)
-    offset = np.add.outer(np.arange(half), np.arange(half)) % half
-    for (row, column), number in zip(((0, 0), (0, half), (half, 0)), per_row, strict=True):
-        block = (offset < number)[random.permutation(half)][:, random.permutation(half)]
-        seen[row : row + half, column : column + half] = block
-    return matrix_completion(left @ right.T * half / np.sqrt(rank), seen)
-
-
-def _flat_frame(size: int, rank: int, random: np.random.Generator) -> np.ndarray:
-    """Orthonormal columns with rows of equal length: waves, turned, with random order and signs of the rows."""
-    angles = 2 * np.pi * np.arange(size) / size
-    waves = [np.sqrt(2) * wave(number * angles) for number in range(1, rank // 2 + 1) for wave in (np.cos, np.sin)]
-    columns = np.stack([*([np.ones(size)] if rank % 2 else []), *waves], 1) / np.sqrt(size)
-    turn = np.linalg.qr(random.standard_normal((rank, rank)))[0]
-    return random.permutation(columns * random.choice([-1.0, 1.0], size)[:, None]) @ turn
-
-
 def _mean_square(errors: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The mean square over the entries in the mask; 0 for an empty mask."""
     return (mask * np.square(errors)).sum((-2, -1)) / max(mask.sum(), 1)

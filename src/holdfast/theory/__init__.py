@@ -1,13 +1,12 @@
 """Theory as code: pure functions on problems, states and trajectories.
 
-Growth: `lyapunov` has exponents, `momentum` those of SGD with momentum, `logarithm` the mean logarithms behind them,
-`finite_time` the law after T steps, `order` what the order of the environments changes, `drifting` the law of
-environments with memory, `panels` what finitely many environments of a continuum do. With sampling error: `sampling`,
-`shares` after T steps, `tails` in the long run. Answers: `window` has the step sizes that wash
-out, `advice` settings for a wanted confidence, `regions` what a setting ends in, `diagnosis` all of it in words. Data:
-`estimation` finds the problem behind measurements, `assumptions` checks those of the paper, `findings` puts both
-together. Proofs: `constants` has what the theorems ask of the settings, `sequences` the auxiliary sequences of the
-paper, `isometry` the restricted isometry property, `absorbing` the sets that SGD on deep linear networks never leaves.
+Growth: `lyapunov` has exponents, `logarithm` the mean logarithms behind them, `finite_time` the law after T steps,
+`order` what the order of the environments changes. With sampling error: `sampling`, `shares` after T steps, `tails` in
+the long run. Answers: `window` has the step sizes that wash out, `advice` settings for a wanted confidence, `regions`
+what a setting ends in, `diagnosis` all of it in words. Data: `estimation` finds the problem behind measurements,
+`assumptions` checks those of the paper, `findings` puts both
+together. Proofs: `isometry` has the restricted isometry property, `absorbing` the sets that SGD on deep linear networks
+never leaves.
 """
 
 from holdfast.core.names import lazy_names

@@ -9,10 +9,10 @@ from holdfast.core.progress import Progress
 from holdfast.core.statistics import exact_proportion
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.sensing.environments import two_point
-from holdfast.theory.constants import missed_conditions
 from holdfast_studies.claims import Claim, Conditions
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.names import TITLES
+from holdfast_studies.papers.conditions import missed_conditions
 
 LEFT_OPEN = (
     "No settings inside the constants are given. The window (24/M2, 1/(64 M1)) opens for M > 1536 (1 + s); ours are "

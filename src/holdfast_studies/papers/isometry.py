@@ -11,19 +11,17 @@ from matplotlib.figure import Figure
 from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
 from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.theory.isometry import (
-    error_tensor,
-    isometry_constant,
-    largest_error_product,
-    lemma_ratios,
-    planar_same_rank_ratio,
-    random_of_rank,
-    symmetric_measurements,
-    truncated_rank_one_deviation,
-)
+from holdfast.theory.isometry import error_tensor, isometry_constant, random_of_rank
 from holdfast_studies.claims import Claim, Conditions, Position
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.names import TITLES
+from holdfast_studies.papers.isometry_lemmas import (
+    largest_error_product,
+    lemma_ratios,
+    planar_same_rank_ratio,
+    symmetric_measurements,
+    truncated_rank_one_deviation,
+)
 
 LEFT_OPEN = (
     "The isometry constant cannot be computed; ours is the largest deviation that a search finds, a lower bound.",

@@ -12,11 +12,17 @@ from holdfast.core.progress import Progress
 from holdfast.core.statistics import exact_proportion, median
 from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.sensing.environments import two_point
-from holdfast.theory.constants import missed_conditions, spread_of_constants
-from holdfast.theory.sequences import calibration_line, controller, envelopes, growth_factors, invariant_sequence
 from holdfast_studies.claims import OUR_SETTINGS, Claim, Conditions, Position
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.names import TITLES
+from holdfast_studies.papers.auxiliary_sequences import (
+    calibration_line,
+    controller,
+    envelopes,
+    growth_factors,
+    invariant_sequence,
+)
+from holdfast_studies.papers.conditions import missed_conditions, spread_of_constants
 
 LEFT_OPEN = (
     "No settings are given. In dimension 8 every matrix has a rank of at most 4 (r1 + r2) = 12, so that delta is the "

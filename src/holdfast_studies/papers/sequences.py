@@ -9,8 +9,10 @@ from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
 from holdfast.plots import BAND, COLOURS, band, legend_below, new_figure
 from holdfast.sensing.environments import two_point
-from holdfast.theory.constants import missed_conditions
-from holdfast.theory.sequences import (
+from holdfast_studies.claims import Claim, Conditions, Position
+from holdfast_studies.experiment import Effort, Experiment
+from holdfast_studies.names import TITLES
+from holdfast_studies.papers.auxiliary_sequences import (
     calibration_line,
     controller,
     envelopes,
@@ -20,9 +22,7 @@ from holdfast.theory.sequences import (
     supermartingale_factor,
     supermartingale_threshold,
 )
-from holdfast_studies.claims import Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.papers.conditions import missed_conditions
 
 LEFT_OPEN = (
     "The constants c_v and C of the proof are not given; c_v = 1 here.",

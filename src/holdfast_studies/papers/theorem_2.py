@@ -15,11 +15,10 @@ from holdfast.sensing.environments import two_point
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.assumptions import regularity
-from holdfast.theory.constants import spread_of_constants
 from holdfast_studies.claims import Claim, Conditions, Position
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.names import TITLES
-from holdfast_studies.papers.conditions import theorem_conditions
+from holdfast_studies.papers.conditions import spread_of_constants, theorem_conditions
 
 LEFT_OPEN = (
     "The theorem's step sizes (24/M2, 1/(64 M1)) are empty for these strengths; M=8 is beyond the sharp threshold "

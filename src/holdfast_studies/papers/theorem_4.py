@@ -16,10 +16,10 @@ from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import PHASE_BOUNDARY
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.assumptions import regularity
-from holdfast.theory.sequences import invariant_sequence
 from holdfast_studies.claims import Claim, Position
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.names import TITLES
+from holdfast_studies.papers.auxiliary_sequences import invariant_sequence
 from holdfast_studies.papers.conditions import theorem_conditions
 
 LEFT_OPEN = (

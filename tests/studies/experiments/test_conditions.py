@@ -6,8 +6,7 @@ import pytest
 
 from holdfast import Settings
 from holdfast.sensing.environments import two_point
-from holdfast.theory.constants import missed_conditions
-from holdfast_studies.papers.conditions import theorem_conditions
+from holdfast_studies.papers.conditions import missed_conditions, theorem_conditions
 from holdfast_studies.papers.inside import conditions as inside
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.theory.sequences import (
+from holdfast_studies.papers.auxiliary_sequences import (
     calibration_line,
     controller,
     envelopes,

@@ -4,19 +4,16 @@ import numpy as np
 import pytest
 
 from holdfast.theory.absorbing import (
-    COUNTS,
     Constants,
     closedness,
     contains,
-    grid,
     holding_size,
     imbalance,
     layer_ranks,
     margins,
-    most_interior,
     product_rank,
-    search_constants,
 )
+from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Of what a server says, so much is repeated.
+# The most characters of a server's message that are repeated.
 MOST_REPEATED = 300
 
 
@@ -27,7 +27,7 @@ def file_system(address: str, *, fresh: bool = False) -> tuple[Any, str]:
         fresh: list folders anew each time, because other processes write to them.
 
     Raises:
-        ValueError: if fsspec, or what it needs for the protocol, is not installed, or nobody knows the protocol.
+        ValueError: if fsspec, or what it needs for the protocol, is not installed, or the protocol is unknown.
 
     Example:
         >>> system, path = file_system("memory://plants/light.csv")

@@ -34,7 +34,7 @@ def joint_diagonalisation(matrices: np.ndarray) -> np.ndarray:
 
         V = argmin over rotations of sum over M and i != j of (V^T M V)_ij^2
 
-    Each pair of axes is turned by the angle that is best for all matrices at once, until no pair turns any more.
+    Each pair of axes is rotated by the angle that is best for all matrices at once, until no pair moves any more.
 
     Args:
         matrices: M, (count, size, size), symmetric.
@@ -50,14 +50,14 @@ def joint_diagonalisation(matrices: np.ndarray) -> np.ndarray:
         >>> np.abs(basis).round(3).tolist()
         [[0.707, 0.707], [0.707, 0.707]]
     """
-    turned = matrices.copy()
+    rotated = matrices.copy()
     size = matrices.shape[1]
     basis = np.eye(size)
     scale = float(np.abs(matrices).max(initial=0.0))
     for _ in range(SWEEPS):
         largest = 0.0
         for i, j in combinations(range(size), 2):
-            gap, off = turned[:, i, i] - turned[:, j, j], 2 * turned[:, i, j]
+            gap, off = rotated[:, i, i] - rotated[:, j, j], 2 * rotated[:, i, j]
             even, odd = gap @ gap - off @ off, 2 * gap @ off
             if gap @ gap + off @ off <= (ROUNDING * scale) ** 2:
                 continue
@@ -66,11 +66,11 @@ def joint_diagonalisation(matrices: np.ndarray) -> np.ndarray:
             angle = 0.25 * np.arctan2(odd, even)
             largest = max(largest, abs(angle))
             if abs(angle) > SMALLEST_ANGLE:
-                turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+                rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
                 pair = [i, j]
-                turned[:, pair] = turn.T @ turned[:, pair]
-                turned[:, :, pair] = turned[:, :, pair] @ turn
-                basis[:, pair] = basis[:, pair] @ turn
+                rotated[:, pair] = rotation.T @ rotated[:, pair]
+                rotated[:, :, pair] = rotated[:, :, pair] @ rotation
+                basis[:, pair] = basis[:, pair] @ rotation
         if largest <= SMALLEST_ANGLE:
             break
     return basis

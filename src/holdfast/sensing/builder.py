@@ -53,7 +53,7 @@ RESERVED = {"gradient", "step", "direction", "outcome", "diverged_at", *MEANINGS
 
 @dataclass(frozen=True)
 class Parts:
-    """Objects that take the place of the parts that settings name; None: the named one. See `simulate`.
+    """Objects that replace the parts that settings name; None: the named one. See `simulate`.
 
     Example:
         >>> Parts(sweep={"momentum": [0.0, 0.5]}).check(Settings())

@@ -50,7 +50,7 @@ def simulate(
 ) -> "Trajectory":
     """Simulate SGD on multi-environment matrix sensing.
 
-    Objects of your own take the place of the parts that the settings name. A function among them identifies the
+    Objects of your own replace the parts that the settings name. A function among them identifies the
     compiled program, so define it once and not anew for each call.
 
     Args:
@@ -93,7 +93,7 @@ def execute(
     """As `simulate`, but with plain arrays as the result, one row for each run: needs jax, numpy and scipy only.
 
     Runs are ordered by the swept settings (first axis slowest), then by the sweep of the parts and then by seed; those
-    of `points`, which take the place of all combinations of swept values, by point and then by seed.
+    of `points`, which replace all combinations of swept values, by point and then by seed.
 
     Example:
         >>> records = execute(Settings(dimension=10, steps=200, seeds=4, oracle="population"))

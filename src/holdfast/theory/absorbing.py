@@ -11,7 +11,7 @@ Reference: Wang and Jacot (ICLR 2024), definition of B_r, the theorem and the le
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,19 +25,8 @@ def smooth_count(share: np.ndarray) -> np.ndarray:
     return 1 - np.square(1 - np.minimum(share, 1))
 
 
-def linear_count(share: np.ndarray) -> np.ndarray:
-    """min(x / alpha, 1), the least concave of all."""
-    return np.minimum(share, 1)
-
-
-def root_count(share: np.ndarray) -> np.ndarray:
-    """sqrt(x / alpha), capped at 1: small singular values weigh heavily."""
-    return np.sqrt(np.minimum(share, 1))
-
-
 # Of x / alpha, for x >= 0.
 Count = Callable[[np.ndarray], np.ndarray]
-COUNTS: tuple[Count, ...] = (smooth_count, linear_count, root_count)
 
 
 @dataclass(frozen=True)
@@ -89,7 +78,7 @@ def imbalance(layers: Layers) -> np.ndarray:
 
 def layer_ranks(layers: Layers, level: float, count: Count = smooth_count) -> np.ndarray:
     """sum_i f_alpha(s_i(W_l^T W_l)) of every layer, on a last axis."""
-    return np.stack([count(values / level).sum(-1) for values in _squared_singular_values(layers)], -1)
+    return np.stack([count(values / level).sum(-1) for values in squared_singular_values(layers)], -1)
 
 
 def product_rank(fitted: np.ndarray, depth: int, level: float, count: Count = smooth_count) -> np.ndarray:
@@ -146,29 +135,6 @@ def contains(layers: Layers, rank: float, constants: Constants) -> np.ndarray:
         values = np.maximum(np.linalg.eigvalsh(gram[open_states]), 0)
         inside[open_states] = count(values / level).sum(-1) <= limit
     return inside
-
-
-def most_interior(closed: np.ndarray, entered: np.ndarray) -> tuple[int, ...]:
-    """The constants furthest from those for which the set is not closed, by their position in a grid.
-
-    Those with the most neighbours, one step along one axis, for which the set is closed as well; of equals the one
-    that most runs enter. A choice at the edge would be one that happened to hold on the runs it was chosen on.
-
-    Args:
-        closed: whether no run left the set, on a grid of constants.
-        entered: share of the runs that enter it, on the same grid.
-
-    Example:
-        >>> most_interior(np.array([False, True, True, True]), np.array([1.0, 0.9, 0.8, 0.7]))
-        (2,)
-    """
-    if not closed.any():
-        raise ValueError("closed must be true for some constants, got none: search a wider grid")
-    padded = np.pad(closed.astype(int), 1)
-    neighbours = sum(np.roll(padded, way, axis) for axis in range(closed.ndim) for way in (-1, 1))
-    inner = np.asarray(neighbours)[(slice(1, -1),) * closed.ndim]
-    score = np.where(closed, inner + np.clip(entered, 0, 1) / 2, -1.0)
-    return tuple(int(each) for each in np.unravel_index(int(np.argmax(score)), closed.shape))
 
 
 def holding_size(ridge: float, residual: float, depth: int) -> float:
@@ -254,52 +220,6 @@ def closedness(inside: np.ndarray) -> Closedness:
     return Closedness(entered, (within[:, :-1] & ~within[:, 1:]).sum(1))
 
 
-class Candidate(NamedTuple):
-    """A choice of constants, and how often trajectories enter and leave its set.
-
-    Attributes:
-        constants: the choice.
-        entered: share of the runs that enter the set.
-        exits: number of times that any run left it.
-    """
-
-    constants: Constants
-    entered: float
-    exits: int
-
-
-def search_constants(layers: Layers, rank: int, choices: Iterable[Constants]) -> Iterator[Candidate]:
-    """Try constants for which B_r might be closed along trajectories.
-
-    Args:
-        layers: of the trajectories, each (runs, records, rows, columns).
-        rank: r.
-        choices: constants to try; see `grid`.
-
-    Yields:
-        One candidate for each choice, in the order given.
-    """
-    wide = tuple(np.asarray(layer, float) for layer in layers)
-    gaps, values = imbalance(wide), _squared_singular_values(wide)
-    norms = np.max([value.sum(-1) for value in values], axis=0)
-    for constants in choices:
-        counts = np.max([constants.count(value / constants.level).sum(-1) for value in values], axis=0)
-        inside = (gaps <= constants.balance) & (counts <= rank + constants.slack) & (norms <= constants.bound)
-        found = closedness(inside)
-        yield Candidate(constants, float((found.entered >= 0).mean()), int(found.exits.sum()))
-
-
-def grid(
-    balances: Iterable[float],
-    slacks: Iterable[float],
-    levels: Iterable[float],
-    bounds: Iterable[float],
-    counts: Iterable[Count] = COUNTS,
-) -> Iterator[Constants]:
-    """All combinations of constants."""
-    return itertools.starmap(Constants, itertools.product(balances, slacks, levels, bounds, counts))
-
-
-def _squared_singular_values(layers: Layers) -> list[np.ndarray]:
+def squared_singular_values(layers: Layers) -> list[np.ndarray]:
     """s_i(W_l^T W_l) of every layer."""
     return [np.square(np.linalg.svd(layer, compute_uv=False)) for layer in layers]

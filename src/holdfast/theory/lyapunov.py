@@ -10,7 +10,7 @@ from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.logarithm import TINY, mean_logarithm
 from holdfast.theory.strengths import diagonal_entries, diagonalised, possible, strength_atoms, with_restoring_force
 
-# The first of this many parts of a chain, in which the frame turns to its directions, is not counted.
+# The first of this many parts of a chain, in which the frame settles on its directions, is not counted.
 WARM_UP = 10
 
 
@@ -112,7 +112,7 @@ def matrix_exponents(
     Args:
         environments: the law of S(e), any symmetric matrices.
         step_size: eta.
-        steps: length of a chain; its first tenth, in which the frame turns to its directions, is not counted.
+        steps: length of a chain; its first tenth, in which the frame settles on its directions, is not counted.
         chains: number of independent products.
         seed: of the environments drawn.
 
@@ -154,7 +154,7 @@ def product_exponents(strengths: np.ndarray, step_size: float) -> tuple[Estimate
 def largest_product_exponents(strengths: np.ndarray, step_sizes: np.ndarray) -> np.ndarray:
     """The largest exponent at each of many step sizes, from one set of draws, so that the curve is smooth.
 
-    Single vectors take the place of the frame of `product_exponents`. Each turns to the direction that grows fastest
+    Single vectors replace the frame of `product_exponents`. Each aligns with the direction that grows fastest
     among those it can reach; starting from every axis, one of them reaches the fastest of all.
 
     Args:

@@ -66,8 +66,8 @@ def survivor_law(
     entries = np.concatenate([(chance * (1 - part)).ravel(), (chance * part).ravel()])
     on_grid = (rows >= 0) & (rows < count)
     rows, columns, entries = rows[on_grid], columns[on_grid], entries[on_grid]
-    # One of the equations follows from the others. In its place the probability of one cell is 1 for now: of the first,
-    # whose equation is the least exact, or, if hardly anything is there, of the one at the mean strength.
+    # One of the equations follows from the others. We replace it and set the probability of one cell to 1 for now: that
+    # of the first, whose equation is the least exact, or, if hardly anything is there, of the one at the mean strength.
     middle = round((np.log(weights @ strengths) - first) / cell)
     given = 0 if decay * middle * cell < LIGHT_TAIL else middle
     others = rows != given

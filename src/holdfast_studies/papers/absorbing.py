@@ -16,22 +16,11 @@ from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, exact_proportion
 from holdfast.core.survival import event_rate
 from holdfast.plots import band, legend_below, new_figure
-from holdfast.theory.absorbing import (
-    COUNTS,
-    Constants,
-    closedness,
-    contains,
-    grid,
-    imbalance,
-    layer_ranks,
-    most_interior,
-    product_rank,
-    search_constants,
-    successor,
-)
+from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
 from holdfast_studies.claims import Claim, Position
 from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
 from holdfast_studies.names import TITLES
+from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
 from holdfast_studies.papers.jumps import DEPTH, EPSILON, WIDTH, network_starts, our_choice
 
 LEFT_OPEN = (

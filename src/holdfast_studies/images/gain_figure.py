@@ -1,12 +1,6 @@
-"""The map of the gain as a figure, with what the theory says about it.
+"""The map of the gain as a figure, with what the theory says about it."""
 
-python -m holdfast_studies.images.gain_figure gain_map.json gain_map.png
-"""
-
-import json
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +14,7 @@ from matplotlib.patheffects import withStroke
 from holdfast.core.statistics import mean_interval
 from holdfast.plots.bands import style
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.images.recorded_gains import seed_gains
+from holdfast_studies.images.recorded import seed_gains
 
 # Gains beyond these have the colour of these.
 LARGEST_GAIN = 0.1
@@ -114,12 +108,3 @@ def _theory(axes: Axes, step_size: float, strength: float) -> None:
     axes.plot(mean, two_point_threshold(step_size, strength * (2 * mean - 1)) / strength, color="black")
     axes.plot(mean, 2 * mean - 1, color="black", linestyle=":")
     axes.set(xlim=(low, high), ylim=(bottom, top))
-
-
-def main(measured: str, figure: str) -> None:
-    """Draw the map of a file."""
-    draw_gain_map(json.loads(Path(measured).read_text(encoding="utf-8"))).savefig(figure, dpi=110)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -8,11 +8,9 @@ of the best accuracy in the worst environment, on held-out rows of the training 
 beside it.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from holdfast_studies.images.image_methods import (
     train_method,
     visiting,
 )
-from holdfast_studies.images.recorded_images import about_session
+from holdfast_studies.images.recording import DEVICE, about_session, recording_parser
 from holdfast_studies.images.selection import worst_environment
 
 MEANS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -80,15 +78,8 @@ def measure_gains(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the map and write it as JSON."""
-    parser = argparse.ArgumentParser(description="Coloured MNIST: one environment a step against pooled SGD.")
-    parser.add_argument("--data", required=True, help="folder with the IDX files of MNIST")
-    parser.add_argument("--out", required=True, help="JSON file to write")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--images", type=int, default=IMAGES, help="images to use, 5/6 of them for training")
-    options = parser.parse_args(arguments)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    about = "Coloured MNIST: one environment a step against pooled SGD."
+    options = recording_parser(about, seeds=range(10), steps=STEPS, images=IMAGES).parse_args(arguments)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     source = read_small_mnist(options.data, options.images)
     began = time.monotonic()
@@ -100,11 +91,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "mean_image_norm": float(np.linalg.norm(source.images.mean(0))),
         "accuracy": {},
     }
-    for name, accuracy in measure_gains(map_problem(source, seeds, device), options.steps):
+    for name, accuracy in measure_gains(map_problem(source, seeds, DEVICE), options.steps):
         written["accuracy"][name] = accuracy
         written["sessions"] = [about_session(began)]
         print(f"{time.monotonic() - began:4.0f} s  {name}", flush=True)
-        write_text(Path(options.out), json.dumps(written) + "\n")
+        write_text(options.out, json.dumps(written) + "\n")
 
 
 if __name__ == "__main__":

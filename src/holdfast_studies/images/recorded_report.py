@@ -6,43 +6,70 @@ writes the tables and the map of the gain into the folder of the documentation.
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from holdfast.core.statistics import mean_interval
+from holdfast.core.statistics import Estimate, mean_interval
 from holdfast.core.writing import write_text
 from holdfast_studies.images.gain_figure import draw_gain_map
-from holdfast_studies.images.public_scripts import PublicScript, public_script_file, public_script_runs
-from holdfast_studies.images.published import published_accuracies
-from holdfast_studies.images.recorded_gains import gains_by_difference, recorded_gain_map
-from holdfast_studies.images.recorded_images import (
-    about_recorded_images,
-    estimate_text,
-    paired_gain,
-    recorded_results,
-    rule_rows,
-    table_rows,
-)
-from holdfast_studies.images.recorded_trials import (
-    about_trials,
-    direction_rows,
-    gain_rows,
-    last_step_rows,
-    recorded_trials,
-)
+from holdfast_studies.images.recorded import about, accuracy, gain, gains_by_difference, recorded
 from holdfast_studies.page import RecordedSection
 
-# Included by docs/coloured_mnist.md, each in its section.
-TABLE, SCRIPTS, GAINS = "coloured_mnist_table.md", "coloured_mnist_scripts.md", "coloured_mnist_gains.md"
-TRIALS = "coloured_mnist_trials.md"
-GAIN_FIGURE = "coloured_mnist_gain.png"
+# Methods of which papers report the last step, with the setting that is best on test rows.
+PUBLISHED_OTHERWISE = ("IRM", "V-REx", "Group DRO", "IRM, dropout", "V-REx, dropout")
+# Trial -> what it would replace.
+COMPARISONS = {
+    "discover and offset, decaying": "discover and offset, constant",
+    "in turn, growing": "in turn, constant",
+    "in turn, decaying": "in turn, constant",
+    "in turn, amplified": "in turn, constant",
+    "head after in turn": "head after pooled",
+}
+IN_TURN = ("in turn, constant", "in turn, growing", "in turn, decaying", "in turn, amplified")
+# Seeds of the trials that were looked at before, and seeds that were run once.
+LOOKED_AT, CONFIRMED = range(1002, 1005), range(1005, 1015)
+# Of the tests for directions in which means or variances vary.
+LEVEL = 0.01
+WORST, LAST_WORST = "step and setting by the worst environment", "last step, setting by the worst environment"
+LAST_TEST = "last step, best setting on test"
 SCRIPT_RULES = {
     "authors": "rerun, settings of the authors",
-    "worst": "step and setting by the worst environment",
-    "worst, last step": "last step, setting by the worst environment",
-    "test, last step": "last step, best setting on test",
+    "worst": WORST,
+    "worst, last step": LAST_WORST,
+    "test, last step": LAST_TEST,
 }
+GAIN_FIGURE = "coloured_mnist_gain.png"
+
+Rows = list[tuple[str, ...]]
+"""A table: its head, then its rows."""
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """An accuracy with its interval, for a table.
+
+    Example:
+        >>> estimate_text(Estimate(0.1, -0.05, 0.25))
+        '0.100 (−0.050 to 0.250)'
+    """
+    value, low, high = (f"{each:.3f}".replace("-", "\N{MINUS SIGN}") for each in estimate)
+    return f"{value} ({low} to {high})"
+
+
+def table_rows() -> Rows:
+    """A row for each method of the protocol, those with the best accuracy on the first problem last.
+
+    Example:
+        >>> table_rows()[0]
+        ('method', '0.8 and 0.9', '0.9 and 0.3')
+    """
+    found = recorded("coloured_mnist")
+    problems = list(found["problems"])
+    methods = sorted(found["protocol"], key=lambda method: accuracy(found, method, problems[0]).value)
+    cells = ((method, *(estimate_text(accuracy(found, method, each)) for each in problems)) for method in methods)
+    return [("method", *problems), *cells]
 
 
 def recorded_section() -> RecordedSection:
@@ -53,142 +80,157 @@ def recorded_section() -> RecordedSection:
         ('method', '0.8 and 0.9', '0.9 and 0.3')
     """
     head, *rows = table_rows()
-    return RecordedSection(
-        name="coloured-mnist",
-        title="Coloured MNIST",
-        about=about_recorded_images(),
-        columns=head,
-        rows=tuple(rows),
-    )
+    return RecordedSection("coloured-mnist", "Coloured MNIST", _about_table(), head, tuple(rows))
+
+
+def _about_table() -> str:
+    measured = "Mean accuracy at the test with its interval of 95 %; the best possible is 0.75."
+    return f"{about(recorded('coloured_mnist'))} {measured}"
 
 
 def results_markdown() -> str:
-    """Every method by its rule, and what other rules do.
-
-    Example:
-        >>> results_markdown().splitlines()[2]
-        '| method | 0.8 and 0.9 | 0.9 and 0.3 |'
-    """
-    problems = list(recorded_results()["problems"])
-    gains = (estimate_text(paired_gain("in turn, averaged", "pooled SGD, averaged", each)) for each in problems)
-    parts = [about_recorded_images(), _table(table_rows())]
+    """Every method by its rule, and what other rules do."""
+    found = recorded("coloured_mnist")
+    problems = list(found["problems"])
+    gains = (estimate_text(gain(found, "in turn, averaged", "pooled SGD, averaged", each)) for each in problems)
+    parts = [_about_table(), _table(table_rows())]
     parts.append(f"In turn against pooled SGD, seed by seed: a gain of {' and '.join(gains)}.")
     for problem in problems:
-        parts += [f"Methods whose papers choose on test, with {problem}, by three rules:", _table(rule_rows(problem))]
+        rows: Rows = [("method", WORST, LAST_WORST, LAST_TEST)]
+        for name in PUBLISHED_OTHERWISE:
+            result = found["problems"][problem][name]
+            values = (result["test"], result["last_step"]["test"], result["last_step"]["best_on_test"])
+            rows.append((name, *(estimate_text(mean_interval(each)) for each in values)))
+        parts += [f"Methods whose papers choose on test, with {problem}, by three rules:", _table(rows)]
     return _page(parts)
 
 
 def scripts_markdown() -> str:
-    """What others published, and their scripts on the same images.
-
-    Example:
-        >>> scripts_markdown().splitlines()[0]
-        'Published, with the agreements 0.8 and 0.9:'
-    """
-    content = public_script_file()
-    about, versions = content["about"], content["about"]["versions"]
-    named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    """What others published, and their scripts on the same images."""
+    content = recorded("public_scripts")
+    described = content["about"]
+    named = ", ".join(f"{name} {version}" for name, version in described["versions"].items())
     parts = [
         "Published, with the agreements 0.8 and 0.9:",
-        _table(published_rows()),
-        f"The public scripts, recorded on {about['device']} ({named}). {about['data']}.",
+        _table(_published_rows()),
+        f"The public scripts, recorded on {described['device']} ({named}). {described['data']}.",
         _table(script_rows()),
         "What was changed to run them:",
-        "\n".join(f"- {each}" for each in about["changes"]),
+        "\n".join(f"- {each}" for each in described["changes"]),
         f"Settings with held-out rows are drawn 5 times for each of 10 seeds: {content['draws']}.",
     ]
     return _page(parts)
 
 
-def gains_markdown() -> str:
-    """The gain of one environment a step, by the difference of the agreements, the step size and the order.
-
-    Example:
-        >>> gains_markdown().splitlines()[2]
-        '| order | difference | step size 0.3 | step size 1 | step size 2 |'
-    """
-    measured = recorded_gain_map()
-    settings, seeds = measured["settings"], measured["settings"]["seeds"]
-    rows: list[tuple[str, ...]] = [("order", "difference", *(f"step size {size:g}" for size in measured["step_sizes"]))]
-    for order in measured["accuracy"]:
-        if order != "pooled":
-            for difference, found in gains_by_difference(order).items():
-                rows.append((order, f"{difference:g}", *map(estimate_text, found)))
-    about = (
-        f"Recorded, not computed here: {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}), {settings['images']:,} images, "
-        f"{settings['steps']:,} steps, on {measured['sessions'][-1]['device']}. Gain in accuracy at the test over "
-        "pooled SGD with the same step size, mean over the mean agreements 0.6 and 0.7, with its interval of 95 % over "
-        "the seeds."
-    )
-    return _page([about, _table(rows)])
-
-
-def trials_markdown() -> str:
-    """Further ideas, each against what it would replace.
-
-    Example:
-        >>> trials_markdown().splitlines()[2][:19]
-        '| trial | against |'
-    """
-    recorded = recorded_trials()
-    parts = [
-        about_trials(recorded),
-        _table(gain_rows(recorded)),
-        "One environment a step at the last step, with the setting that is best on test:",
-        _table(last_step_rows(recorded)),
-        "Directions of the last hidden layer of the pooled network in which means, or variances, vary:",
-        _table(direction_rows(recorded)),
-    ]
-    return _page(parts)
-
-
-def published_rows() -> list[tuple[str, ...]]:
-    """The table of what others published: its head, then a row for each number.
-
-    Example:
-        >>> published_rows()[0]
-        ('method', 'accuracy', 'settings chosen by', 'source')
-    """
-    rows: list[tuple[str, ...]] = [("method", "accuracy", "settings chosen by", "source")]
-    for each in published_accuracies():
-        source = f"[arXiv:{each.source.arxiv}](https://arxiv.org/abs/{each.source.arxiv}), {each.source.table}"
-        rows.append((each.method, f"{each.test / 100:.3f} ± {each.spread / 100:.3f}", each.rule, source))
+def _published_rows() -> Rows:
+    content = recorded("published")
+    rows: Rows = [("method", "accuracy", "settings chosen by", "source")]
+    for each in content["results"]:
+        source = content["sources"][each["source"]]
+        link = f"[arXiv:{source['arxiv']}](https://arxiv.org/abs/{source['arxiv']}), {source['table']}"
+        rows.append((each["method"], _published(each), content["rules"][each["rule"]], link))
     return rows
 
 
-def script_rows() -> list[tuple[str, ...]]:
-    """The public scripts: what was published, and what they do here by each rule; a head, then a row for each.
+def _published(result: Mapping[str, Any]) -> str:
+    return f"{result['test'] / 100:.3f} ± {result['spread'] / 100:.3f}"
+
+
+def script_rows() -> Rows:
+    """The public scripts: what was published, and what they do here by each rule.
 
     Example:
         >>> [cell[:5] for cell in script_rows()[2]][1:4]
         ['IRM', '0.669', '0.658']
     """
-    rows: list[tuple[str, ...]] = [("script", "method", "published", *SCRIPT_RULES.values())]
-    for script, method in dict.fromkeys((each.script, each.method) for each in public_script_runs()):
-        published = [
-            f"{each.test / 100:.3f} ± {each.spread / 100:.3f}"
-            for each in published_accuracies()
-            if each.method == method and each.source.arxiv == script.arxiv
-        ]
-        values = {each.rule: each.test for each in public_script_runs(method) if each.script == script}
-        cells = published or [""]
-        for rule in SCRIPT_RULES:
-            if rule not in values:
-                cells.append("")
-            elif rule == "authors":  # as the papers have it: the standard deviation over the restarts
-                cells.append(f"{np.mean(values[rule]):.3f} ± {np.std(values[rule]):.3f}")
-            else:
-                cells.append(estimate_text(mean_interval(values[rule])))
-        rows.append((_link(script), method, *cells))
+    scripts, papers = recorded("public_scripts"), recorded("published")
+    published = {
+        (each["method"], papers["sources"][each["source"]]["arxiv"]): _published(each) for each in papers["results"]
+    }
+    reached: dict[tuple[str, str], dict[str, str]] = {}
+    for run in scripts["runs"]:
+        test = run["test"]
+        # of the authors' settings as the papers have it: the standard deviation over the restarts
+        spread = f"{np.mean(test):.3f} ± {np.std(test):.3f}"
+        text = spread if run["rule"] == "authors" else estimate_text(mean_interval(test))
+        reached.setdefault((run["script"], run["method"]), {})[run["rule"]] = text
+    rows: Rows = [("script", "method", "published", *SCRIPT_RULES.values())]
+    for (name, method), cells in reached.items():
+        script = scripts["scripts"][name]
+        address = f"https://github.com/{script['repository']}/blob/{script['commit']}/{script['path']}"
+        link = f"[{script['repository'].partition('/')[2]}]({address})"
+        here = (cells.get(rule, "") for rule in SCRIPT_RULES)
+        rows.append((link, method, published.get((method, script["arxiv"]), ""), *here))
     return rows
 
 
-def _link(script: PublicScript) -> str:
-    address = f"https://github.com/{script.repository}/blob/{script.commit}/{script.path}"
-    return f"[{script.repository.partition('/')[2]}]({address})"
+def gains_markdown() -> str:
+    """The gain of one environment a step, by the difference of the agreements, the step size and the order."""
+    measured = recorded("gain_map")
+    rows: Rows = [("order", "difference", *(f"step size {size:g}" for size in measured["step_sizes"]))]
+    for order in measured["accuracy"]:
+        if order != "pooled":
+            found = gains_by_difference(order)
+            rows += [(order, f"{difference:g}", *map(estimate_text, each)) for difference, each in found.items()]
+    compared = (
+        f"Gain in accuracy at the test over pooled SGD with the same step size after {measured['settings']['steps']:,} "
+        "steps, mean over the mean agreements 0.6 and 0.7, with its interval of 95 % over the seeds."
+    )
+    return _page([f"{about(measured)} {compared}", _table(rows)])
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
+def clear_gains(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(trial, problem) of each clear gain: a mean above zero on the first seeds, an interval above it on the others."""
+    return [
+        (trial, problem)
+        for trial, other in COMPARISONS.items()
+        for problem in found["problems"]
+        if gain(found, trial, other, problem, LOOKED_AT).value > 0
+        and gain(found, trial, other, problem, CONFIRMED).low > 0
+    ]
+
+
+def gain_rows(found: Mapping[str, Any]) -> Rows:
+    """The gain of each trial, on seeds that were looked at and on others."""
+    spans = (f"gain, seeds {seeds[0]} to {seeds[-1]}" for seeds in (LOOKED_AT, CONFIRMED))
+    rows: Rows = [("trial", "against", "agreements", "accuracy, all seeds", *spans)]
+    for trial, other in COMPARISONS.items():
+        for problem in found["problems"]:
+            gains = (estimate_text(gain(found, trial, other, problem, seeds)) for seeds in (LOOKED_AT, CONFIRMED))
+            rows.append((trial, other, problem, f"{accuracy(found, trial, problem).value:.3f}", *gains))
+    return rows
+
+
+def trials_markdown() -> str:
+    """Ideas that did not help, each against what it would replace."""
+    found = recorded("further_trials")
+    problems = found["problems"]
+    clear = "; ".join(f"{trial} ({problem})" for trial, problem in clear_gains(found))
+    last: Rows = [("method", *problems)]
+    for name in IN_TURN:
+        best = (results[name]["last_step"]["best_on_test"] for results in problems.values())
+        last.append((name, *(estimate_text(mean_interval(each)) for each in best)))
+    head = ("agreements", "what varies", "directions", "images in the group of their colour")
+    directions: Rows = [(*head, "seeds in which more varies within groups")]
+    for problem, results in problems.items():
+        for kind, each in results["pooled"]["discovery"].items():
+            counts, shares = each["directions"], 100 * np.array(each["agreement"])
+            more = int(np.sum(np.array(each["p_value_within"]) < LEVEL))
+            spans = (f"{min(counts)} to {max(counts)}", f"{shares.min():.1f} % to {shares.max():.1f} %")
+            directions.append((problem, kind, *spans, f"{more} of {len(counts)}"))
+    parts = [
+        f"{about(found)} Gain in accuracy at the test, seed by seed, with its interval of 95 %. "
+        + (f"A clear gain: {clear}." if clear else "None of them gains clearly."),
+        _table(gain_rows(found)),
+        "One environment a step at the last step, with the setting that is best on test:",
+        _table(last),
+        "Directions of the last hidden layer of the pooled network in which means, or variances, vary:",
+        _table(directions),
+    ]
+    return _page(parts)
+
+
+def _table(rows: Rows) -> str:
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
     return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
@@ -197,12 +239,20 @@ def _page(parts: list[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+PAGES = {
+    "coloured_mnist_table.md": results_markdown,
+    "coloured_mnist_scripts.md": scripts_markdown,
+    "coloured_mnist_gains.md": gains_markdown,
+    "coloured_mnist_trials.md": trials_markdown,
+}
+"""Name of a file -> its text. docs/coloured_mnist.md includes each in its section."""
+
+
 def main(folder: str) -> None:
     """Write tables and figure into the folder of the documentation."""
-    pages = {TABLE: results_markdown, SCRIPTS: scripts_markdown, GAINS: gains_markdown, TRIALS: trials_markdown}
-    for name, write in pages.items():
-        write_text(Path(folder) / name, write())
-    draw_gain_map(recorded_gain_map()).savefig(Path(folder) / GAIN_FIGURE, dpi=110)
+    for name, text in PAGES.items():
+        write_text(Path(folder) / name, text())
+    draw_gain_map(recorded("gain_map")).savefig(Path(folder) / GAIN_FIGURE, dpi=110)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,49 @@
-"""The command behind recorded results on coloured MNIST: methods are written as they come, and a file is completed."""
+"""The commands behind recorded results on coloured MNIST: methods are written as they come, and a file is completed."""
 
 import argparse
 import json
+import platform
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from holdfast.core.statistics import mean_interval
 from holdfast.core.writing import write_text
 from holdfast_studies.images.coloured_problem import make_problem, read_small_mnist
 from holdfast_studies.images.image_methods import ImageProblem
-from holdfast_studies.images.recorded_images import about_session
 
 PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def recording_parser(description: str, *, seeds: Sequence[int], steps: int, images: int) -> argparse.ArgumentParser:
+    """The options of a command that records; the arguments are the defaults."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", required=True, help="folder with the IDX files of MNIST")
+    parser.add_argument("--out", required=True, type=Path, help="JSON file to write")
+    parser.add_argument("--seeds", type=int, default=len(seeds))
+    parser.add_argument("--first-seed", type=int, default=seeds[0])
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--images", type=int, default=images, help="images to use, 5/6 of them for training")
+    return parser
+
+
+def about_session(began: float) -> dict[str, Any]:
+    """Where a session computes: device, versions, and seconds since `began`.
+
+    Example:
+        >>> sorted(about_session(time.monotonic()))
+        ['device', 'seconds', 'versions']
+    """
+    return {
+        "device": torch.cuda.get_device_name() if DEVICE == "cuda" else platform.machine(),
+        "versions": {"torch": torch.__version__, "numpy": np.__version__},
+        "seconds": round(time.monotonic() - began, 1),
+    }
 
 
 def record(
@@ -35,22 +63,15 @@ def record(
         arguments: of the command line.
         seeds: by default, one after the other.
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", required=True, help="folder with the IDX files of MNIST")
-    parser.add_argument("--out", required=True, help="JSON file to write; if it exists, what it lacks is added")
-    parser.add_argument("--seeds", type=int, default=len(seeds))
-    parser.add_argument("--first-seed", type=int, default=seeds[0])
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--images", type=int, default=60_000, help="images to use, 5/6 of them for training")
+    parser = recording_parser(f"{description} A file that exists is completed.", seeds=seeds, steps=600, images=60_000)
     parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
     parser.add_argument("--limit", type=float, default=float("inf"), help="no further method after so many seconds")
     options = parser.parse_args(arguments)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.backends.cuda.matmul.allow_tf32 = True
     source = read_small_mnist(options.data, options.images)
     chosen = range(options.first_seed, options.first_seed + options.seeds)
     settings = {"seeds": list(chosen), "images": len(source.digits), "steps": options.steps}
-    out, began = Path(options.out), time.monotonic()
+    out, began = options.out, time.monotonic()
     written: dict[str, Any] = {"settings": settings, "protocol": protocol, "sessions": [], "problems": {}}
     if out.exists():
         written |= json.loads(out.read_text(encoding="utf-8")) | {"protocol": protocol}
@@ -62,7 +83,7 @@ def record(
         if set(protocol) <= set(finished[name]):
             continue
         found = written["problems"].setdefault(name, {})
-        problem = make_problem(source, PROBLEMS[name], chosen, device)
+        problem = make_problem(source, PROBLEMS[name], chosen, DEVICE)
         for method, result in run(problem, options.steps, finished[name]):
             if method in finished[name]:
                 continue

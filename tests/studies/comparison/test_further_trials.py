@@ -1,6 +1,8 @@
 """Further ideas on coloured MNIST: schedules, amplified differences of gradients, directions of variances, gains."""
 
+import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,21 +10,25 @@ import torch
 from scipy.stats import binom
 
 from holdfast.datasets import DigitImages, bundled_digits
-from holdfast_studies.images import further_trials, image_methods, second_moments
+from holdfast_studies.images import image_methods
 from holdfast_studies.images.batched_networks import batched_network, logits
 from holdfast_studies.images.coloured_problem import make_problem
 from holdfast_studies.images.frozen_networks import fit_heads
 from holdfast_studies.images.image_methods import ImageMethod, mean_risk, one_in_turn, train_method
-from holdfast_studies.images.recorded_trials import (
-    COMPARISONS,
-    CONFIRMED,
-    LOOKED_AT,
-    clear_gains,
-    gain_rows,
-    recorded_trials,
-)
-from holdfast_studies.images.second_moments import varying_variances
+from holdfast_studies.images.recorded import recorded
+from holdfast_studies.images.recorded_report import COMPARISONS, CONFIRMED, LOOKED_AT, clear_gains, gain_rows
 from holdfast_studies.images.selection import mean_accuracy, worst_environment
+
+SCRIPT = Path(__file__).parents[3] / "examples" / "more" / "coloured_mnist_trials.py"
+
+
+@pytest.fixture(scope="module")
+def trials():
+    """The script of the trials, as a module."""
+    specification = importlib.util.spec_from_file_location("coloured_mnist_trials", SCRIPT)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 def _problem():
@@ -56,17 +62,17 @@ def test_a_schedule_of_sgd_multiplies_its_step_sizes(monkeypatch):
         assert torch.equal(one, other)
 
 
-def test_differences_amplified_by_one_are_the_method_in_turn(monkeypatch):
+def test_differences_amplified_by_one_are_the_method_in_turn(trials, monkeypatch):
     monkeypatch.setattr(image_methods, "AVERAGED", 10)
     sizes = {"step_size": (0.5, 1.0), "weight_decay": (0.0, 0.0)}
     plain = _trained(ImageMethod(one_in_turn, sizes, sgd=True), worst_environment)
     grid = sizes | {"amplification": (1.0, 1.0)}
-    same = _trained(ImageMethod(further_trials.amplified, grid, sgd=True), worst_environment)
+    same = _trained(ImageMethod(trials.amplified, grid, sgd=True), worst_environment)
     for one, other in zip(plain, same, strict=True):
         assert torch.allclose(one, other, atol=1e-5)
 
 
-def test_amplified_differences_keep_the_length_of_the_gradient():
+def test_amplified_differences_keep_the_length_of_the_gradient(trials):
     """One network after the other, from its own two gradients."""
     problem = _problem()
     network = batched_network((problem.train.inputs.shape[-1], 4, 4, 1), seeds=problem.seeds, settings=2)
@@ -74,7 +80,7 @@ def test_amplified_differences_keep_the_length_of_the_gradient():
     entries = torch.nn.functional.softplus(scores) - problem.train.labels[:, None] * scores
     losses = entries.unflatten(-1, (2, -1)).mean(-1)
     grid, state = {"amplification": torch.tensor([3.0, 30.0])}, {"parameters": network.parameters}
-    further_trials.amplified(losses, losses, grid, 1, state).sum().backward()
+    trials.amplified(losses, losses, grid, 1, state).sum().backward()
     for seed in (0, 1):
         for setting, factor in enumerate((3.0, 30.0)):
             first, second = (
@@ -95,7 +101,7 @@ def test_amplified_differences_keep_the_length_of_the_gradient():
             assert torch.allclose(found, wanted, atol=1e-6)
 
 
-def test_variances_of_a_coin_show_the_coin():
+def test_variances_of_a_coin_show_the_coin(trials):
     """An attribute with shares of 0.9 and 0.3 among many coordinates; its variance is 0.09 and 0.21 of its square."""
     random = np.random.default_rng(0)
     cells = np.arange(4000) % 4
@@ -103,25 +109,26 @@ def test_variances_of_a_coin_show_the_coin():
     rows = random.standard_normal((4000, 6))
     rows[:, 2] = 10 * coin + rows[:, 2]
     rows[:, 2] /= np.sqrt(100 * 0.15 + 1)  # of variance 1 in the mean of the environments
-    found = varying_variances(torch.from_numpy(rows), torch.from_numpy(cells))
-    assert found.count == 1
-    assert abs(found.directions[2, 0]) > 0.99
+    directions, _, count = trials.varying_variances(torch.from_numpy(rows), torch.from_numpy(cells))
+    assert count == 1
+    assert abs(directions[2, 0]) > 0.99
 
 
-def test_equal_variances_are_no_finding_more_often_than_the_level(monkeypatch):
+def test_equal_variances_are_no_finding_more_often_than_the_level(trials, monkeypatch):
     """With means that differ and heavy tails; at most so many of 60 as the binomial law allows in 99 of 100 tests."""
-    monkeypatch.setattr(second_moments, "PERMUTATIONS", 99)
+    monkeypatch.setattr(trials, "PERMUTATIONS", 99)
     random = np.random.default_rng(1)
     cells = np.arange(200) % 4
     alarms = 0
     for _ in range(60):
         rows = random.standard_t(6, (200, 3)) + random.standard_normal((4, 3))[cells]
-        alarms += varying_variances(torch.from_numpy(rows), torch.from_numpy(cells), level=0.05).count > 0
+        alarms += trials.varying_variances(torch.from_numpy(rows), torch.from_numpy(cells), level=0.05)[2] > 0
     assert alarms <= binom.ppf(0.99, 60, 0.05)
 
 
 def _recorded(before, after):
-    results = {"head after pooled": {"test": before}, "head after in turn": {"test": after}}
+    results = {name: {"test": before} for pair in COMPARISONS.items() for name in pair}
+    results["head after in turn"] = {"test": after}
     return {"settings": {"seeds": [*LOOKED_AT, *CONFIRMED]}, "problems": {"0.9 and 0.3": results}}
 
 
@@ -131,17 +138,17 @@ def test_a_gain_is_clear_on_both_sets_of_seeds():
     after = before + 0.005 + 0.001 * random.standard_normal(13)
     found = _recorded(before, after)
     assert clear_gains(found) == [("head after in turn", "0.9 and 0.3")]
-    assert gain_rows(found)[1][4].startswith(f"{np.mean((after - before)[:3]):.3f} (")
-    assert gain_rows(found)[1][5].startswith(f"{np.mean((after - before)[3:]):.3f} (")
+    assert gain_rows(found)[-1][4].startswith(f"{np.mean((after - before)[:3]):.3f} (")
+    assert gain_rows(found)[-1][5].startswith(f"{np.mean((after - before)[3:]):.3f} (")
     assert clear_gains(_recorded(before, np.concatenate([before[:3] - 0.001, after[3:]]))) == []
     assert clear_gains(_recorded(before, before + 0.01 * random.standard_normal(13))) == []
 
 
-def test_the_file_is_that_of_the_protocol():
-    found = recorded_trials()
-    assert tuple(found["protocol"]) == further_trials.PROTOCOL
+def test_the_file_is_that_of_the_protocol(trials):
+    found = recorded("further_trials")
+    assert tuple(found["protocol"]) == trials.PROTOCOL
     assert found["settings"] == {"seeds": [*LOOKED_AT, *CONFIRMED], "images": 60_000, "steps": 600}
-    assert {*COMPARISONS, *COMPARISONS.values()} <= set(further_trials.PROTOCOL)
+    assert {*COMPARISONS, *COMPARISONS.values()} <= set(trials.PROTOCOL)
     for results in found["problems"].values():
         assert all(len(result["test"]) == len(found["settings"]["seeds"]) for result in results.values())
 
@@ -160,20 +167,20 @@ def test_a_network_without_features_has_no_head():
 
 
 @pytest.mark.slow
-def test_the_trials_are_written_as_they_come(tmp_path, monkeypatch, small_mnist):
+def test_the_trials_are_written_as_they_come(trials, tmp_path, monkeypatch, small_mnist):
     """On the bundled digits, with a small network; what is finished is not run again."""
     monkeypatch.setattr(image_methods, "HIDDEN", 8)
     monkeypatch.setattr(image_methods, "AVERAGED", 20)
-    monkeypatch.setattr(further_trials, "AVERAGED", 20)
-    monkeypatch.setattr(second_moments, "PERMUTATIONS", 19)
+    monkeypatch.setattr(trials, "AVERAGED", 20)
+    monkeypatch.setattr(trials, "PERMUTATIONS", 19)
     out = tmp_path / "out.json"
     arguments = ["--data", str(small_mnist), "--out", str(out), "--seeds", "2", "--steps", "20"]
-    further_trials.main([*arguments, "--limit", "0"])
+    trials.main([*arguments, "--limit", "0"])
     assert list(json.loads(out.read_text())["problems"]["0.8 and 0.9"]) == ["discover and offset, constant"]
-    further_trials.main(arguments)
+    trials.main(arguments)
     found = json.loads(out.read_text())
     for results in found["problems"].values():
-        assert tuple(results) == further_trials.PROTOCOL
+        assert tuple(results) == trials.PROTOCOL
         assert set(results["pooled"]["discovery"]) == {"means", "variances"}
         assert all(len(result["test"]) == 2 for result in results.values())
         assert {each["falls"] for each in results["discover and offset, decaying"]["settings"]} == {1.0}

@@ -22,7 +22,6 @@ ORDER = (
     "completion.py",
     "selection.py",
     "torch_quadratic_network.py",
-    "coloured_mnist_trials.py",
 )
 # Where the figures of a script that are on its page already are noted.
 SEEN = "__figures_on_page__"

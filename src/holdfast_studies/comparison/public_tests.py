@@ -1,7 +1,7 @@
 """The public tests by name: where the data come from, how many seeds are run, and what is measured."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.datasets.linear_unit_tests import LINEAR_UNIT_TESTS, linear_unit_test
@@ -130,83 +130,33 @@ class PublicTest:
         return min(asked, self.seeds) if self.folds else asked
 
 
-_ALL = (
-    *(
-        PublicTest(
-            name,
-            f"linear unit test {name}",
-            "regression" if name.startswith("Example1") else "classification",
-            50,
-            partial(linear_unit_test, name),
-            UNIT_TESTS,
-            "holdfast.datasets.linear_unit_tests",
-        )
-        for name in LINEAR_UNIT_TESTS
-    ),
-    *(
-        PublicTest(
-            f"Example3s_{environments}",
-            f"linear unit test Example3s with {environments} environments",
-            "classification",
-            50,
-            partial(linear_unit_test, "Example3s", environments=environments),
-            MORE_ENVIRONMENTS,
-            "holdfast.datasets.linear_unit_tests",
-        )
-        for environments in (6, 10)
-    ),
-    *(
-        PublicTest(
+def _public_tests() -> Iterator[PublicTest]:
+    source = "holdfast.datasets.linear_unit_tests"
+    for name in LINEAR_UNIT_TESTS:
+        kind: Kind = "regression" if name.startswith("Example1") else "classification"
+        draw = partial(linear_unit_test, name)
+        yield PublicTest(name, f"linear unit test {name}", kind, 50, draw, UNIT_TESTS, source)
+    for count in (6, 10):
+        draw = partial(linear_unit_test, "Example3s", environments=count)
+        about = f"linear unit test Example3s with {count} environments"
+        yield PublicTest(f"Example3s_{count}", about, "classification", 50, draw, MORE_ENVIRONMENTS, source)
+    for bias, heterogeneity in TOY_SETTINGS:
+        name, about = (
             f"toy_{bias:g}_{heterogeneity:g}",
             f"toy model, bias s={bias:g}, heterogeneity M={heterogeneity:g}",
-            "regression",
-            20,
-            partial(toy_dataset, bias, heterogeneity),
-            TOY_MODEL,
-            "holdfast.datasets.toy",
         )
-        for bias, heterogeneity in TOY_SETTINGS
-    ),
-    PublicTest(
-        "structural",
-        "random linear structural models under interventions",
-        "regression",
-        50,
-        structural_dataset,
-        STRUCTURAL_MODELS,
-        "holdfast.datasets.structural",
-    ),
-    *(
-        PublicTest(
-            name,
-            table.about,
-            table.kind,
-            table.folds,
-            partial(real_dataset, name),
-            REAL_DATA,
-            "holdfast.datasets.real",
-            folds=True,
-        )
-        for name, table in REAL_TABLES.items()
-        if name in LOOKED_AT
-    ),
-    *(
-        PublicTest(
-            name,
-            table.about,
-            table.kind,
-            table.folds,
-            partial(real_dataset, name),
-            MANY_TABLES,
-            "holdfast.datasets.real",
-            folds=True,
-            half=half_of(name),
-            environments=table.environments,
-            features=table.width,
-        )
-        for name, table in REAL_TABLES.items()
-        if name not in LOOKED_AT
-    ),
-)
-PUBLIC_TESTS = {test.name: test for test in _ALL}
+        draw = partial(toy_dataset, bias, heterogeneity)
+        yield PublicTest(name, about, "regression", 20, draw, TOY_MODEL, "holdfast.datasets.toy")
+    about, source = "random linear structural models under interventions", "holdfast.datasets.structural"
+    yield PublicTest("structural", about, "regression", 50, structural_dataset, STRUCTURAL_MODELS, source)
+    for group in (REAL_DATA, MANY_TABLES):
+        for name, table in REAL_TABLES.items():
+            if (name in LOOKED_AT) is (group is REAL_DATA):
+                draw, source = partial(real_dataset, name), "holdfast.datasets.real"
+                test = PublicTest(name, table.about, table.kind, table.folds, draw, group, source, folds=True)
+                many = replace(test, half=half_of(name), environments=table.environments, features=table.width)
+                yield many if group is MANY_TABLES else test
+
+
+PUBLIC_TESTS = {test.name: test for test in _public_tests()}
 """The tests of the comparison by name."""

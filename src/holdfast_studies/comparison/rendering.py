@@ -1,6 +1,7 @@
 """The summary of a comparison as Markdown, JSON and HTML."""
 
 import json
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -45,24 +46,36 @@ def to_markdown(summary: ComparisonSummary) -> str:
 def _markdown_table(table: ScoreTable) -> str:
     rows = [("method", *table.columns)]
     for method, scores in table.rows:
-        rows.append((method.title, *(_markdown_cell(scores[test]) if test in scores else "" for test in table.columns)))
+        rows.append((method.title, *(_markdown_cell(scores.get(test)) for test in table.columns)))
     for title, means in table.published.items():
         rows.append((f"*{title}*", *(number(means[test]) if test in means else "" for test in table.columns)))
-    head, *body = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([head, "|---|" + "---|" * len(table.columns), *body])
+    return markdown_table(rows)
 
 
 def _markdown_details(table: ScoreTable) -> str:
     rows = [("table", *table.titles)]
     for ranked in table.tests:
         name = f"{ranked.test.name} a" if ranked.test.half == "confirmation" else ranked.test.name
-        found = (scores.get(ranked.test.name) for _, scores in table.rows)
-        rows.append((name, *("" if score is None else _markdown_cell(score) for score in found)))
+        rows.append((name, *(_markdown_cell(scores.get(ranked.test.name)) for _, scores in table.rows)))
+    return markdown_table(rows)
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; its head is the first row.
+
+    Example:
+        >>> print(markdown_table([("method", "error"), ("IRM", "0.45")]))
+        | method | error |
+        |---|---|
+        | IRM | 0.45 |
+    """
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([head, "|---|" + "---|" * len(table.rows), *body])
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
 
-def _markdown_cell(score: Score) -> str:
+def _markdown_cell(score: Score | None) -> str:
+    if score is None:
+        return ""
     value = number(score.estimate.value)
     return f"{f'**{value}**' if score.leads else value}{score.marks.lstrip('*')} ({interval(score.estimate)})"
 

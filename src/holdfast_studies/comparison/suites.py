@@ -1,6 +1,6 @@
 """Suites to choose a default on: many tables and seeds, half of them put aside to confirm the choice once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache, partial
@@ -179,12 +179,8 @@ def _pooled_error(suite: str, cell: SuiteCell) -> float:
 
 
 def _folds(kind: Kind, half: Half) -> list[SuiteCell]:
-    def of_half() -> Iterator[SuiteCell]:
-        for name, table in REAL_TABLES.items():
-            if table.kind == kind and half_of(name) == half:
-                yield from (SuiteCell(name, fold) for fold in range(table.folds))
-
-    return list(of_half())
+    chosen = {name: table for name, table in REAL_TABLES.items() if table.kind == kind and half_of(name) == half}
+    return [SuiteCell(name, fold) for name, table in chosen.items() for fold in range(table.folds)]
 
 
 def _seeds(half: Half) -> list[SuiteCell]:

@@ -5,25 +5,21 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, proportion
-from holdfast.plots import legend_below, new_figure
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.environments import Environments, gaussian, table, two_point, uniform
-from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
 from holdfast.theory.advice import Advice, advise
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder
+from holdfast_studies.kit.drawing import Figure, legend_below, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The paper gives no settings that work at the size of its simulations: its window of step sizes is empty there.",
     "Twelve problems were chosen before any was run; docs/theory.md has them with 800 runs each (--seeds 200).",
 )
-SEEDS, QUICK_SEEDS = 64, 8
 RUNS = 4  # times the seeds
 FIRST_SEED = 900_000  # no other experiment has used these
 
@@ -151,15 +147,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
     held = frame["seen_low"] <= frame["failure"]
     tight = frame["failure"] <= 2 * frame["seen_high"]
     ratio = frame["seen"].sum() / frame["failure"].sum()
+    claim = ClaimBuilder("advised", settings=settings)
     return [
-        Claim("advised-kept", "Holdfast", "Within sampling error, settings that are advised fail no more often than "
-              "promised.", settings, proportion(int(held.sum()), len(frame)), (0.7, 1.0), OUR_SETTINGS,
-              "share of the problems at which the 95 % interval of the seen share reaches down to the promised one; "
-              f"over all problems {ratio:.2f} times the promised failures are seen"),
-        Claim("advised-tight", "Holdfast", "The promise is not an empty one: at most twice what may be seen.", settings,
-              proportion(int(tight.sum()), len(frame)), (0.5, 1.0), OUR_SETTINGS,
-              "share of the problems at which the promise is at most twice the upper end of the 95 % interval of the "
-              "seen share"),
+        claim("kept", "Within sampling error, settings that are advised fail no more often than promised.",
+              proportion(int(held.sum()), len(frame)), (0.7, 1.0), "share of the problems at which the 95 % interval "
+              f"of the seen share reaches down to the promised one; over all problems {ratio:.2f} times the promised "
+              "failures are seen"),
+        claim("tight", "The promise is not an empty one: at most twice what may be seen.",
+              proportion(int(tight.sum()), len(frame)), (0.5, 1.0), "share of the problems at which the promise is at "
+              "most twice the upper end of the 95 % interval of the seen share"),
     ]  # fmt: skip
 
 
@@ -174,6 +170,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["advised"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("advised", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=8)

@@ -1,34 +1,27 @@
 """Theory against simulation: exponents, thresholds, the finite-time law, the loss of the bound, the sampling floor."""
 
-from dataclasses import replace
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
 from holdfast.algorithms.factored import factored, sampled
-from holdfast.core.progress import Progress
 from holdfast.core.run import Records, Run, run
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
-from holdfast.plots import legend_below, new_figure
 from holdfast.sensing import environments
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import Environments
 from holdfast.sensing.oracles.population import population
 from holdfast.sensing.problem import matrix_sensing
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_threshold
 from holdfast.theory.sampling import residual_floor
 from holdfast.theory.window import limits
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
+from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The paper has no sharp threshold, no finite-time law and no sharp upper end: these are results of this project.",
@@ -173,9 +166,7 @@ def draw(data: xr.Dataset) -> Figure:
         right.plot(AROUND, curve, color=line.get_color(), linewidth=1)
     right.axhline(0, color="0.4", linewidth=0.8)
     right.set(xlabel="heterogeneity / threshold", ylabel=f"growth of log Q per step, {LONG} steps", title="Threshold")
-    for axes in (left, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -206,16 +197,15 @@ def quantiles_within_error(data: xr.Dataset) -> tuple[int, int]:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the theory predicts, measured."""
-    claim = partial(Claim, conditions=OUR_SETTINGS)
+    claim = ClaimBuilder("exponents")
     rates = _rates(data)
     inside = (rates["rate"] - rates["exponent"]).abs() <= WIDE * rates["standard_error"]
-    source = "Holdfast"
     thresholds = [
-        claim(f"exponents-threshold-{step_size:g}", source,
-              f"At step size {step_size:g} the spurious signal turns from growing to dying at the analytic threshold.",
-              settings=f"population, s=1, T={LONG}, alpha={ROOM:g}",
-              measured=bootstrap(data["growth"].sel(step_size=step_size).transpose("seed", ...).values, _threshold),
-              allowed=(0.97, 1.03), why=f"measured threshold over {float(two_point_threshold(step_size, BIAS)):.3f}")
+        claim(f"threshold-{step_size:g}", f"At step size {step_size:g} the spurious signal turns from growing to dying "
+              "at the analytic threshold.",
+              bootstrap(data["growth"].sel(step_size=step_size).transpose("seed", ...).values, _threshold),
+              (0.97, 1.03), f"measured threshold over {float(two_point_threshold(step_size, BIAS)):.3f}",
+              settings=f"population, s=1, T={LONG}, alpha={ROOM:g}")
         for step_size in STEP_SIZES
     ]  # fmt: skip
     right, total = quantiles_within_error(data)
@@ -223,33 +213,28 @@ def claims(data: xr.Dataset) -> list[Claim]:
     floor = residual_floor(environments.two_point(BIAS, 8.0), STEP_SIZE, SAMPLED.dimension, 2000)
     residual = median(data["residual"])
     return [
-        claim("exponents-growth", source,
-              "A small spurious direction grows or shrinks at the rate of its Lyapunov exponent.",
-              settings=f"{PROBLEMS} random problems, population, T={STEPS}: tables, uniform and normal strengths",
-              measured=proportion(int(inside.sum()), PROBLEMS), allowed=(0.8, 1.0),
-              why=f"share of problems whose interval (95 % for all together) holds the exponent; "
-              f"correlation {np.corrcoef(rates['exponent'], rates['rate'])[0, 1]:.4f}"),
+        claim("growth", "A small spurious direction grows or shrinks at the rate of its Lyapunov exponent.",
+              proportion(int(inside.sum()), PROBLEMS), (0.8, 1.0), "share of problems whose interval (95 % for all "
+              f"together) holds the exponent; correlation {np.corrcoef(rates['exponent'], rates['rate'])[0, 1]:.4f}",
+              settings=f"{PROBLEMS} random problems, population, T={STEPS}: tables, uniform and normal strengths"),
         *thresholds,
-        claim("exponents-quantiles", source,
-              "log Q^2 after T steps has the quantiles of a sum of T independent logarithms.",
-              settings=f"population, eta={STEP_SIZE}, T={FINITE}, {data.sizes['run']} runs of each law, "
-              f"quantiles {QUANTILES}", measured=proportion(right, total), allowed=(0.75, 1.0),
-              why=f"{right} of {total} quantiles lie within {WIDE} standard errors"),
-        claim("exponents-bounded", source,
-              "Just below the step size at which it loses its bound, the iteration never diverges.",
-              settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[0]} of that step size",
-              measured=proportion(int(below.sum()), below.size), allowed=(0.0, 0.05),
-              why=f"{int(below.sum())} of {below.size} runs diverged"),
-        claim("exponents-unbounded", source, "Just above it, some runs diverge.",
-              settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[1]} of that step size",
-              measured=proportion(int(above.sum()), above.size), allowed=(1e-4, 1.0),
-              why=f"{int(above.sum())} of {above.size} runs diverged"),
-        claim("exponents-sampling-floor", source,
-              "Sampling error sustains a residual of eta d E S^2 / (2 m (2 - eta)).",
-              settings="d=30, r1=r2=1, m=2000, eta=0.05, s=1, M=8, T=300, symmetric measurements, exact law",
-              measured=Estimate(*(value / floor for value in residual)), allowed=(0.8, 1.2),
-              why=f"median residual over the predicted {floor:.3g}"),
+        claim("quantiles", "log Q^2 after T steps has the quantiles of a sum of T independent logarithms.",
+              proportion(right, total), (0.75, 1.0), f"{right} of {total} quantiles lie within {WIDE} standard errors",
+              settings=f"population, eta={STEP_SIZE}, T={FINITE}, {data.sizes['run']} runs of each law, quantiles "
+              f"{QUANTILES}"),
+        claim("bounded", "Just below the step size at which it loses its bound, the iteration never diverges.",
+              share(below), (0.0, 0.05), f"{int(below.sum())} of {below.size} runs diverged",
+              settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[0]} of that step size"),
+        claim("unbounded", "Just above it, some runs diverge.", share(above), (1e-4, 1.0),
+              f"{int(above.sum())} of {above.size} runs diverged", settings=f"population, s=1, M={STRONG:g}, alpha=1, "
+              f"{SIDES[1]} of that step size"),
+        claim("sampling-floor", "Sampling error sustains a residual of eta d E S^2 / (2 m (2 - eta)).",
+              Estimate(*(value / floor for value in residual)), (0.8, 1.2), "median residual over the predicted "
+              f"{floor:.3g}", settings="d=30, r1=r2=1, m=2000, eta=0.05, s=1, M=8, T=300, symmetric measurements, "
+              "exact law"),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(TITLES["exponents"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study(
+    "exponents", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=SEEDS, quick_seeds=QUICK_SEEDS
+)

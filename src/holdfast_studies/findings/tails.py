@@ -1,25 +1,21 @@
 """The tail of the spurious share: Kesten's index, the floor of sampling error, shares and divergence after T steps."""
 
-from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, bootstrap, median, proportion
-from holdfast.plots import legend_below, new_figure
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.environments import Environments, gaussian, table, two_point, uniform
-from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
 from holdfast.theory.shares import ESCAPE, SimulatedShares, simulate_shares
 from holdfast.theory.tails import StationaryLaw, stationary_law
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, over, share
+from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The paper bounds the spurious signal in the mean and draws means over ten runs. The law over runs, its tail and "
@@ -27,7 +23,6 @@ LEFT_OPEN = (
     "Long runs are of dimension 4: what sampling error sustains in the columns that have learned the invariant signal "
     "does not depend on the dimension.",
 )
-SEEDS, QUICK_SEEDS = 64, 4
 LONG_RUNS, SHORT_RUNS = 80, 12  # times the seeds
 
 # The bias moves the index: without sign changes of the factors a mean factor of one makes it one.
@@ -168,9 +163,7 @@ def draw(data: xr.Dataset) -> Figure:
     for axis in (right.xaxis, right.yaxis):
         axis.set_minor_formatter("")
     right.set_title(f"After {SHORT.steps} steps, levels {', '.join(f'{level:g}' for level in LEVELS)}")
-    for axes in (left, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -180,19 +173,18 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """Index, floor, shares and divergence."""
-    claim = partial(Claim, source="Holdfast", conditions=OUR_SETTINGS)
     long_run = f"d=4, m=2000, eta=0.05, M={HETEROGENEITY:g}, T={LONG.steps}, {data.sizes['run']} runs, exact law"
+    claim = ClaimBuilder("tails", settings=f"{long_run}, s=1")
     indices = []
     for bias in BIASES:
         law = _stationary(bias)
         expected = _between(law.above(LOW), law.above(HIGH))
         measured = bootstrap(data["long"].sel(bias=bias).values, slope)
         indices.append(
-            claim(f"tails-index-{bias:g}", statement="The spurious share has a power tail with the index of Kesten's "
-                  "recursion, steepened by the ceiling.", settings=f"{long_run}, s={bias:g}",
-                  measured=_over(measured, expected), allowed=(0.8, 1.25),
-                  why=f"slope between the shares {LOW:g} and {HIGH:g}, {measured.value:.2f}, over the predicted "
-                  f"{expected:.2f}; the index itself is {law.tail_index:.2f}")
+            claim(f"index-{bias:g}", "The spurious share has a power tail with the index of Kesten's recursion, "
+                  "steepened by the ceiling.", over(measured, expected), (0.8, 1.25),
+                  f"slope between the shares {LOW:g} and {HIGH:g}, {measured.value:.2f}, over the predicted "
+                  f"{expected:.2f}; the index itself is {law.tail_index:.2f}", settings=f"{long_run}, s={bias:g}")
         )  # fmt: skip
     runs, law = data["long"].sel(bias=1.0).values, _stationary(1.0)
     compared = _comparison(data)
@@ -204,21 +196,19 @@ def claims(data: xr.Dataset) -> list[Claim]:
     above = proportion(int((runs > 1e-2).sum()), len(runs))
     return [
         *indices,
-        claim("tails-floor", statement="Sampling error sustains a median share of about 1 / (2 m).",
-              settings=f"{long_run}, s=1", measured=_over(median(runs), law.median), allowed=(0.8, 1.25),
-              why=f"median over the predicted {law.median:.3g}"),
-        claim("tails-long-run", statement="In the long run the share of runs above 0.01 is that of the stationary law.",
-              settings=f"{long_run}, s=1", measured=_over(above, law.above(1e-2)), allowed=(0.75, 1.33),
-              why=f"share of runs, {above.value:.3f}, over the predicted {law.above(1e-2):.3f}"),
-        claim("tails-finite-time", statement="After T steps the shares of runs above a level are those of the law of "
-              "the signal rows.", settings=f"d=24, m=2000, eta=0.08, T={SHORT.steps}, {data.sizes['short_run']} runs "
-              "of each of three laws, one with label noise", measured=proportion(int(inside.sum()), len(inside)),
-              allowed=(0.65, 1.0), why=f"{int(inside.sum())} of {len(inside)} lie within {WIDE} standard errors; of 9, "
-              "all have to, for the interval to begin at 0.7"),
-        claim("tails-divergence", statement="Normal strengths make some runs diverge, as many as predicted.",
-              settings=f"d=4, m=2000, eta=0.16, normal strengths (1, 6), T={LARGE.steps}, {len(lost)} runs",
-              measured=_over(proportion(int(lost.sum()), len(lost)), float(expected)), allowed=(0.5, 2.0),
-              why=f"{int(lost.sum())} of {len(lost)} runs diverged, over the predicted share of {expected:.3f}"),
+        claim("floor", "Sampling error sustains a median share of about 1 / (2 m).", over(median(runs), law.median),
+              (0.8, 1.25), f"median over the predicted {law.median:.3g}"),
+        claim("long-run", "In the long run the share of runs above 0.01 is that of the stationary law.",
+              over(above, law.above(1e-2)), (0.75, 1.33), f"share of runs, {above.value:.3f}, over the predicted "
+              f"{law.above(1e-2):.3f}"),
+        claim("finite-time", "After T steps the shares of runs above a level are those of the law of the signal rows.",
+              share(inside), (0.65, 1.0), f"{int(inside.sum())} of {len(inside)} lie within {WIDE} standard errors; of "
+              "9, all have to, for the interval to begin at 0.7", settings=f"d=24, m=2000, eta=0.08, T={SHORT.steps}, "
+              f"{data.sizes['short_run']} runs of each of three laws, one with label noise"),
+        claim("divergence", "Normal strengths make some runs diverge, as many as predicted.",
+              over(proportion(int(lost.sum()), len(lost)), float(expected)), (0.5, 2.0),
+              f"{int(lost.sum())} of {len(lost)} runs diverged, over the predicted share of {expected:.3f}",
+              settings=f"d=4, m=2000, eta=0.16, normal strengths (1, 6), T={LARGE.steps}, {len(lost)} runs"),
     ]  # fmt: skip
 
 
@@ -237,6 +227,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["tails"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("tails", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=4)

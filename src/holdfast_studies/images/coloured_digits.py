@@ -5,14 +5,12 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, mean_interval, proportion
-from holdfast.plots import COLOURS, new_figure
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, Position
+from holdfast_studies.kit.drawing import COLOURS, Figure, new_figure
+from holdfast_studies.kit.runs import Effort, Progress
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The 1,797 digits of 8 x 8 pixels that come with scikit-learn, in two colours, 5 to 9 against 0 to 4, a quarter of "
@@ -26,7 +24,6 @@ LEFT_OPEN = (
     "in experiments/digit_training.py. Rules and ranges were written down before any test row was looked at.",
 )
 PACKAGES = {"torch": "torch"}
-SEEDS, QUICK_SEEDS = 10, 3
 PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}
 SMALL, LARGE = PROBLEMS
 STEPS, SGD_STEPS, QUICK_PART = 200, 400, 2
@@ -173,16 +170,16 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["coloured_digits"],
+EXPERIMENT = study(
+    "coloured_digits",
     __doc__,
     LEFT_OPEN,
-    SEEDS,
-    QUICK_SEEDS,
     simulate,
     draw,
     numbers,
     claims,
     answer,
+    seeds=10,
+    quick_seeds=3,
     packages=PACKAGES,
 )

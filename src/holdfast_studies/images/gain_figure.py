@@ -51,7 +51,7 @@ def draw_gain_map(measured: Mapping[str, Any], orders: tuple[str, ...] = ("reshu
     """The gain over mean agreement and difference, one panel for each step size and order.
 
     Args:
-        measured: what `python -m holdfast_studies.images.gain_map` wrote.
+        measured: the content of gain_map, see `recorded`.
         orders: one row of panels for each.
 
     Example, two cells, one seed, one step size:

@@ -14,6 +14,7 @@ import numpy as np
 
 from holdfast.core.statistics import Estimate, mean_interval
 from holdfast.core.writing import write_text
+from holdfast_studies.comparison.rendering import markdown_table
 from holdfast_studies.images.gain_figure import draw_gain_map
 from holdfast_studies.images.recorded import about, accuracy, gain, gains_by_difference, recorded
 from holdfast_studies.page import RecordedSection
@@ -93,7 +94,7 @@ def results_markdown() -> str:
     found = recorded("coloured_mnist")
     problems = list(found["problems"])
     gains = (estimate_text(gain(found, "in turn, averaged", "pooled SGD, averaged", each)) for each in problems)
-    parts = [_about_table(), _table(table_rows())]
+    parts = [_about_table(), markdown_table(table_rows())]
     parts.append(f"In turn against pooled SGD, seed by seed: a gain of {' and '.join(gains)}.")
     for problem in problems:
         rows: Rows = [("method", WORST, LAST_WORST, LAST_TEST)]
@@ -101,7 +102,7 @@ def results_markdown() -> str:
             result = found["problems"][problem][name]
             values = (result["test"], result["last_step"]["test"], result["last_step"]["best_on_test"])
             rows.append((name, *(estimate_text(mean_interval(each)) for each in values)))
-        parts += [f"Methods whose papers choose on test, with {problem}, by three rules:", _table(rows)]
+        parts += [f"Methods whose papers choose on test, with {problem}, by three rules:", markdown_table(rows)]
     return _page(parts)
 
 
@@ -112,9 +113,9 @@ def scripts_markdown() -> str:
     named = ", ".join(f"{name} {version}" for name, version in described["versions"].items())
     parts = [
         "Published, with the agreements 0.8 and 0.9:",
-        _table(_published_rows()),
+        markdown_table(_published_rows()),
         f"The public scripts, recorded on {described['device']} ({named}). {described['data']}.",
-        _table(script_rows()),
+        markdown_table(script_rows()),
         "What was changed to run them:",
         "\n".join(f"- {each}" for each in described["changes"]),
         f"Settings with held-out rows are drawn 5 times for each of 10 seeds: {content['draws']}.",
@@ -176,7 +177,7 @@ def gains_markdown() -> str:
         f"Gain in accuracy at the test over pooled SGD with the same step size after {measured['settings']['steps']:,} "
         "steps, mean over the mean agreements 0.6 and 0.7, with its interval of 95 % over the seeds."
     )
-    return _page([f"{about(measured)} {compared}", _table(rows)])
+    return _page([f"{about(measured)} {compared}", markdown_table(rows)])
 
 
 def clear_gains(found: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -221,18 +222,13 @@ def trials_markdown() -> str:
     parts = [
         f"{about(found)} Gain in accuracy at the test, seed by seed, with its interval of 95 %. "
         + (f"A clear gain: {clear}." if clear else "None of them gains clearly."),
-        _table(gain_rows(found)),
+        markdown_table(gain_rows(found)),
         "One environment a step at the last step, with the setting that is best on test:",
-        _table(last),
+        markdown_table(last),
         "Directions of the last hidden layer of the pooled network in which means, or variances, vary:",
-        _table(directions),
+        markdown_table(directions),
     ]
     return _page(parts)
-
-
-def _table(rows: Rows) -> str:
-    head, *body = (f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
 
 def _page(parts: list[str]) -> str:

@@ -1,25 +1,22 @@
 """The absorbing sets of SGD (Wang and Jacot, ICLR 2024): constants chosen on some runs, and tested on others."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial, reduce
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from holdfast.completion.problem import MatrixCompletion, two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, train
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, exact_proportion
 from holdfast.core.survival import event_rate
-from holdfast.plots import band, legend_below, new_figure
 from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
-from holdfast_studies.claims import Claim, Position
-from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share
+from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, replace, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
 from holdfast_studies.papers.jumps import DEPTH, EPSILON, WIDTH, network_starts, our_choice
 
@@ -34,7 +31,6 @@ LEFT_OPEN = (
     "up to C, the second one uniform up to where the conditions end, random directions.",
     "A quick look (--quick) takes 4 seeds, for the choice and for the test.",
 )
-SEEDS = 300
 # Near the end of rank 2, so that the jump falls into a run that is short enough to look at every step.
 STEP_SIZE, RIDGE, STEPS = 0.4, 0.026, 5000
 BALANCES, SLACKS = (0.03, 0.1, 0.3, 1.0), (0.1, 0.3, 0.6, 0.9)
@@ -190,9 +186,7 @@ def draw(data: xr.Dataset) -> Figure:
     right.axvline(chosen.slack, color="0.3", linestyle=":", label=f"chosen: {_words(chosen)}")
     right.set(xlabel="eps2", ylabel="share of constants with B_1 closed", ylim=(-0.03, 1.05))
     right.set_title("Search: eps1 ≥ 0.1, C ≥ 2, three forms of f")
-    for axes in (left, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def _words(constants: Constants) -> str:
@@ -217,7 +211,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ours = partial(
         our_choice, eta=STEP_SIZE, **{"lambda": RIDGE}, T=STEPS, f=chosen.count.__name__, constants=_words(chosen)
     )
-    claim = partial(Claim, settings=f"{SUMMARY}, {_words(chosen)}", conditions=ours())
+    claim = ClaimBuilder("absorbing", "jumps: closed", f"{SUMMARY}, {_words(chosen)}", ours())
     nearby = f"the states are those of SGD at eta={STEP_SIZE}, near critical points and not at them"
     inside, exits = data["entered"].values >= 0, data["exits"].values
     left = _share(exits[inside] > 0)
@@ -229,33 +223,29 @@ def claims(data: xr.Dataset) -> list[Claim]:
     over = data["product_rank"].values[ends] > 1 + chosen.slack
     drawn = data["drawn_left"].values.any(0)
     return [
-        claim("absorbing-entered", "jumps: theorem", "SGD enters B_1.", conditions=ours(mark=f"{MOST:g} of the runs"),
-              measured=_share(inside), allowed=(MOST, 1),
-              why=f"share of the runs that were inside at some step; of {tried} constants tried on other runs "
-              f"{int(_closed(data).sum())} had no exit there"),
-        claim("absorbing-closed", "jumps: closed", "SGD does not leave B_1.", measured=left, allowed=(0, 0.02),
-              why=f"share of the runs that entered and ever left, exact interval: {int((exits[inside] > 0).sum())} of "
-              f"{int(inside.sum())}; {hazard.value:.2g} exits per step inside ({hazard.low:.2g} to {hazard.high:.2g})"),
-        claim("absorbing-every-step", "jumps: closed",
-              "None of the steps that SGD might take from the states it visits in B_1 leads out.",
-              measured=_share(data["successors_left"].values[inside] > 0), allowed=(0, 0.02),
-              why="share of the runs with a step that leads out, all three entries tried at every 20th state: "
-              f"{out} of {steps:,} steps"),
-        claim("absorbing-anywhere", "jumps: closed", "From no state of B_1, visited or not, a step of SGD leads out.",
-              measured=_share(drawn), allowed=(0, 0.001),
-              why="share of states drawn from B_1 from which one of the three steps leads out. At this step size the "
-              "closed set is a property of the states that SGD visits, not of B_1: where the product has the wrong "
-              "sign and size C^(L/2), one step is longer than B_1 is wide", expected=Position.OUTSIDE),
-        claim("absorbing-sde", "jumps: continuous",
-              "The continuous approximation leaves B_1 more often than SGD: the absorbing set is lost.",
-              settings=f"{SUMMARY}, {_words(chosen)}, Euler-Maruyama with {SUBSTEPS} substeps", measured=sde_left,
-              allowed=(left.high, 1),
-              why="share of the runs that entered and then left or diverged, against the upper end of SGD's interval. "
-              "Its noise is Gaussian and unbounded, so no bounded set holds it"),
-        claim("absorbing-lemma", "jumps: lemma", "In B_1 the approximate rank of the product is at most 1 + eps2.",
-              conditions=replace(ours(), missed=(nearby,)), measured=_share(over), allowed=(0, 0.02),
-              why="share of the runs inside at the end that are above it"),
+        claim("entered", "SGD enters B_1.", exact_share(inside), (MOST, 1), "share of the runs that were inside at "
+              f"some step; of {tried} constants tried on other runs {int(_closed(data).sum())} had no exit there",
+              source="jumps: theorem", conditions=ours(mark=f"{MOST:g} of the runs")),
+        claim("closed", "SGD does not leave B_1.", left, (0, 0.02), "share of the runs that entered and ever left, "
+              f"exact interval: {int((exits[inside] > 0).sum())} of {int(inside.sum())}; {hazard.value:.2g} exits per "
+              f"step inside ({hazard.low:.2g} to {hazard.high:.2g})"),
+        claim("every-step", "None of the steps that SGD might take from the states it visits in B_1 leads out.",
+              exact_share(data["successors_left"].values[inside] > 0), (0, 0.02),
+              f"share of the runs with a step that leads out, all three entries tried at every 20th state: {out} of "
+              f"{steps:,} steps"),
+        claim("anywhere", "From no state of B_1, visited or not, a step of SGD leads out.", exact_share(drawn),
+              (0, 0.001), "share of states drawn from B_1 from which one of the three steps leads out. At this step "
+              "size the closed set is a property of the states that SGD visits, not of B_1: where the product has the "
+              "wrong sign and size C^(L/2), one step is longer than B_1 is wide", expected=Position.OUTSIDE),
+        claim("sde", "The continuous approximation leaves B_1 more often than SGD: the absorbing set is lost.",
+              sde_left, (left.high, 1), "share of the runs that entered and then left or diverged, against the upper "
+              "end of SGD's interval. Its noise is Gaussian and unbounded, so no bounded set holds it",
+              source="jumps: continuous", settings=f"{SUMMARY}, {_words(chosen)}, Euler-Maruyama with {SUBSTEPS} "
+              "substeps"),
+        claim("lemma", "In B_1 the approximate rank of the product is at most 1 + eps2.", exact_share(over), (0, 0.02),
+              "share of the runs inside at the end that are above it", source="jumps: lemma",
+              conditions=replace(ours(), missed=(nearby,))),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(TITLES["absorbing"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("absorbing", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=300)

@@ -10,25 +10,22 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jax.typing import ArrayLike
-from matplotlib.figure import Figure
 
 from holdfast.algorithms.factored import sampled
 from holdfast.algorithms.shrinkage import Trace, estimated_trace, known_trace, no_shrinkage, operator_norm, shrinkage
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
-from holdfast.core.statistics import Estimate, median, proportion
-from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.plots.signals import quantile_table
+from holdfast.core.statistics import Estimate, median
 from holdfast.sensing import batching
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.oracles.quadratic import RankOneGradient, rank_one
 from holdfast.sensing.problem import MatrixSensing
 from holdfast.sensing.quadratic_network import quadratic_network, random_neurons
 from holdfast.sensing.signals import signals
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, ClaimBuilder, Conditions, Position, above, below, share
+from holdfast_studies.kit.drawing import COLOURS, Figure, band, legend_below, new_figure, quantile_table
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "Algorithm 4 as printed takes tau to be the operator norm of A* + A(e); only its trace cancels the trace term of "
@@ -42,7 +39,6 @@ LEFT_OPEN = (
     "undecided with 12 runs, have 64 seeds from 1,000 on. The variants that fail have 12.",
     "Neurons are orthonormal, or one draw from N(0, I/d) as in Theorem 7.",
 )
-SEEDS, QUICK_SEEDS = 64, 6
 # Runs of the variants that fail, of which a few are enough.
 FEW = 12
 # The seeds of the others: settings were looked for on those from 0 on.
@@ -147,15 +143,12 @@ def _runs(data: xr.Dataset, variant: str) -> xr.Dataset:
 
 def draw(data: xr.Dataset) -> Figure:
     """Invariant and spurious neurons over time: what works on the left, what fails on the right."""
-    figure, panels = new_figure(
-        2,
-        f"Algorithm 4: medians over {data.sizes['seed']} seeds (some of what fails: {FEW}), bands 10 % to 90 %",
-    )
+    seeds = f"{data.sizes['seed']} seeds (some of what fails: {FEW})"
+    figure, panels = new_figure(2, f"Algorithm 4: medians over {seeds}, bands 10 % to 90 %")
     figure.set_figheight(5.4)  # eight lines of a legend are below each panel
     names = list(VARIANTS)
-    for axes, chosen, title in zip(
-        panels, (names[:4], names[4:]), ("Trace, batches", "Wrong or no shrinkage"), strict=True
-    ):
+    titles = ("Trace, batches", "Wrong or no shrinkage")
+    for axes, chosen, title in zip(panels, (names[:4], names[4:]), titles, strict=True):
         for name, style in zip(chosen, ("-", "--", "-.", ":"), strict=True):
             runs = _runs(data, name)
             for signal in ("invariant", "spurious"):
@@ -174,12 +167,14 @@ def claims(data: xr.Dataset) -> list[Claim]:
         "the neurons are orthonormal, not N(0, I/d)", "samples are not truncated", "tau is the trace, not the norm"
     )
     known, estimated, random = "HeteroSGD, known trace", "HeteroSGD, estimated trace", "random neurons, truncated"
+    sources = {known: "Theorem 7; Algorithm 4", estimated: "Theorem 7; Remark 1"}
+    claim = ClaimBuilder("algorithm-4", settings=summary, conditions=conditions)
+    cannot = f"median of {data.sizes['seed']} runs, which cannot tell the 0.99 of the theorem from less"
 
-    def claim(name: str, statement: str, variant: str, signal: str, allowed: tuple[float, float], why: str) -> Claim:
-        measured = median(of[variant][signal])
-        source = "Theorem 7; Remark 1" if variant == estimated else "Theorem 7; Algorithm 4"
-        why = f"median of {data.sizes['seed']} runs, which cannot tell the 0.99 of the theorem from less; {why}"
-        return Claim(f"algorithm-4-{name}", source, statement, summary, measured, allowed, conditions, why)
+    def learned(name: str, statement: str, variant: str, signal: str, tau: str) -> Claim:
+        allowed = above(LEARNED) if signal == "invariant" else below(WASHED_OUT)
+        why = f"{cannot}; {tau}"
+        return claim(name, statement, median(of[variant][signal]), allowed, why, source=sources[variant])
 
     printed = {
         "operator-norm": ("operator norm", "With tau the operator norm it works.", "orthonormal neurons, eta=0.04"),
@@ -189,42 +184,40 @@ def claims(data: xr.Dataset) -> list[Claim]:
                        "neurons, all as printed, it works.", "N(0, I/d) neurons, eta=0.01, R=20"),
     }  # fmt: skip
     return [
-        claim("invariant", "In the median run Algorithm 4 learns the invariant neurons.", known, "invariant",
-              (LEARNED, np.inf), "tau = tr(A* + A(e)), known"),
-        claim("spurious", "In the median run Algorithm 4 does not learn the spurious neurons.", known, "spurious",
-              (-np.inf, WASHED_OUT), "tau = tr(A* + A(e)), known"),
-        claim("estimated-invariant", "The moment estimate of tau does as well (invariant).", estimated, "invariant",
-              (LEARNED, np.inf), "tau = mean of y"),
-        claim("estimated-spurious", "The moment estimate of tau does as well (spurious).", estimated, "spurious",
-              (-np.inf, WASHED_OUT), "tau = mean of y"),
+        learned("invariant", "In the median run Algorithm 4 learns the invariant neurons.", known, "invariant",
+                "tau = tr(A* + A(e)), known"),
+        learned("spurious", "In the median run Algorithm 4 does not learn the spurious neurons.", known, "spurious",
+                "tau = tr(A* + A(e)), known"),
+        *(learned(f"estimated-{signal}", f"The moment estimate of tau does as well ({signal}).", estimated, signal,
+                  "tau = mean of y") for signal in ("invariant", "spurious")),
         *(
-            Claim(f"algorithm-4-{name}", source, f"Nine runs in ten do, {words}: they learn the invariant neurons and "
-                  "not the spurious ones.", summary, _both(of[variant]), NEARLY_ALL, conditions,
-                  f"share of {of[variant].sizes['seed']} runs; the 0.99 of the theorem would take 368")
-            for name, source, words, variant in (
-                ("probability", "Theorem 7; Algorithm 4", "with the trace known", known),
-                ("estimated-probability", "Theorem 7; Remark 1", "with the moment estimate of it", estimated),
+            claim(name, f"Nine runs in ten do, {words}: they learn the invariant neurons and not the spurious ones.",
+                  share((of[variant]["invariant"] > LEARNED) & (of[variant]["spurious"] < WASHED_OUT)), NEARLY_ALL,
+                  f"share of {of[variant].sizes['seed']} runs; the 0.99 of the theorem would take 368",
+                  source=sources[variant])
+            for name, words, variant in (
+                ("probability", "with the trace known", known),
+                ("estimated-probability", "with the moment estimate of it", estimated),
             )
         ),
-        Claim("algorithm-4-pooled", "Holdfast", "With pooled batches the spurious neurons are learned.", summary,
-              median(of["pooled batches"]["spurious"]), (0.35, np.inf), OUR_SETTINGS,
-              f"median of {of['pooled batches'].sizes['seed']} runs; E s = 0.5"),
-        Claim("example-1-random-neurons", "Example 1; Theorem 7",
-              "With neurons from N(0, I/d) and truncation on ||U^T x||^2 Algorithm 4 ends within 50 % of A*.",
-              f"N(0, I/d) neurons, eta=0.04, R=20, {given}", median(of[random]["relative_distance"]),
-              (-np.inf, 0.5), _conditions("tau is the trace, not the norm"),
-              f"||P - A*||_F / ||A*||_F, median of {data.sizes['seed']} runs, which cannot tell the 0.99 of the "
-              f"theorem from less; the subspaces overlap by {_overlap():.2f}"),
+        claim("pooled", "With pooled batches the spurious neurons are learned.",
+              median(of["pooled batches"]["spurious"]), above(0.35),
+              f"median of {of['pooled batches'].sizes['seed']} runs; E s = 0.5", conditions=OUR_SETTINGS),
+        ClaimBuilder("example-1", "Example 1; Theorem 7", f"N(0, I/d) neurons, eta=0.04, R=20, {given}")(
+            "random-neurons", "With neurons from N(0, I/d) and truncation on ||U^T x||^2 Algorithm 4 ends within 50 % "
+            "of A*.", median(of[random]["relative_distance"]), below(0.5), f"||P - A*||_F / ||A*||_F, {cannot}; the "
+            f"subspaces overlap by {_overlap():.2f}", conditions=_conditions("tau is the trace, not the norm")),
         *(
-            Claim(f"algorithm-4-{name}", "Algorithm 4", statement, f"{settings}, {given}", _works(of[variant]),
-                  (0.5, 1.0), OUR_SETTINGS, f"share of {of[variant].sizes['seed']} runs that learn half the invariant "
-                  "signal, and do not diverge" + ("; too near to one half to tell" if variant == FACTOR_4 else ""),
+            claim(name, statement, _works(of[variant]), (0.5, 1.0),
+                  f"share of {of[variant].sizes['seed']} runs that learn half the invariant signal, and do not diverge"
+                  + ("; too near to one half to tell" if variant == FACTOR_4 else ""),
+                  source="Algorithm 4", settings=f"{settings}, {given}", conditions=OUR_SETTINGS,
                   expected=Position.UNDECIDED if variant == FACTOR_4 else Position.OUTSIDE)
             for name, (variant, statement, settings) in printed.items()
         ),
-        Claim("algorithm-4-shrinkage", "Algorithm 4", "The shrinkage is needed.", summary,
-              median(abs(of["no shrinkage"]["invariant"] - 1)), (0.1, np.inf), conditions,
-              "median |invariant - 1| without it: the trace of the residual kicks the signal about"),
+        claim("shrinkage", "The shrinkage is needed.", median(abs(of["no shrinkage"]["invariant"] - 1)), above(0.1),
+              "median |invariant - 1| without it: the trace of the residual kicks the signal about",
+              source="Algorithm 4"),
     ]  # fmt: skip
 
 
@@ -237,17 +230,10 @@ def _conditions(*missed: str) -> Conditions:
     return Conditions(missed, ("all settings", "the gradient without its factor 4"))
 
 
-def _both(final: xr.Dataset) -> Estimate:
-    """The share of runs that learn the invariant neurons and not the spurious ones."""
-    right = (final["invariant"] > LEARNED) & (final["spurious"] < WASHED_OUT)
-    return proportion(int(right.sum()), right.size)
-
-
 def _works(final: xr.Dataset) -> Estimate:
     """The share of runs that end with at least half of the invariant signal, and not with twice of it."""
     learned = final["invariant"]
-    works = (final["diverged_at"] < 0) & (learned > 0.5) & (learned < 2)
-    return proportion(int(works.sum()), works.size)
+    return share((final["diverged_at"] < 0) & (learned > 0.5) & (learned < 2))
 
 
 def _overlap() -> float:
@@ -255,6 +241,4 @@ def _overlap() -> float:
     return float(jnp.linalg.norm(problem.invariant_basis.T @ problem.spurious_basis, 2))
 
 
-EXPERIMENT = Experiment(
-    TITLES["algorithm_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
-)
+EXPERIMENT = study("algorithm_4", __doc__, LEFT_OPEN, simulate, draw, quantile_table, claims, seeds=64, quick_seeds=6)

@@ -1,33 +1,49 @@
 """Assumptions 1 to 3 and the signed form of Xu, Gu and Fang (NeurIPS 2024): what they ask for, and why."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
 from holdfast.algorithms.factored import factored, sampled, signed
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
-from holdfast.core.statistics import Estimate, median, proportion
-from holdfast.plots import COLOURS, band, legend_below, new_figure
+from holdfast.core.statistics import median
 from holdfast.sensing import batching
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.oracles.law import law
 from holdfast.sensing.problem import MatrixSensing
-from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import signals
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.assumptions import regularity
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast.theory.regions import LEARNED, WASHED_OUT
+from holdfast_studies.kit.claims import (
+    Claim,
+    ClaimBuilder,
+    Conditions,
+    Position,
+    above,
+    below,
+    exact,
+    share,
+    summary,
+)
+from holdfast_studies.kit.drawing import BAND, COLOURS, Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import (
+    BIAS,
+    INIT_SCALE,
+    STEP_SIZE,
+    Effort,
+    Progress,
+    Settings,
+    replace,
+    run_simulation,
+    stages,
+)
+from holdfast_studies.kit.study import columns, study
 
 LEFT_OPEN = (
     "The universal constants of the assumptions are not printed; here they are one.",
@@ -35,20 +51,11 @@ LEFT_OPEN = (
     "r2=2, m=12000, s=1, M=8, eta=0.05, alpha=1e-3, T=300.",
     "The signed form U U^T - V V^T is mentioned without an experiment; ours has eigenvalues 1 and -1.",
 )
-SEEDS, QUICK_SEEDS = 64, 8
-STEP_SIZE, INIT_SCALE, STEPS, BIAS, HETEROGENEITY, DIMENSION, BATCH_SIZE = 0.05, 1e-3, 300, 1.0, 8.0, 30, 12_000
+STEPS, HETEROGENEITY, DIMENSION, BATCH_SIZE = 300, 8.0, 30, 12_000
 BASE = Settings(
-    dimension=DIMENSION,
-    spurious_rank=2,
-    batch_size=BATCH_SIZE,
-    step_size=STEP_SIZE,
-    init_scale=INIT_SCALE,
-    steps=STEPS,
-    every=STEPS,
-    heterogeneity=HETEROGENEITY,
-    bias=BIAS,
+    dimension=DIMENSION, spurious_rank=2, batch_size=BATCH_SIZE, heterogeneity=HETEROGENEITY, steps=STEPS, every=STEPS
 )
-SUMMARY = "d=30, r1=1, r2=2, m=12000, s=1, M=8, eta=0.05, alpha=1e-3, T=300, symmetric measurements, exact law (ours)"
+SUMMARY = summary(BASE, "ours")
 # Off-diagonal strengths that eq. 7 allows with a constant of one: 2^2 x 0.001 is below M2^-1.5 = 0.0055.
 ALLOWED = 0.001
 CASES = {
@@ -63,16 +70,13 @@ CASES = {
 PAPER_DIMENSION, PAPER_BATCH, PAPER_HETEROGENEITY = 100, 8000, 6.0
 FORMS: dict[str, Callable] = {"U U^T - V V^T": signed, "U U^T": factored}
 SIGNED_SUMMARY = "d=30, A* with eigenvalues 1 and -1, r2=1, m=12000, s=1, M=8, eta=0.05, alpha=1e-3, T=300 (ours)"
-WASHED_OUT, LEARNED = 0.05, 0.5
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Each case, both forms, and the least isometry constant that the measurements of figure 3 can have."""
     reports = iter(stages(progress, [1] * (len(CASES) + len(FORMS))))
-    finals = [
-        run_simulation(replace(case, seeds=effort.seeds), progress=next(reports)).data.isel(step=-1)
-        for case in CASES.values()
-    ]
+    runs = (run_simulation(replace(case, seeds=effort.seeds), progress=next(reports)) for case in CASES.values())
+    finals = [each.data.isel(step=-1) for each in runs]
     chosen = [each[["spurious", "distance", "diverged_at"]].drop_vars("step") for each in finals]
     data = xr.concat(chosen, pd.Index(list(CASES), name="case"))
     paths = [_run_form(form, effort.seeds, next(reports)) for form in FORMS.values()]
@@ -95,10 +99,8 @@ def _run_form(form: Callable, seeds: int, progress: Progress | None) -> xr.DataA
     frame = jnp.asarray(orthonormal_frame(DIMENSION, 3), jnp.float32)
     spectrum = jnp.array([1.0, -1.0], jnp.float32)
     problem = MatrixSensing(frame[:, :2], spectrum, frame[:, 2:], two_point(BIAS, HETEROGENEITY))
-    parameters = {
-        "step_size": np.full(seeds, STEP_SIZE, np.float32),
-        "init_scale": np.full(seeds, INIT_SCALE, np.float32),
-    }
+    values = {"step_size": STEP_SIZE, "init_scale": INIT_SCALE}
+    parameters = {name: np.full(seeds, value, np.float32) for name, value in values.items()}
     build = partial(_build, form=form)
     records = run(build, problem, parameters, np.arange(seeds), steps=STEPS, every=10, slab=8, progress=progress)
     coordinates = {"seed": np.arange(seeds), "step": records.steps}
@@ -110,8 +112,8 @@ def draw(data: xr.Dataset) -> Figure:
     seeds = data.sizes["seed"]
     figure, (left, right) = new_figure(2, f"Assumptions: medians over {seeds} seeds, from 10 % to 90 %")
     shares = data["spurious"].where(data["diverged_at"] < 0)
-    low, middle, high = shares.quantile([0.1, 0.5, 0.9], "seed").values
     rows = np.arange(len(CASES))
+    low, middle, high = shares.quantile(BAND, "seed").values
     spread = [middle - low, high - middle]
     left.errorbar(middle, rows, xerr=spread, fmt="o", color=COLOURS["spurious"], capsize=3, label="spurious share")
     left.axvline(WASHED_OUT, color="0.3", linestyle=":", label="0.05")
@@ -123,14 +125,7 @@ def draw(data: xr.Dataset) -> Figure:
         band(right, data["signed_distance"].sel(form=form), "step", form, color=colour)
     right.set(xlabel="step", ylabel="||P - A*|| (Frobenius)", title="A* with eigenvalues 1 and -1")
     right.set_ylim(bottom=0)
-    for axes in (left, right):
-        legend_below(axes)
-    return figure
-
-
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """The final spurious share and distance of each run and case."""
-    return data[["spurious", "distance", "diverged_at"]].to_dataframe().reset_index()
+    return finished(figure)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -140,54 +135,58 @@ def claims(data: xr.Dataset) -> list[Claim]:
     far = lost | (distance.sel(case="m = 4 d") > LEARNED)
     ratio = distance.sel(case="overlap 0.7") / distance.sel(case="none").median()
     error = data["signed_distance"].isel(step=-1)
+    claim = ClaimBuilder("", "eq. 7; assumption 2")
     return [
         *_paper_claims(data),
-        Claim("eq-7-same-order", "eq. 7; assumption 2", "Off-diagonal strengths of the order of the diagonal ones make "
-              "recovery fail.", f"off-diagonal 8, {SUMMARY}", median(spurious.sel(case="off-diagonal M")), (0.4, 0.6),
-              OUR_SETTINGS, "median spurious share; of the two directions (1, -1) has the constant strength s and is "
-              "learned, (1, 1) is washed out: 0.5 in theory, range 20 % to either side"),
-        Claim("eq-7-met", "eq. 7; assumption 2", "Off-diagonal strengths that eq. 7 allows do no harm.",
-              f"off-diagonal {ALLOWED}, {SUMMARY}", median(spurious.sel(case="off-diagonal 0.001")),
-              (-np.inf, WASHED_OUT), OUR_SETTINGS, "median spurious share"),
-        Claim("assumption-2-needed", "assumption 2",
-              "Without heterogeneity above the bias the spurious signal is learned.",
-              f"M=1, {SUMMARY.replace('M=8, ', '')}", median(spurious.sel(case="M = 1")), (LEARNED, np.inf),
-              OUR_SETTINGS, "median spurious share; M2 = 0.5 where M1 = 2"),
-        Claim("assumption-1-needed", "assumption 1", "With subspaces that overlap a lot A* is not recovered.",
-              f"overlap 0.7, {SUMMARY}", median(ratio), (2, np.inf), OUR_SETTINGS,
-              "median distance to A*, over the one without overlap: the oscillation reaches the invariant signal"),
-        Claim("assumption-3-needed", "assumption 3", "With few measurements A* is not recovered.",
-              f"m=120, {SUMMARY.replace('m=12000, ', '')}", proportion(int(far.sum()), far.size), (0.75, 1.0),
-              OUR_SETTINGS, f"share of runs that end farther than {LEARNED} from A* or diverge ({int(lost.sum())} do)"),
-        Claim("signed-learns", "section 3.1", "U U^T - V V^T learns an A* with a negative eigenvalue.", SIGNED_SUMMARY,
-              median(error.sel(form="U U^T - V V^T")), (-np.inf, 0.3), OUR_SETTINGS,
-              "median ||P - A*||; ||A*|| is 1.41, and U U^T, which has no negative eigenvalue, ends at "
-              f"{float(error.sel(form='U U^T').median()):.2f}"),
+        claim("eq-7-same-order", "Off-diagonal strengths of the order of the diagonal ones make recovery fail.",
+              median(spurious.sel(case="off-diagonal M")), (0.4, 0.6),
+              "median spurious share; of the two directions (1, -1) has the constant strength s and is learned, (1, 1) "
+              "is washed out: 0.5 in theory, range 20 % to either side", settings=f"off-diagonal 8, {SUMMARY}"),
+        claim("eq-7-met", "Off-diagonal strengths that eq. 7 allows do no harm.",
+              median(spurious.sel(case="off-diagonal 0.001")), below(WASHED_OUT), "median spurious share",
+              settings=f"off-diagonal {ALLOWED}, {SUMMARY}"),
+        claim("assumption-2-needed", "Without heterogeneity above the bias the spurious signal is learned.",
+              median(spurious.sel(case="M = 1")), above(LEARNED), "median spurious share; M2 = 0.5 where M1 = 2",
+              source="assumption 2", settings=summary(CASES["M = 1"], "ours")),
+        claim("assumption-1-needed", "With subspaces that overlap a lot A* is not recovered.", median(ratio), above(2),
+              "median distance to A*, over the one without overlap: the oscillation reaches the invariant signal",
+              source="assumption 1", settings=f"overlap 0.7, {SUMMARY}"),
+        claim("assumption-3-needed", "With few measurements A* is not recovered.", share(far), (0.75, 1.0),
+              f"share of runs that end farther than {LEARNED} from A* or diverge ({int(lost.sum())} do)",
+              source="assumption 3", settings=summary(CASES["m = 4 d"], "ours")),
+        claim("signed-learns", "U U^T - V V^T learns an A* with a negative eigenvalue.",
+              median(error.sel(form="U U^T - V V^T")), below(0.3), "median ||P - A*||; ||A*|| is 1.41, and U U^T, "
+              f"which has no negative eigenvalue, ends at {float(error.sel(form='U U^T').median()):.2f}",
+              source="section 3.1", settings=SIGNED_SUMMARY),
     ]  # fmt: skip
 
 
 def _paper_claims(data: xr.Dataset) -> list[Claim]:
     """The assumptions at the settings of figure 3."""
-    settings = "d=100, r1=r2=1, m=8000, s=1, M=6"
     constants = Conditions(chosen=("universal constants of one",))
+    claim = ClaimBuilder("", "assumption 1", "d=100, r1=r2=1, m=8000, s=1, M=6", constants)
     largest, variation = regularity(two_point(1.0, PAPER_HETEROGENEITY))
     limit = 1 / ((variation * np.log(PAPER_DIMENSION)) ** 1.5 * np.sqrt(2))
     return [
-        Claim("assumption-1-figure-3", "assumption 1", "The settings of figure 3 meet log(d)^4 <= min(r1, r2).",
-              settings, _exact(np.log(PAPER_DIMENSION) ** 4), (-np.inf, 1), constants,
-              "log(d)^4 over min(r1, r2)", expected=Position.OUTSIDE),
-        Claim("assumption-2-figure-3", "assumption 2", "The settings of figure 3 meet M1 <= M2.", settings,
-              _exact(largest / variation), (-np.inf, 1), constants, "M1 / M2 = 7 / 18"),
-        Claim("assumption-3-figure-3", "assumption 3", "The measurements of figure 3 are as isometric as asked.",
-              settings, median(data["isometry"] / limit), (-np.inf, 1), constants,
+        claim("assumption-1-figure-3", "The settings of figure 3 meet log(d)^4 <= min(r1, r2).",
+              exact(np.log(PAPER_DIMENSION) ** 4), below(1), "log(d)^4 over min(r1, r2)", expected=Position.OUTSIDE),
+        claim("assumption-2-figure-3", "The settings of figure 3 meet M1 <= M2.", exact(largest / variation), below(1),
+              "M1 / M2 = 7 / 18", source="assumption 2"),
+        claim("assumption-3-figure-3", "The measurements of figure 3 are as isometric as asked.",
+              median(data["isometry"] / limit), below(1),
               f"a lower bound of delta over 1 / ((M2 log d)^1.5 r2^2.5 sqrt(r1 + r2)) = {limit:.1e}",
-              expected=Position.OUTSIDE),
+              source="assumption 3", expected=Position.OUTSIDE),
     ]  # fmt: skip
 
 
-def _exact(value: float) -> Estimate:
-    """A number that nothing random enters."""
-    return Estimate(float(value), float(value), float(value))
-
-
-EXPERIMENT = Experiment(TITLES["assumptions"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study(
+    "assumptions",
+    __doc__,
+    LEFT_OPEN,
+    simulate,
+    draw,
+    columns("spurious", "distance", "diverged_at"),
+    claims,
+    seeds=64,
+    quick_seeds=8,
+)

@@ -5,19 +5,16 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
 from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import proportion
-from holdfast.plots import legend_below, new_figure
-from holdfast.plots.signals import draw_kaplan_meier
 from holdfast.theory.absorbing import closedness, contains
-from holdfast_studies.claims import Claim
-from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder
+from holdfast_studies.kit.drawing import Figure, draw_kaplan_meier, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.entering import CONSTANTS
 from holdfast_studies.papers.jumps import EPSILON, jump_rate, network_starts, our_choice, waited_and_left, waiting_times
 
@@ -28,7 +25,6 @@ LEFT_OPEN = (
     "The constants of B_0: those of the experiment `entering`.",
     "A quick look (--quick) takes 4 seeds and half the steps.",
 )
-SEEDS = 64
 QUICK_PART = 2  # a quick look takes one step in this many
 # A ridge at which gradient descent stays at rank 1.
 STEP_SIZE, RIDGE, STEPS, EVERY = 0.6, 0.07, 200_000, 500
@@ -78,9 +74,7 @@ def draw(data: xr.Dataset) -> Figure:
     left.set_title(f"The first {DRAWN} runs")
     right.set(xlabel="steps since sitting at rank 1, in 1000", ylabel="share still at rank 1", ylim=(-0.03, 1.05))
     right.set_title("Kaplan-Meier, bands of 95 %")
-    for axes in (left, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -91,7 +85,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
     ours = partial(our_choice, eta=STEP_SIZE, T=int(data["step"][-1]), **{"lambda": RIDGE})
-    claim = partial(Claim, settings=_summary(data), conditions=ours())
+    claim = ClaimBuilder("collapse", settings=_summary(data), conditions=ours())
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
     rate = jump_rate(sgd)
@@ -99,16 +93,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
     entered = {name: (runs["entered"] >= 0).values for name, runs in (("SGD", sgd), ("gradient descent", descent))}
     stayed = entered["SGD"] & (sgd["exits"] == 0).values
     return [
-        claim("collapse-sgd", "jumps: theorem",
-              "At constant step size and ridge SGD enters B_0 and stays: the theorem with r = 0.",
-              conditions=ours(constants="those of `entering`", mark=f"{MOST:g} of the runs"),
-              measured=proportion(int(stayed.sum()), seeds), allowed=(MOST, 1),
-              why=f"share of the runs that are inside from some step on, every {EVERY}th looked at; "
-              f"{int(sgd['jumped'].sum())} of {seeds} sat at rank 1 and then fell to 0, {wait}; {rose} rose again"),
-        claim("collapse-gradient-descent", "Holdfast", "Gradient descent does not.",
-              measured=proportion(int(entered["gradient descent"].sum()), seeds), allowed=(0, 0.1),
-              why=f"share of the runs that enter B_0; {int(descent['jumped'].sum())} fell from rank 1 to 0"),
+        claim("sgd", "At constant step size and ridge SGD enters B_0 and stays: the theorem with r = 0.",
+              proportion(int(stayed.sum()), seeds), (MOST, 1), "share of the runs that are inside from some step on, "
+              f"every {EVERY}th looked at; {int(sgd['jumped'].sum())} of {seeds} sat at rank 1 and then fell to 0, "
+              f"{wait}; {rose} rose again", source="jumps: theorem",
+              conditions=ours(constants="those of `entering`", mark=f"{MOST:g} of the runs")),
+        claim("gradient-descent", "Gradient descent does not.",
+              proportion(int(entered["gradient descent"].sum()), seeds), (0, 0.1),
+              f"share of the runs that enter B_0; {int(descent['jumped'].sum())} fell from rank 1 to 0"),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(TITLES["collapse"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("collapse", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=64)

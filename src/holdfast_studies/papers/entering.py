@@ -6,18 +6,16 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
 from holdfast.completion.jumps import SITTING, memory, ranks
 from holdfast.completion.problem import MatrixCompletion, matrix_completion, two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, starts, train
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, exact_proportion
-from holdfast.plots import legend_below, new_figure
 from holdfast.theory.absorbing import Constants, closedness, contains, successor
-from holdfast_studies.claims import Claim
-from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder
+from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.absorbing import entries
 from holdfast_studies.papers.jumps import DEPTH, EPSILON, RIDGE, STEP_SIZE, WIDTH, network_starts, our_choice
 
@@ -34,7 +32,6 @@ LEFT_OPEN = (
     "lambda=0.026, 40,000 steps, found on the seeds 0 to 15. The claims are measured on other seeds.",
     "A quick look (--quick) takes 4 seeds and a fifth of the steps.",
 )
-SEEDS = 200
 QUICK_PART = 5  # a quick look takes one step in this many
 CONSTANTS = Constants(balance=0.3, slack=0.3, level=0.03, bound=4.0)
 STEPS, EVERY = 10_000, 100
@@ -174,9 +171,7 @@ def draw(data: xr.Dataset) -> Figure:
             share = (data[f"{name}_rank"] == number).mean(f"{name}_run")
             right.plot(data["long_step"], share, style, color=f"C{number}", label=f"rank {number}, {label}")
     right.set(xlabel="step", ylabel="share of the runs", ylim=(-0.03, 1.05), title="3 x 3: ranks over time")
-    for axes in (left, middle, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -214,7 +209,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         our_choice, epsilon=TRIANGLE_EPSILON, eta=STEP_SIZE, T=long, constants=constants,
         **{"lambda": TRIANGLE_RIDGE},
     )  # fmt: skip
-    claim = partial(Claim, settings=f"{TRIANGLE_SUMMARY}, T={long:,} (ours), {constants}", conditions=ours())
+    claim = ClaimBuilder("entering", "jumps: theorem", f"{TRIANGLE_SUMMARY}, T={long:,} (ours), {constants}", ours())
     lengths = data["path_length"].values
     led = float(np.isfinite(lengths).mean())
     runs, order = data.sizes["sgd_run"], _in_order(data)
@@ -223,33 +218,29 @@ def claims(data: xr.Dataset) -> list[Claim]:
     settled = int(np.searchsorted(data["long_step"].values, SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE)))
     rose = (np.diff(path[:, settled:], axis=1) > 0).any(1)
     return [
-        claim("entering-path", "jumps: enters",
-              "From every start a sequence of draws leads into B_1, so that its probability is above zero: one entry "
-              "over and over.",
-              settings=f"{SUMMARY}, T={steps:,} (ours), {constants}", conditions=near,
-              measured=Estimate(led, led, led), allowed=(1, 1),
-              why=f"share of {lengths.size} pairs of start and entry, no sampling error; after "
+        claim("path", "From every start a sequence of draws leads into B_1, so that its probability is above zero: one "
+              "entry over and over.", Estimate(led, led, led), (1, 1),
+              f"share of {lengths.size} pairs of start and entry, no sampling error; after "
               f"{np.nanmin(lengths):.0f} to {np.nanmax(lengths):.0f} steps. Drawn at random, the shares of "
               f"the runs that enter within {steps:,} steps are "
-              + ", ".join(f"{name} {row['entered']:.2f}" for name, row in table.iterrows())),
-        claim("entering-in-order", "jumps: theorem", "SGD enters B_2, stays there, and then enters B_1.",
-              conditions=ours(mark=f"{MOST:g} of the runs"), measured=exact_proportion(int(order.sum()), runs),
-              allowed=(MOST, 1),
-              why=f"share of the runs with at least {SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE):,.0f} steps between "
-              f"the two; the median is {np.median(stays) if len(stays) else np.nan:,.0f}"),
+              + ", ".join(f"{name} {row['entered']:.2f}" for name, row in table.iterrows()), source="jumps: enters",
+              settings=f"{SUMMARY}, T={steps:,} (ours), {constants}", conditions=near),
+        claim("in-order", "SGD enters B_2, stays there, and then enters B_1.",
+              exact_proportion(int(order.sum()), runs), (MOST, 1), "share of the runs with at least "
+              f"{SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE):,.0f} steps between the two; the median is "
+              f"{np.median(stays) if len(stays) else np.nan:,.0f}", conditions=ours(mark=f"{MOST:g} of the runs")),
         *(
-            claim(f"entering-closed-{rank}", "jumps: closed", f"SGD does not leave B_{rank}.",
-                  measured=exact_proportion(int((data[f"sgd_exits_{rank}"].values > 0).sum()), runs), allowed=(0, 0.02),
-                  why=f"share of the runs that ever left, every {EVERY}th step looked at")
+            claim(f"closed-{rank}", f"SGD does not leave B_{rank}.",
+                  exact_proportion(int((data[f"sgd_exits_{rank}"].values > 0).sum()), runs), (0, 0.02),
+                  f"share of the runs that ever left, every {EVERY}th step looked at", source="jumps: closed")
             for rank in (2, 1)
         ),
-        claim("entering-one-way", "jumps: one way", "From rank 3 to 2 to 1: no rank ever rises.",
-              measured=exact_proportion(int(rose.sum()), runs), allowed=(0, 0.02),
-              why="share of the runs whose rank rose after 20 memories of the ridge"),
-        claim("entering-gradient-descent", "Holdfast", "Gradient descent from the same starts stops at rank 2.",
-              measured=exact_proportion(int((data["gd_rank"].values[:, -1] < 2).sum()), data.sizes["gd_run"]),
-              allowed=(0, 0.1), why="share of the runs that end at a lower rank"),
+        claim("one-way", "From rank 3 to 2 to 1: no rank ever rises.", exact_proportion(int(rose.sum()), runs),
+              (0, 0.02), "share of the runs whose rank rose after 20 memories of the ridge", source="jumps: one way"),
+        claim("gradient-descent", "Gradient descent from the same starts stops at rank 2.",
+              exact_proportion(int((data["gd_rank"].values[:, -1] < 2).sum()), data.sizes["gd_run"]), (0, 0.1),
+              "share of the runs that end at a lower rank", source="Holdfast"),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(TITLES["entering"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("entering", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=200)

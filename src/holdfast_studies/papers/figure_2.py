@@ -3,17 +3,14 @@
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
 from holdfast.core.statistics import Estimate, bootstrap, exact_proportion
-from holdfast.plots import COLOURS, legend_below, new_figure
-from holdfast_studies.claims import Claim, Conditions
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below
+from holdfast_studies.kit.drawing import COLOURS, Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = ("The paper gives neither step size nor strengths; ours are eta=0.05, s=1, M=8.",)
-SEEDS, QUICK_SEEDS = 20_000, 2_000
 STEP_SIZE, BIAS, HETEROGENEITY, STEPS, POWER = 0.05, 1.0, 8.0, 100, 0.1
 SUMMARY = "q <- (1 + eta xi) q, eta=0.05, xi = 1 -+ 8, 100 steps (ours)"
 
@@ -47,8 +44,7 @@ def draw(data: xr.Dataset) -> Figure:
         axes.plot(step, _moment(step, power), color=COLOURS["spurious"], label="oscillating signal, exact")
         axes.plot(step, mean, color=COLOURS["spurious"], linestyle=":", label="oscillating signal, mean over seeds")
         axes.set(xlabel="step", ylabel=f"{label}, start = 1", yscale="log")
-        legend_below(axes, 1)
-    return figure
+    return finished(figure, 1)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -77,18 +73,17 @@ def claims(data: xr.Dataset) -> list[Claim]:
     steps = np.diff(data["logarithm"].values, axis=1)
     # A mean over runs of means over steps: the steps of a run stay together.
     mean, power = (bootstrap(np.exp(p * steps).mean(1), np.mean, samples=200) for p in (1.0, POWER))
-    choice = Conditions(chosen=("eta", "s", "M"))
+    claim = ClaimBuilder("figure-2", "figure 2", SUMMARY, Conditions(chosen=("eta", "s", "M")))
     return [
-        Claim("figure-2-mean", "figure 2", "The mean of an oscillating signal with positive bias grows.", SUMMARY,
-              mean, (1.0, np.inf), choice, "factor of E|q| in a step: 1 + eta s, whatever the oscillation"),
-        Claim("figure-2-window", "section 4",
-              "For eta between 4 E xi / ((1 - p) Var xi) and 1 / (16 M1) the mean of the power p falls.",
-              "s in (0, 2), p in (0.05, 0.9), the window open by a factor of 1.05 to 10, one draw a law",
-              _falls_in_window(1000), (0.99, 1.0), Conditions(chosen=("laws of the strengths",)),
-              "share of laws with E (1 + eta xi)^p below 1, in closed form"),
-        Claim("figure-2-power", "figure 2", "The mean of its power 0.1 falls.", SUMMARY, power, (-np.inf, 1.0),
-              choice, "factor of E|q|^0.1 in a step: most paths shrink, few large ones carry the mean"),
+        claim("mean", "The mean of an oscillating signal with positive bias grows.", mean, above(1.0),
+              "factor of E|q| in a step: 1 + eta s, whatever the oscillation"),
+        claim("window", "For eta between 4 E xi / ((1 - p) Var xi) and 1 / (16 M1) the mean of the power p falls.",
+              _falls_in_window(1000), (0.99, 1.0), "share of laws with E (1 + eta xi)^p below 1, in closed form",
+              source="section 4", settings="s in (0, 2), p in (0.05, 0.9), the window open by a factor of 1.05 to 10, "
+              "one draw a law", conditions=Conditions(chosen=("laws of the strengths",))),
+        claim("power", "The mean of its power 0.1 falls.", power, below(1.0),
+              "factor of E|q|^0.1 in a step: most paths shrink, few large ones carry the mean"),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(TITLES["figure_2"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("figure_2", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=20_000, quick_seeds=2_000)

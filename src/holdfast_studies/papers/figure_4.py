@@ -1,21 +1,16 @@
 """Figure 4 of Xu, Gu and Fang (NeurIPS 2024): a large step size removes the spurious signal."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import bootstrap, median
-from holdfast.plots import COLOURS, band, legend_below, new_figure
-from holdfast.plots.signals import draw_signals, quantile_table
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.lyapunov import two_point_exponent
-from holdfast_studies.claims import Claim, Conditions
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below
+from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
+from holdfast_studies.kit.runs import BIAS, Effort, Progress, replace, run_simulation, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers import figure_3
 from holdfast_studies.papers.figure_3 import LEARNED, QUANTILES, RECOVERED, RULE, WASHED_OUT, transition
 
@@ -25,7 +20,6 @@ LEFT_OPEN = (
     "How the curves are averaged: medians here, since a mean of the spurious signal is carried by a few seeds.",
     "What eliminated and learned mean, and where the transition lies: the rule of figure 3.",
 )
-SEEDS, QUICK_SEEDS = 128, 8
 HETEROGENEITY = 5.0
 STEP_SIZES = tuple(np.round(np.arange(0.01, 0.095, 0.01), 2).tolist())
 PLOTTED = (0.05, 0.01)
@@ -58,21 +52,20 @@ def draw(data: xr.Dataset) -> Figure:
         draw_signals(left, data.sel(step_size=step_size), "stage", f", η={step_size:g}", linestyle=style)
     left.set(xlabel="η x steps", ylabel="signal learned (1 = fully)", title="HeteroSGD over time, M=5")
     final = data.isel(stage=-1)
-    for name, label in (("invariant", "invariant"), ("spurious", "spurious")):
-        band(right, final[name], "step_size", label, color=COLOURS[name], marker="o", markersize=3)
+    for name in ("invariant", "spurious"):
+        band(right, final[name], "step_size", name, color=COLOURS[name], marker="o", markersize=3)
     zero = _zero_of_the_exponent()
     right.axvline(zero, color="0.3", linestyle=":", label=f"threshold for T → ∞: η={zero:.3f}")
     right.set(xlabel="step size η", ylabel="signal learned after 10/η steps", title="After 10/η steps")
     for axes in (left, right):
         axes.set_ylim(-0.03, 1.55)
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def _zero_of_the_exponent() -> float:
     """The step size at which (1 + eta s)^2 - (eta M)^2 = 1: 2 s / (M^2 - s^2), here with s = 1."""
-    zero = 2 * figure_3.BIAS / (HETEROGENEITY**2 - figure_3.BIAS**2)
-    assert abs(two_point_exponent(zero, figure_3.BIAS, HETEROGENEITY)) < 1e-12
+    zero = 2 * BIAS / (HETEROGENEITY**2 - BIAS**2)
+    assert abs(two_point_exponent(zero, BIAS, HETEROGENEITY)) < 1e-12
     return zero
 
 
@@ -83,25 +76,23 @@ def claims(data: xr.Dataset) -> list[Claim]:
     shares = final["spurious"].transpose("seed", "step_size").values
     half, most, _ = (bootstrap(shares, partial(transition, STEP_SIZES, quantile=q)) for q in QUANTILES)
     choice = Conditions(chosen=("T = 10/eta", *RULE.chosen))
-    above = float((large["spurious"] > WASHED_OUT).mean())
+    claim = ClaimBuilder("figure-4", "figure 4", f"{SUMMARY}, eta=0.01", choice)
+    lost = float((large["spurious"] > WASHED_OUT).mean())
     return [
-        Claim("figure-4-small-step", "figure 4", "With a small step size (0.01) the spurious signal is learned too.",
-              f"{SUMMARY}, eta=0.01", median(small["spurious"]), (LEARNED, np.inf), choice,
-              f"median spurious share above {LEARNED} after 10/eta = 1000 steps"),
-        Claim("figure-4-small-step-invariant", "figure 4",
-              "With a small step size (0.01) the invariant signal is learned.", f"{SUMMARY}, eta=0.01",
-              median(small["invariant"]), (RECOVERED, np.inf), choice,
-              "it needs 1000 steps: after the 200 on the paper's axis it would be at 5e-5"),
-        Claim("figure-4-large-step", "figure 4", "With a large step size (0.05) the spurious signal is eliminated.",
-              f"{SUMMARY}, eta=0.05", median(large["spurious"]), (-np.inf, WASHED_OUT), choice,
-              f"median below {WASHED_OUT}; {above:.0%} of the seeds are above it"),
-        Claim("figure-4-threshold", "figure 4", "From eta = 0.05 on the spurious signal is eliminated.",
-              f"{SUMMARY}, eta=0.01 to 0.09", half, (-np.inf, 0.05), choice,
-              f"where the median falls below {WASHED_OUT}; 3 of 4 seeds do so from {most.value:.3f} on, and for "
-              f"T -> infinity the exponent changes sign at {_zero_of_the_exponent():.3f}"),
+        claim("small-step", "With a small step size (0.01) the spurious signal is learned too.",
+              median(small["spurious"]), above(LEARNED), f"median spurious share above {LEARNED} after 10/eta = 1000 "
+              "steps"),
+        claim("small-step-invariant", "With a small step size (0.01) the invariant signal is learned.",
+              median(small["invariant"]), above(RECOVERED), "it needs 1000 steps: after the 200 on the paper's axis it "
+              "would be at 5e-5"),
+        claim("large-step", "With a large step size (0.05) the spurious signal is eliminated.",
+              median(large["spurious"]), below(WASHED_OUT), f"median below {WASHED_OUT}; {lost:.0%} of the seeds are "
+              "above it", settings=f"{SUMMARY}, eta=0.05"),
+        claim("threshold", "From eta = 0.05 on the spurious signal is eliminated.", half, below(0.05),
+              f"where the median falls below {WASHED_OUT}; 3 of 4 seeds do so from {most.value:.3f} on, and for T -> "
+              f"infinity the exponent changes sign at {_zero_of_the_exponent():.3f}",
+              settings=f"{SUMMARY}, eta=0.01 to 0.09"),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(
-    TITLES["figure_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, quantile_table, claims
-)
+EXPERIMENT = study("figure_4", __doc__, LEFT_OPEN, simulate, draw, quantile_table, claims, seeds=128, quick_seeds=8)

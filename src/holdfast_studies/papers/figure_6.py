@@ -1,23 +1,18 @@
 """Figure 6 of Xu, Gu and Fang (NeurIPS 2024): PooledSGD with a small batch."""
 
-from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, median, proportion
-from holdfast.plots import band, legend_below, new_figure
-from holdfast.plots.signals import quantile_table
 from holdfast.sensing.names import EnsembleName
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast_studies.claims import Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, Conditions, Position, above
+from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The paper runs until T is sufficiently large without saying what T is; ours is 40/eta.",
@@ -26,17 +21,10 @@ LEFT_OPEN = (
     "How far is far away: at least half of what lies between the two solutions.",
     "Runs that diverge are left out of the curves and counted; where most of them do, no distance is measured.",
 )
-SEEDS, QUICK_SEEDS = 64, 8
 STEP_SIZES = (0.01, 0.05, 0.1)
 TIME, RECORDS = 40.0, 40
 GIVEN = Settings(
-    dimension=30,
-    invariant_rank=5,
-    spurious_rank=5,
-    batch_size=80,
-    bias=0.5,
-    heterogeneity=4.0,
-    batching="pooled",
+    dimension=30, invariant_rank=5, spurious_rank=5, batch_size=80, bias=0.5, heterogeneity=4.0, batching="pooled"
 )
 UPDATES: dict[str, EnsembleName] = {"gradient of eq. 2": "symmetric", "eq. 3 as printed": "gaussian"}
 SUMMARY = "alpha=1e-3, d=30, r1=r2=5, s=0.5, M=4, m=80, independent N(0, 1) entries, exact law; T=40/eta (ours)"
@@ -71,7 +59,7 @@ def _nearest(data: xr.Dataset, update: str, step_size: float, name: str, begin: 
     runs = data.sel(update=update, step_size=step_size, share=slice(begin, None))
     least = runs[name].min("share")
     found = median(least.where(runs["diverged_at"] < 0, np.inf))
-    return found if np.isfinite(found.value) else Estimate(np.nan, np.nan, np.nan)
+    return found if np.isfinite(found.value) else NOT_MEASURED
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -92,59 +80,36 @@ def draw(data: xr.Dataset) -> Figure:
                 axes.plot([], [], label=text, color=colour, linestyle=style)
         axes.set(xlabel="t / T", ylabel="distance (Frobenius)", title=label)
         axes.set_ylim(bottom=0)
-        legend_below(axes, 1)
-    return figure
-
-
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """The quantiles behind the curves and bands, diverged runs included."""
-    return quantile_table(data, ("distance", "pooled_distance"))
+    return finished(figure, 1)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """How near the trajectories come to either solution."""
     choice = Conditions(chosen=("T = 40/eta", "far: half of the distance between the solutions"))
+    claim = ClaimBuilder("figure-6", settings=SUMMARY, conditions=choice)
     found = []
     for update, step_size in product(UPDATES, STEP_SIZES):
+        printed, diverging = UPDATES[update] == "gaussian", (update, step_size) == DIVERGING
+        suffix, source = ("-printed", "figure 6; eq. 3") if printed else ("", "figure 6")
         lost = data.sizes["seed"] - _surviving(data, update, step_size).sizes["seed"]
         for name, goal in (("distance", "the invariant"), ("pooled_distance", "the pooled")):
-            short = f"{name.replace('_', '-')}-{step_size:g}{'' if UPDATES[update] == 'symmetric' else '-printed'}"
             late = _nearest(data, update, step_size, name, begin=0.5).value
-            why = (
-                "nearest distance in the whole run, median over runs"
-                + (f", and {late:.2f} in its second half" if np.isfinite(late) else "")
-                + f"; the solutions are {APART:.2f} apart; {lost} runs diverged"
-            )
-            found.append(
-                Claim(
-                    f"figure-6-{short}",
-                    "figure 6; eq. 3" if UPDATES[update] == "gaussian" else "figure 6",
-                    f"With batches of 80 and eta = {step_size:g} PooledSGD stays away from {goal} solution ({update}).",
-                    SUMMARY,
-                    _nearest(data, update, step_size, name),
-                    (0.5 * APART, np.inf),
-                    choice,
-                    why,
-                    expected=Position.NOT_MEASURED if (update, step_size) == DIVERGING else Position.INSIDE,
-                )
-            )
-        found.append(
-            Claim(
-                f"figure-6-finite-{step_size:g}{'' if UPDATES[update] == 'symmetric' else '-printed'}",
-                "figure 6; eq. 3" if UPDATES[update] == "gaussian" else "figure 6",
-                f"At eta = {step_size:g} the distances stay finite, as drawn ({update}).",
-                SUMMARY,
-                proportion(data.sizes["seed"] - lost, data.sizes["seed"]),
-                (0.9, 1.0),
-                choice,
-                "share of runs that do not diverge",
-                expected=Position.OUTSIDE if (update, step_size) == DIVERGING else Position.INSIDE,
-            )
-        )
+            found.append(claim(f"{name.replace('_', '-')}-{step_size:g}{suffix}",
+                               f"With batches of 80 and eta = {step_size:g} PooledSGD stays away from {goal} solution "
+                               f"({update}).", _nearest(data, update, step_size, name), above(0.5 * APART),
+                               "nearest distance in the whole run, median over runs"
+                               + (f", and {late:.2f} in its second half" if np.isfinite(late) else "")
+                               + f"; the solutions are {APART:.2f} apart; {lost} runs diverged", source=source,
+                               expected=Position.NOT_MEASURED if diverging else Position.INSIDE))  # fmt: skip
+        found.append(claim(f"finite-{step_size:g}{suffix}", f"At eta = {step_size:g} the distances stay finite, as "
+                           f"drawn ({update}).", proportion(data.sizes["seed"] - lost, data.sizes["seed"]), (0.9, 1.0),
+                           "share of runs that do not diverge", source=source,
+                           expected=Position.OUTSIDE if diverging else Position.INSIDE))  # fmt: skip
     return found
 
 
 # The paper draws finite distances at all three step sizes; eq. 3 as printed diverges at the largest.
 DIVERGING = ("eq. 3 as printed", 0.1)
 
-EXPERIMENT = Experiment(TITLES["figure_6"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+NUMBERS = partial(quantile_table, names=("distance", "pooled_distance"))
+EXPERIMENT = study("figure_6", __doc__, LEFT_OPEN, simulate, draw, NUMBERS, claims, seeds=64, quick_seeds=8)

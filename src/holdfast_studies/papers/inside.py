@@ -1,17 +1,13 @@
 """Theorems 2, 4 and 5 of Xu, Gu and Fang (NeurIPS 2024) at settings that meet their constants."""
 
 import numpy as np
-import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
-from holdfast.core.statistics import exact_proportion
-from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.sensing.environments import two_point
-from holdfast_studies.claims import Claim, Conditions
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, exact_share
+from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, tracked
+from holdfast_studies.kit.study import columns, study
 from holdfast_studies.papers.conditions import missed_conditions
 
 LEFT_OPEN = (
@@ -22,8 +18,6 @@ LEFT_OPEN = (
     "How near to A* is near: 1 % of ||A*||_F. Theorem 5 bounds ||Q||_F by 40 M1 delta*, which needs a delta; its proof "
     "goes on with 0.01, as Theorem 4 does. This is a mild test: at these settings ||Q||_F hardly ever grows.",
 )
-# The interval of a share lies above 0.995 if 736 of 736 runs do what is promised.
-SEEDS, QUICK_SEEDS = 768, 128
 DIMENSION, RANK, BIAS, HETEROGENEITY = 10**6, 40_000, 1.0, 4000.0
 STEP_SIZE, INIT_SCALE = 3.5e-6, 2e-24
 # Steps in units of log(1/alpha)/eta: R passes 1/3 a little before one of them, and settles in the rest.
@@ -62,7 +56,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     phases, last = np.empty((effort.seeds, 2)), np.empty(effort.seeds)
     random = np.random.default_rng(0)
     groups = np.array_split(np.arange(effort.seeds), -(-effort.seeds // 32))
-    for number, group in enumerate(groups):
+    for group in tracked(groups, progress):
         ups = random.binomial(BLOCK, 0.5, (len(group), blocks))
         walk = np.cumsum(ups * (high - low) + BLOCK * low, axis=1)
         path[group] = start + np.concatenate([np.zeros((len(group), 1)), walk], 1)[:, recorded]
@@ -71,8 +65,6 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         early, late = np.maximum(walk[:, :boundary].max(1), 0), walk[:, boundary - 1 :].max(1)
         phases[group] = start + np.stack([early, late], 1) + BLOCK * high
         last[group] = start + walk[:, -1] + BLOCK * high
-        if progress is not None:
-            progress(number + 1, len(groups))
     return xr.Dataset(
         {
             "log_spurious": (("seed", "share"), path / np.log(10)),
@@ -99,14 +91,7 @@ def draw(data: xr.Dataset) -> Figure:
     room = np.log10(LARGEST_Q / (INIT_SCALE * np.sqrt(RANK)))
     right.set(xlabel="log10 of largest ||Q||_F over its start", ylabel="share of runs above", yscale="log")
     right.set(title=f"Largest rise: 0.01 is at {room:.0f}")
-    for axes in (left, right):
-        legend_below(axes, 1)
-    return figure
-
-
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """For every run the largest log10 ||Q||_F of each phase, and the last one."""
-    return data[["largest", "last"]].to_dataframe().reset_index()
+    return finished(figure, 1)
 
 
 def conditions() -> Conditions:
@@ -124,26 +109,27 @@ def conditions() -> Conditions:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """The promises of the theorems, as shares of runs."""
-    met = conditions()
+    claim = ClaimBuilder("inside", settings=SUMMARY, conditions=conditions())
     invariant = float(data["invariant"])
     spurious = 10.0 ** data["last"]
     squares = RANK * (invariant**2 - 1) ** 2 + spurious**4 / RANK + (DIMENSION - 2 * RANK) * INIT_SCALE**4
     near = squares < (NEAR * np.sqrt(RANK)) ** 2
     found = [
-        Claim("inside-theorem-2", "Theorem 1; Theorem 2", "HeteroSGD ends near A* with probability over 0.99.", SUMMARY,
-              exact_proportion(int(near.sum()), near.size), (0.99, 1.0), met,
-              f"share of runs with ||P - A*||_F below 1 % of ||A*||_F; R ends at 1 - {1 - invariant:.0e}"),
+        claim("theorem-2", "HeteroSGD ends near A* with probability over 0.99.", exact_share(near), (0.99, 1.0),
+              f"share of runs with ||P - A*||_F below 1 % of ||A*||_F; R ends at 1 - {1 - invariant:.0e}",
+              source="Theorem 1; Theorem 2"),
     ]  # fmt: skip
     for theorem, phase in ((4, 1), (5, 2)):
         small = data["largest"].sel(phase=phase) < np.log10(LARGEST_Q)
-        found.append(
-            Claim(f"inside-theorem-{theorem}", f"Theorem {theorem}", f"In phase {phase} ||Q||_F stays below 0.01"
-                  f"{', as the proof says' if phase == 2 else ''}, with probability 0.995.", SUMMARY,
-                  exact_proportion(int(small.sum()), small.size), (0.995, 1.0),
-                  met, "share of runs, by an upper bound; its largest value in any run is "
-                  f"{10 ** float(data['largest'].sel(phase=phase).max()):.0e}")
-        )  # fmt: skip
+        found.append(claim(f"theorem-{theorem}", f"In phase {phase} ||Q||_F stays below "
+                           f"0.01{', as the proof says' if phase == 2 else ''}, with probability 0.995.",
+                           exact_share(small), (0.995, 1.0), "share of runs, by an upper bound; its largest value in "
+                           f"any run is {10 ** float(data['largest'].sel(phase=phase).max()):.0e}",
+                           source=f"Theorem {theorem}"))  # fmt: skip
     return found
 
 
-EXPERIMENT = Experiment(TITLES["inside"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+# The interval of a share lies above 0.995 if 736 of 736 runs do what is promised.
+EXPERIMENT = study(
+    "inside", __doc__, LEFT_OPEN, simulate, draw, columns("largest", "last"), claims, seeds=768, quick_seeds=128
+)

@@ -1,20 +1,17 @@
 """Definition 1, Lemmas 1 to 4 and Lemma 20 of Xu, Gu and Fang (NeurIPS 2024): isometry of the measurements."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
-from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
-from holdfast.plots import COLOURS, band, legend_below, new_figure
+from holdfast.core.statistics import bootstrap, median
 from holdfast.theory.isometry import error_tensor, isometry_constant, random_of_rank
-from holdfast_studies.claims import Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share
+from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, tracked
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.isometry_lemmas import (
     largest_error_product,
     lemma_ratios,
@@ -33,7 +30,6 @@ LEFT_OPEN = (
     "them to save time; the allowed range of the slope was not touched. That Lemma 1 fails at equal rank is measured "
     "as a share of draws, because the median ratio that we tried first left it undecided.",
 )
-SEEDS, QUICK_SEEDS = 16, 6
 DIMENSION, RANK = 10, 2
 COUNTS = (1000, 2000, 4000, 8000)
 LEMMA_COUNT = 4000
@@ -53,13 +49,10 @@ SUMMARY = f"symmetric Gaussian, d={DIMENSION}, rank {RANK}, best of 8 ascents in
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Each seed draws its own measurements."""
-    rows = []
     # Few threads, because each holds 50 MB of features; the arrays are too small for the library to use two cores.
     with ThreadPoolExecutor(2) as pool:
-        for row in pool.map(_one, [np.random.default_rng([seed, 1]) for seed in range(effort.seeds)]):
-            rows.append(row)
-            if progress is not None:
-                progress(len(rows), effort.seeds)
+        randoms = [np.random.default_rng([seed, 1]) for seed in range(effort.seeds)]
+        rows = list(tracked(pool.map(_one, randoms), progress, effort.seeds))
     return xr.concat(rows, "seed").assign_coords(seed=np.arange(effort.seeds))
 
 
@@ -82,11 +75,7 @@ def _one(random: np.random.Generator) -> xr.Dataset:
             "planar": ("draw", planar),
             "truncated": ("radius", by_truncation),
         },
-        {
-            "count": list(COUNTS),
-            "lemma": list(LEMMAS),
-            "radius": [PRINTED, OURS],
-        },
+        {"count": list(COUNTS), "lemma": list(LEMMAS), "radius": [PRINTED, OURS]},
     )
 
 
@@ -107,14 +96,11 @@ def draw(data: xr.Dataset) -> Figure:
     left.plot(COUNTS, middle * np.sqrt(COUNTS[0] / np.array(COUNTS)), "k:", label="slope -1/2")
     left.set(xscale="log", yscale="log", xlabel="measurements m", ylabel="isometry constant δ", title="Definition 1")
     numbered = data.assign_coords(lemma=[1, 2, 3, 4])
-    for name, label in (("adversarial_ratio", "found by ascent"), ("random_ratio", "random matrices")):
-        colour = COLOURS["spurious" if name == "adversarial_ratio" else "residual"]
-        band(right, numbered[name], "lemma", label, color=colour, marker="o")
+    band(right, numbered["adversarial_ratio"], "lemma", "found by ascent", color=COLOURS["spurious"], marker="o")
+    band(right, numbered["random_ratio"], "lemma", "random matrices", color=COLOURS["residual"], marker="o")
     right.axhline(1, color="0.3", linestyle=":", label="bound")
     right.set(xlabel="lemma", ylabel="left side / (δ x right side)", title="Lemmas 1 to 4", xticks=[1, 2, 3, 4])
-    for axes in (left, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -138,39 +124,37 @@ def claims(data: xr.Dataset) -> list[Claim]:
         "lemma_4": "||E(X) Z|| is at most delta ||X||_* ||Z||.",
     }
     sizes = Conditions(chosen=("d, rank and m",))
+    claim = ClaimBuilder("", conditions=sizes)
     twice = Conditions(chosen=("delta at rank 2 r", "d, rank and m"))
     planar = data["planar"] <= PLANAR_MARK
     return [
-        Claim("isometry-measurements", "definition 1; assumption 3",
-              "The isometry constant falls like m^(-1/2) with the number of measurements.",
-              f"{SUMMARY}, m=1000 to 8000",
-              bootstrap(data["delta_by_count"].transpose("seed", "count").values, _slope(COUNTS)), (-0.55, -0.45),
-              sizes, "log-log slope; delta is the largest deviation found, a lower bound"),
+        claim("isometry-measurements", "The isometry constant falls like m^(-1/2) with the number of measurements.",
+              bootstrap(data["delta_by_count"].transpose("seed", "count").values, _slope), (-0.55, -0.45),
+              "log-log slope; delta is the largest deviation found, a lower bound",
+              source="definition 1; assumption 3", settings=f"{SUMMARY}, m=1000 to 8000"),
         *(
-            Claim(name.replace("_", "-"), name.replace("_", " "), statements[name],
-                  f"{SUMMARY}, m={LEMMA_COUNT}, delta at rank {2 * RANK}",
-                  median(ratios.sel(lemma=name).values), (0, 1), twice,
+            claim(name.replace("_", "-"), statements[name], median(ratios.sel(lemma=name).values), (0, 1),
                   "largest left side that an ascent finds over the largest delta that one finds, median over draws; "
-                  f"the largest of {ratios.sizes['seed']} draws {float(ratios.sel(lemma=name).max()):.2f}")
+                  f"the largest of {ratios.sizes['seed']} draws {float(ratios.sel(lemma=name).max()):.2f}",
+                  source=name.replace("_", " "), settings=f"{SUMMARY}, m={LEMMA_COUNT}, delta at rank {2 * RANK}",
+                  conditions=twice)
             for name in LEMMAS
         ),
-        Claim("lemma-1-same-rank", "lemma 1", "Lemma 1 needs the isometry at rank r only, as printed.",
-              f"symmetric Gaussian, d=2, r=1, m={PLANAR_COUNT}, all directions on a grid of half a degree",
-              _share(planar), ALL_BUT_FEW, sizes,
-              f"share of draws with <E(X), Y> <= delta_1; the largest ratio is {float(data['planar'].max()):.2f}; "
-              "the theorem asks for rank 4 (r1 + r2), so nothing breaks",
-              expected=Position.OUTSIDE),
-        Claim("lemma-20-printed", "lemma 20",
-              "With truncation at R = log(1/delta) rank-one measurements average to 2A + tr(A) I within delta ||A||_*.",
-              f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
-              median(data["truncated"].sel(radius=PRINTED).values), (-np.inf, 1), sizes,
+        claim("lemma-1-same-rank", "Lemma 1 needs the isometry at rank r only, as printed.", exact_share(planar),
+              ALL_BUT_FEW, "share of draws with <E(X), Y> <= delta_1; the largest ratio is "
+              f"{float(data['planar'].max()):.2f}; the theorem asks for rank 4 (r1 + r2), so nothing breaks",
+              source="lemma 1", settings=f"symmetric Gaussian, d=2, r=1, m={PLANAR_COUNT}, all directions on a grid of "
+              "half a degree", expected=Position.OUTSIDE),
+        claim("lemma-20-printed", "With truncation at R = log(1/delta) rank-one measurements average to 2A + tr(A) I "
+              "within delta ||A||_*.", median(data["truncated"].sel(radius=PRINTED).values), below(1),
               "deviation / delta; the truncated tail alone, E g^4 1(g^2 > R) = 1.40, is 140 times delta at A = u u^T",
-              expected=Position.OUTSIDE),
-        Claim("lemma-20-larger-radius", "lemma 20", f"The same with R = {OURS:g} log(1/delta).",
-              f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u u^T",
-              median(data["truncated"].sel(radius=OURS).values), (-np.inf, 1),
-              Conditions(chosen=("R = 6 log(1/delta)", "d and m")),
-              "median over seeds of deviation / delta, with far fewer measurements than the lemma asks for"),
+              source="lemma 20", settings=f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, "
+              f"m={TRUNCATION_COUNT:.0e}, random A = +-u u^T", expected=Position.OUTSIDE),
+        claim("lemma-20-larger-radius", f"The same with R = {OURS:g} log(1/delta).",
+              median(data["truncated"].sel(radius=OURS).values), below(1), "median over seeds of deviation / delta, "
+              "with far fewer measurements than the lemma asks for", source="lemma 20",
+              settings=f"d={TRUNCATION_DIMENSION}, delta={TRUNCATION_DELTA}, m={TRUNCATION_COUNT:.0e}, random A = +-u "
+              "u^T", conditions=Conditions(chosen=("R = 6 log(1/delta)", "d and m"))),
     ]  # fmt: skip
 
 
@@ -178,12 +162,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
 ALL_BUT_FEW = (0.99, 1.0)
 
 
-def _share(flags: xr.DataArray) -> Estimate:
-    return exact_proportion(int(flags.sum()), flags.size)
+def _slope(levels: np.ndarray) -> float:
+    return float(np.polyfit(np.log(COUNTS), np.log(levels).mean(0), 1)[0])
 
 
-def _slope(counts: tuple[int, ...]) -> Callable[[np.ndarray], float]:
-    return lambda levels: float(np.polyfit(np.log(counts), np.log(levels).mean(0), 1)[0])
-
-
-EXPERIMENT = Experiment(TITLES["isometry"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("isometry", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=16, quick_seeds=6)

@@ -1,23 +1,19 @@
 """How often SGD jumps to a lower rank, against step size, ridge, depth and width of the network."""
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, exact_proportion, proportion
-from holdfast.plots import legend_below, new_figure
-from holdfast_studies.claims import Claim, Conditions
-from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above
+from holdfast_studies.kit.drawing import Axes, Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.jumps import (
     DEPTH,
     EPSILON,
@@ -39,7 +35,6 @@ LEFT_OPEN = (
     "diverge first; at the settings here none does.",
     "A quick look (--quick) takes 4 seeds and a fifth of the steps, without widths 2 and 3 and depth 5.",
 )
-SEEDS = 64
 QUICK_PART = 5  # a quick look takes one step in this many
 STEPS, EVERY = 30_000, 200
 STEP_SIZES = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
@@ -170,9 +165,7 @@ def draw(data: xr.Dataset) -> Figure:
         ylim=(-0.03, 1.05),
     )
     middle.set_title("width 6, η=0.4 (L=2, 3) or 0.3")
-    for axes in (left, middle, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -200,7 +193,7 @@ def _same_jumps(first: xr.Dataset, second: xr.Dataset) -> Estimate:
 def claims(data: xr.Dataset) -> list[Claim]:
     """What noise, depth and width do to the rate."""
     summary, steps = _summary(data), data.attrs["steps"]
-    claim = partial(Claim, conditions=our_choice(T=steps))
+    claim = ClaimBuilder("jump-rates", conditions=our_choice(T=steps))
 
     def at(**values: object) -> Conditions:
         return our_choice(T=steps, **values)
@@ -218,39 +211,33 @@ def claims(data: xr.Dataset) -> list[Claim]:
     rises, count = int(deep["rose"].sum()), int(deep["sat"].sum())
     sgd, gd = cell("ridge", "sgd", depth=4, ridge=0.0095), cell("ridge", "gradient-descent", depth=4, ridge=0.0095)
     return [
-        claim("jump-rates-step-size", "Holdfast",
-              "Jumps come from the finite step size: they are more frequent at a larger one.",
-              conditions=at(eta="0.5 against 0.35", **{"lambda": RIDGE}),
+        claim("step-size", "Jumps come from the finite step size: they are more frequent at a larger one.",
+              rate_ratio(jump_rate(fast), jump_rate(slow)), above(2), "ratio of the rates, with the widest interval",
               settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {summary}",
-              measured=rate_ratio(jump_rate(fast), jump_rate(slow)), allowed=(2, np.inf),
-              why="ratio of the rates, with the widest interval"),
-        claim("jump-rates-width", "Holdfast",
-              "The width of a wide enough network does not matter: with the same draws, narrow and wide jump together.",
-              conditions=at(width="10 against 4", eta=STEP_SIZE, **{"lambda": RIDGE}),
+              conditions=at(eta="0.5 against 0.35", **{"lambda": RIDGE})),
+        claim("width", "The width of a wide enough network does not matter: with the same draws, narrow and wide jump "
+              "together.", _same_jumps(wide, narrow), (0.9, 1), "share of the seeds with the same jump, within one "
+              "record: what a start puts outside of the two directions that the data reaches decays with the ridge, "
+              "and the same draws move the rest alike. Ratio of the rates "
+              f"{rate_ratio(jump_rate(wide), jump_rate(narrow)).value:.3f}",
               settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {summary}",
-              measured=_same_jumps(wide, narrow), allowed=(0.9, 1),
-              why="share of the seeds with the same jump, within one record: what a start puts outside of the two "
-              "directions that the data reaches decays with the ridge, and the same draws move the rest alike. Ratio "
-              f"of the rates {rate_ratio(jump_rate(wide), jump_rate(narrow)).value:.3f}"),
-        claim("jump-rates-one-way", "jumps: one way", "With three or more layers no rank ever rises.",
-              conditions=at(L="3, 4, 5", eta="0.2 to 0.5", **{"lambda": "0.003 to 0.027"}),
-              settings=f"all cells with L = 3, 4, 5, {summary}", measured=exact_proportion(rises, max(count, 1)),
-              allowed=(0, 0.01),
-              why=f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}"),
-        claim("jump-rates-two-layers", "Holdfast", "With two layers jumps are not one-way: ranks rise again.",
-              conditions=at(L=2, eta=STEP_SIZE_OF_DEPTH[2], **{"lambda": 0.1}),
-              settings=f"L=2, width 6, eta=0.4, lambda=0.1, {summary}",
-              measured=proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), allowed=(0.5, 1),
-              why="share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
+              conditions=at(width="10 against 4", eta=STEP_SIZE, **{"lambda": RIDGE})),
+        claim("one-way", "With three or more layers no rank ever rises.", exact_proportion(rises, max(count, 1)),
+              (0, 0.01), f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
+              source="jumps: one way", settings=f"all cells with L = 3, 4, 5, {summary}",
+              conditions=at(L="3, 4, 5", eta="0.2 to 0.5", **{"lambda": "0.003 to 0.027"})),
+        claim("two-layers", "With two layers jumps are not one-way: ranks rise again.",
+              proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), (0.5, 1),
+              "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
               "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
-              "holds it"),
-        claim("jump-rates-depth", "Holdfast",
-              "In four layers SGD stays at rank 2 where gradient descent leaves it.",
-              conditions=at(L=4, eta=STEP_SIZE_OF_DEPTH[4], **{"lambda": 0.0095}),
-              settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {summary}", measured=_share(sgd), allowed=(0, 0.2),
-              why=f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise keeps the "
-              "second direction alive: jumps that gradient descent cannot make need depth 3"),
+              "holds it", settings=f"L=2, width 6, eta=0.4, lambda=0.1, {summary}",
+              conditions=at(L=2, eta=STEP_SIZE_OF_DEPTH[2], **{"lambda": 0.1})),
+        claim("depth", "In four layers SGD stays at rank 2 where gradient descent leaves it.", _share(sgd),
+              (0, 0.2), f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise "
+              "keeps the second direction alive: jumps that gradient descent cannot make need depth 3",
+              settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {summary}",
+              conditions=at(L=4, eta=STEP_SIZE_OF_DEPTH[4], **{"lambda": 0.0095})),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(TITLES["jump_rates"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("jump_rates", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=64)

@@ -3,18 +3,16 @@
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
 from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import MatrixCompletion, matrix_completion
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, starts, train
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import exact_proportion
 from holdfast.core.validation import require
-from holdfast.plots import band, legend_below, new_figure
-from holdfast_studies.claims import Claim, Conditions
-from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, Conditions
+from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The slides have no larger case. Ours is made of three turned copies of their 2 x 2 example: the block of large "
@@ -28,7 +26,6 @@ LEFT_OPEN = (
     "no such trap: with ridges from 0.0005 to 0.002 gradient descent found rank 3 as well.",
     "A quick look (--quick) takes 4 seeds and a tenth of the steps.",
 )
-SEEDS = 16
 QUICK_PART = 10  # a quick look takes one step in this many
 HALF, RANK, EPSILON, PER_ROW, INIT_SCALE, DEPTH = 10, 3, 0.25, (4, 6, 6), 0.7, 3
 STEPS, ANNEALED_STEPS, EVERY = 100_000, 25_000, 2500
@@ -190,9 +187,7 @@ def draw(data: xr.Dataset) -> Figure:
     right.plot(data["ridge"], data["choosing"] / data.attrs["choosing"], "o-", label="gradient descent, other starts")
     right.set(xlabel="ridge λ", ylabel="share of completed starts", ylim=(-0.03, 1.05), title="Choice of the ridge")
     right.set_xticks(RIDGES)
-    for axes in (left, middle, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -229,6 +224,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(
-    TITLES["jump_recovery"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims
-)
+EXPERIMENT = study("jump_recovery", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=16)

@@ -1,27 +1,21 @@
 """One-way jumps of SGD in deep linear networks (Wang and Jacot, ICLR 2024): from rank 2 to rank 1, and not back."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from holdfast.completion.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, exact_proportion, median, proportion
 from holdfast.core.survival import event_rate
-from holdfast.plots import legend_below, new_figure
-from holdfast.plots.signals import draw_kaplan_meier
-from holdfast_studies.claims import Claim, Conditions, Position
-from holdfast_studies.experiment import QUICK_SEEDS, Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above
+from holdfast_studies.kit.drawing import Axes, Figure, draw_kaplan_meier, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, replace, stages
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "
@@ -36,7 +30,6 @@ LEFT_OPEN = (
     "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
     "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
-SEEDS = 200
 QUICK_PART = 4  # a quick look takes one step in this many
 # Of the 2 x 2 example in all experiments on jumps.
 EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
@@ -198,9 +191,7 @@ def draw(data: xr.Dataset) -> Figure:
         right.plot(since[chosen], errors[chosen], ".", markersize=3, alpha=0.5, color=colour, label=label)
     right.set(xlabel="steps from the jump to the branching, in 1000", ylabel="test error of the offshoot", yscale="log")
     right.set_title("Offshoots of all SGD runs")
-    for axes in (left, middle, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def _example(data: xr.Dataset) -> int:
@@ -259,7 +250,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     steps = {name: options.get("steps", RUN.steps) // data.attrs["part"] for name, options in VARIANTS.items()}
     long, branch = steps["SGD"], OFFSHOOT["steps"] // data.attrs["part"]
     summary = f"{SUMMARY}, T={long:,} (ours)"
-    claim = partial(Claim, settings=summary, conditions=our_choice(eta=STEP_SIZE, T=long, **{"lambda": RIDGE}))
+    claim = ClaimBuilder("jumps", settings=summary, conditions=our_choice(eta=STEP_SIZE, T=long, **{"lambda": RIDGE}))
     seeds = data.sizes["seed"]
     sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
     coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")
@@ -269,50 +260,42 @@ def claims(data: xr.Dataset) -> list[Claim]:
     # An interval for a median needs six values; with fewer jumps nothing is decided.
     factor = median(factors) if len(factors) >= 6 else Estimate(1.0, 0.0, np.inf)
     return [
-        claim("jumps-happen", "jumps: figure", "SGD jumps from rank 2 to rank 1 after having sat at rank 2.",
-              measured=proportion(jumped, seeds), allowed=(0.8, 1.0),
-              why=f"share of the runs; mean waiting time {wait.value:,.0f} steps "
-              f"({wait.low:,.0f} to {wait.high:,.0f})"),
-        claim("jumps-one-way", "jumps: one way", "No run jumps back to a higher rank.",
-              measured=exact_proportion(int(sgd["rose"].sum()), seeds), allowed=(0, 0.02),
-              why=f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}"),
-        claim("jumps-offshoots", "jumps: figure",
-              "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
-              settings=f"{summary}; offshoots with eta=0.2, lambda=2e-4, {branch:,} steps", measured=factor,
-              allowed=(100, np.inf),
-              why=f"median over runs of the ratio of medians; the smallest is {factors.min(initial=np.inf):.3g}"),
-        claim("jumps-gradient-descent", "Holdfast", "Gradient descent from the same starts stays at rank 2.",
-              measured=exact_proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds),
-              allowed=(0, 0.02),
-              why=f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
+        claim("happen", "SGD jumps from rank 2 to rank 1 after having sat at rank 2.", proportion(jumped, seeds),
+              (0.8, 1.0), f"share of the runs; mean waiting time {wait.value:,.0f} steps ({wait.low:,.0f} to "
+              f"{wait.high:,.0f})", source="jumps: figure"),
+        claim("one-way", "No run jumps back to a higher rank.", exact_proportion(int(sgd["rose"].sum()), seeds),
+              (0, 0.02), f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}",
+              source="jumps: one way"),
+        claim("offshoots", "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
+              factor, above(100), "median over runs of the ratio of medians; the smallest is "
+              f"{factors.min(initial=np.inf):.3g}", source="jumps: figure", settings=f"{summary}; offshoots with "
+              f"eta=0.2, lambda=2e-4, {branch:,} steps"),
+        claim("gradient-descent", "Gradient descent from the same starts stays at rank 2.",
+              exact_proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds), (0, 0.02),
+              f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
               f"{int(gd['sat'].sum())} of {seeds} sat"),
-        claim("jumps-sde", "Holdfast",
-              "The continuous approximation jumps as well, more often than SGD.",
+        claim("sde", "The continuous approximation jumps as well, more often than SGD.",
+              rate_ratio(jump_rate(fine), jump_rate(sgd)), above(1), "ratio of the rates, with the widest interval",
+              settings=f"the same, Euler-Maruyama with 8 substeps, T={steps['SDE, 8 substeps']:,}"),
+        claim("sde-diverges", "SGD stays in a bounded region where its continuous approximation does not.",
+              proportion(int(fine["diverged"].sum()), seeds), (DIVERGING, 1.0),
+              f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps. Some "
+              f"do, but whether {DIVERGING:.0%} do is more than {seeds} runs can tell",
               settings=f"the same, Euler-Maruyama with 8 substeps, T={steps['SDE, 8 substeps']:,}",
-              measured=rate_ratio(jump_rate(fine), jump_rate(sgd)), allowed=(1, np.inf),
-              why="ratio of the rates, with the widest interval"),
-        claim("jumps-sde-diverges", "Holdfast",
-              "SGD stays in a bounded region where its continuous approximation does not.",
-              settings=f"the same, Euler-Maruyama with 8 substeps, T={steps['SDE, 8 substeps']:,}",
-              measured=proportion(int(fine["diverged"].sum()), seeds), allowed=(DIVERGING, 1.0),
-              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps. "
-              f"Some do, but whether {DIVERGING:.0%} do is more than {seeds} runs can tell",
               expected=Position.UNDECIDED),
-        claim("jumps-gaussian-diverges", "Holdfast",
-              "SGD stays in a bounded region where steps of the same mean and covariance with Gaussian noise do not.",
-              settings=f"the same, one Euler step per step of SGD, T={steps['SDE, 1 substep']:,}",
-              measured=proportion(int(coarse["diverged"].sum()), seeds), allowed=(DIVERGING, 1.0),
-              why=f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps"),
-        claim("jumps-batch", "Holdfast", "Averaging two entries a step makes jumps rare.",
-              settings=f"the same, mini-batches of 2 with replacement, T={steps['mini-batches of 2']:,}",
-              measured=exact_proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds),
-              allowed=(0, 0.1), why="share of the runs that jump: it is the noise that carries a run over the barrier"),
-        claim("jumps-order", "Holdfast", "Visiting every entry once in each cycle takes the jumps away.",
-              settings=f"the same, entries reshuffled in each cycle of three, T={steps['SGD, reshuffled']:,}",
-              measured=exact_proportion(int(data.sel(variant="SGD, reshuffled")["jumped"].sum()), seeds),
-              allowed=(0, 0.1), why="share of the runs that jump: a jump is one entry drawn many times in a row, which "
-              "an order never does"),
+        claim("gaussian-diverges", "SGD stays in a bounded region where steps of the same mean and covariance with "
+              "Gaussian noise do not.", proportion(int(coarse["diverged"].sum()), seeds), (DIVERGING, 1.0),
+              f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps",
+              settings=f"the same, one Euler step per step of SGD, T={steps['SDE, 1 substep']:,}"),
+        claim("batch", "Averaging two entries a step makes jumps rare.",
+              exact_proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds), (0, 0.1),
+              "share of the runs that jump: it is the noise that carries a run over the barrier",
+              settings=f"the same, mini-batches of 2 with replacement, T={steps['mini-batches of 2']:,}"),
+        claim("order", "Visiting every entry once in each cycle takes the jumps away.",
+              exact_proportion(int(data.sel(variant="SGD, reshuffled")["jumped"].sum()), seeds), (0, 0.1),
+              "share of the runs that jump: a jump is one entry drawn many times in a row, which an order never does",
+              settings=f"the same, entries reshuffled in each cycle of three, T={steps['SGD, reshuffled']:,}"),
     ]  # fmt: skip
 
 
-EXPERIMENT = Experiment(TITLES["jumps"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("jumps", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=200)

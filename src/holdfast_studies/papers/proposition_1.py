@@ -1,24 +1,19 @@
 """Proposition 1 of Xu, Gu and Fang (NeurIPS 2024): random subspaces hardly overlap."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
-from holdfast.core.statistics import bootstrap, exact_proportion, median
-from holdfast.plots import band, legend_below, new_figure
-from holdfast_studies.claims import Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast.core.statistics import bootstrap, median
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above, below, exact_share
+from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, tracked
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The constant C1 is not given; we measure the one that would be needed.",
     "The lower end 0.25 of proposition-1-lower was 0.33 at first, over all ranks, which fewer seeds left undecided.",
 )
-SEEDS, QUICK_SEEDS = 512, 128
 DIMENSIONS = (100, 200, 400, 800)
 RANKS = (1, 2, 4, 8, 16)
 # Below the limit sqrt(2) of the normalised overlap, where the printed bound fails, and above it.
@@ -32,12 +27,10 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """The norm of U1^T U2 for independent random subspaces of equal rank, on a grid of dimensions and ranks."""
     random = np.random.default_rng(0)
     overlaps = np.empty((effort.seeds, len(DIMENSIONS), len(RANKS)))
-    for row, dimension in enumerate(DIMENSIONS):
+    for row, dimension in enumerate(tracked(DIMENSIONS, progress)):
         for column, rank in enumerate(RANKS):
             for group in np.array_split(np.arange(effort.seeds), -(-effort.seeds // 64)):
                 overlaps[group, row, column] = subspace_overlaps(random, len(group), dimension, rank)
-        if progress is not None:
-            progress(row + 1, len(DIMENSIONS))
     coordinates = {"seed": np.arange(effort.seeds), "dimension": list(DIMENSIONS), "rank": list(RANKS)}
     data = xr.Dataset({"overlap": (("seed", "dimension", "rank"), overlaps)}, coordinates)
     return data.assign(normalised=data["overlap"] * np.sqrt(data["dimension"] / (2 * data["rank"])))
@@ -69,9 +62,7 @@ def draw(data: xr.Dataset) -> Figure:
         band(right, values, "rank", f"d={dimension}", marker="o", markersize=3)
     right.axhline(np.sqrt(2), color="0.3", linestyle=":", label="limit for large ranks: sqrt(2)")
     right.set(xlabel="r1 = r2", ylabel="overlap / sqrt((r1 + r2) / d)", xscale="log", title="The constant")
-    for axes in (left, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -81,9 +72,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """The rate, the constant, and the bound on the probability."""
-    source = "Proposition 1"
-    claim = partial(Claim, settings=SUMMARY)
-    choice = Conditions(chosen=("ranks and dimensions", "t", "C1"))
+    chosen = Conditions(chosen=("ranks and dimensions", "t", "C1"))
+    claim = ClaimBuilder("proposition-1", "Proposition 1", SUMMARY, chosen)
     overlaps = data["overlap"].transpose("seed", "dimension", "rank").values
     normalised = data["normalised"].transpose("seed", "dimension", "rank").values
     slope = bootstrap(overlaps, _slope, samples=400)
@@ -92,30 +82,22 @@ def claims(data: xr.Dataset) -> list[Claim]:
     within = normalised <= CONSTANT
     beyond = normalised[:, :, np.array(RANKS) >= 4] > LARGE
     return [
-        claim("proposition-1-rate", source,
-              "At given ranks the overlap of random subspaces decays like d^(-1/2).", measured=slope,
-              allowed=(-0.55, -0.45), conditions=Conditions(chosen=("ranks and dimensions",)),
-              why="slope of the log of the median overlap against log d, averaged over the ranks"),
-        claim("proposition-1-upper", source,
-              f"The overlap is at most {CONSTANT:g} sqrt((r1 + r2) / d), with probability over 0.99.",
-              measured=exact_proportion(int(within.sum()), within.size), allowed=(0.99, 1), conditions=choice,
-              why="share of independent pairs of subspaces; the constant is ours, large ranks tend to sqrt(2)"),
-        claim("proposition-1-lower", "assumption 1",
-              "The overlap is of the exact order sqrt((r1 + r2) / d), not smaller.",
-              settings="r1=r2=1, d=800", measured=median(normalised[:, -1, 0]), allowed=(0.25, np.inf),
-              conditions=choice,
-              why="median of the ratio, 0.67 / sqrt(2) = 0.48 in theory; the 0.25 is ours"),
-        claim("proposition-1-large-t", source,
-              f"For t={LARGE:g} the overlap hardly ever exceeds t sqrt((r1 + r2) / d).",
-              settings=f"{SUMMARY}, r1=r2>=4", measured=exact_proportion(int(beyond.sum()), beyond.size),
-              allowed=(0, 0.01), conditions=choice,
-              why="share of independent pairs beyond the bound; t and the mark of 1 % are ours"),
-        claim("proposition-1-small-t", source,
-              f"One constant C1 serves all ranks at t={SMALL:g} too, as printed for every t.", measured=growth,
-              allowed=(-np.inf, 0.2), conditions=choice,
-              why=f"slope of log(needed C1) against log(r1 + r2): {constants[0]:.2g} at rank 1, {constants[-1]:.2g} at "
-              "16, since the ratio tends to sqrt(2) > t; the proof's log 9 asks for a larger t",
-              expected=Position.OUTSIDE),
+        claim("rate", "At given ranks the overlap of random subspaces decays like d^(-1/2).", slope, (-0.55, -0.45),
+              "slope of the log of the median overlap against log d, averaged over the ranks",
+              conditions=Conditions(chosen=("ranks and dimensions",))),
+        claim("upper", f"The overlap is at most {CONSTANT:g} sqrt((r1 + r2) / d), with probability over 0.99.",
+              exact_share(within), (0.99, 1), "share of independent pairs of subspaces; the constant is ours, large "
+              "ranks tend to sqrt(2)"),
+        claim("lower", "The overlap is of the exact order sqrt((r1 + r2) / d), not smaller.",
+              median(normalised[:, -1, 0]), above(0.25), "median of the ratio, 0.67 / sqrt(2) = 0.48 in theory; the "
+              "0.25 is ours", source="assumption 1", settings="r1=r2=1, d=800"),
+        claim("large-t", f"For t={LARGE:g} the overlap hardly ever exceeds t sqrt((r1 + r2) / d).",
+              exact_share(beyond), (0, 0.01), "share of independent pairs beyond the bound; t and the mark of 1 % are "
+              "ours", settings=f"{SUMMARY}, r1=r2>=4"),
+        claim("small-t", f"One constant C1 serves all ranks at t={SMALL:g} too, as printed for every t.", growth,
+              below(0.2), f"slope of log(needed C1) against log(r1 + r2): {constants[0]:.2g} at rank 1, "
+              f"{constants[-1]:.2g} at 16, since the ratio tends to sqrt(2) > t; the proof's log 9 asks for a larger "
+              "t", expected=Position.OUTSIDE),
     ]  # fmt: skip
 
 
@@ -138,6 +120,4 @@ def _growth(normalised: np.ndarray) -> float:
     return float(np.polyfit(np.log(RANKS), np.log(constants), 1)[0])
 
 
-EXPERIMENT = Experiment(
-    TITLES["proposition_1"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims
-)
+EXPERIMENT = study("proposition_1", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=512, quick_seeds=128)

@@ -3,15 +3,13 @@
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
-from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
-from holdfast.plots import BAND, COLOURS, band, legend_below, new_figure
+from holdfast.core.statistics import Estimate, bootstrap, median
 from holdfast.sensing.environments import two_point
-from holdfast_studies.claims import Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share
+from holdfast_studies.kit.drawing import BAND, COLOURS, Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, tracked
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.auxiliary_sequences import (
     calibration_line,
     controller,
@@ -29,7 +27,6 @@ LEFT_OPEN = (
     "No settings inside the window (24/M2, 1/(64 M1)) are given; a two-point law with s=0 needs M > 1536; ours: 2000.",
     "Eq. 40 prints L_t for t <= k and the matrix below it L_k; only the latter is a supermartingale.",
 )
-SEEDS, QUICK_SEEDS = 1024, 128
 STAGES = np.linspace(0, 1, 21)
 # Step sizes relative to the lower end 24 / M2 of the paper's window.
 RELATIVE_STEP_SIZES = np.linspace(0.05, 1.0, 20)
@@ -48,12 +45,9 @@ LAWS = "s in (0, 2), M2 = w 1536 M1 with w in (1.05, 10), eta in the window (24/
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All sequences; a seed is a draw of the parameters (Lemmas 5 and 7) or of the environments (Lemma 6)."""
     random = np.random.default_rng(0)
-    parts = (_lemma_5, _lemma_7, _lemma_6_paper, _lemma_6_inside)
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    for number, part in enumerate(parts):
+    for part in tracked((_lemma_5, _lemma_7, _lemma_6_paper, _lemma_6_inside), progress):
         variables |= part(random, effort.seeds)
-        if progress is not None:
-            progress(number + 1, len(parts))
     coordinates = {"seed": np.arange(effort.seeds), "stage": STAGES, "relative_step_size": RELATIVE_STEP_SIZES}
     return xr.Dataset(variables, coordinates)
 
@@ -177,9 +171,7 @@ def draw(data: xr.Dataset) -> Figure:
     band(right, data["rate"], "relative_step_size", "random laws with an open window", color=COLOURS["invariant"])
     right.axhline(0, color="0.3", linestyle=":", label="supermartingale below")
     right.set(xlabel="η M2 / 24 (window: above 1)", ylabel="log E (1 + ηξ + 2η)^(2/3) / η", title="Lemma 7")
-    for axes in (left, middle, right):
-        legend_below(axes, columns=1)
-    return figure
+    return finished(figure, 1)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -200,53 +192,48 @@ def claims(data: xr.Dataset) -> list[Claim]:
     inside = _conditions(INSIDE, INSIDE_DIMENSION, ("all settings", "c_v = 1"))
     # Lemma 7 asks for the window alone, not for the ranks of Assumption 1.
     window = Conditions(chosen=("all settings", "c_v = 1"))
-    outside = _conditions(PAPER, PAPER_DIMENSION, ("c_v = 1",))
+    claim = ClaimBuilder("", conditions=_conditions(PAPER, PAPER_DIMENSION, ("c_v = 1",)))
     drawn = Conditions(chosen=("ranges of eta and alpha",))
     laws = Conditions(chosen=("laws of the strengths",))
     line = _inside_line()
     growth = float((line[1:] / line[:-1]).max() ** (2 / 3))
     return [
-        Claim("lemma-5-upper", "lemma 5; definition 2",
-              "Up to T1 the upper envelope stays below 7/6 of the invariant sequence.",
-              DRAWN, _share((data["upper"] <= 7 / 6).all("stage")), ALL_BUT_FEW, drawn,
-              f"share of draws; the largest ratio is {float(data['upper'].max()):.3f}, about exp(1/32)"),
-        Claim("lemma-5-lower", "lemma 5; definition 2",
-              "Up to T1 the lower envelope stays above 5/6 of the invariant sequence.",
-              DRAWN, _share((data["lower"] >= 5 / 6).all("stage")), ALL_BUT_FEW, drawn,
-              f"share of draws; the least ratio is {float(data['lower'].min()):.3f}"),
-        Claim("lemma-5-time", "lemma 5", "The invariant sequence reaches 1/3 - eta within 4 log(1/alpha) / eta steps.",
-              DRAWN, _share(data["passage"] <= 4), ALL_BUT_FEW, drawn,
-              f"share of draws; the largest T1 eta / log(1/alpha) is {float(data['passage'].max()):.2f}, so the factor "
-              "4 could be 1"),
-        Claim("lemma-6-inside", "lemma 6; definition 4",
-              "The controller stays below its absorbing barrier with probability over 0.995.",
-              INSIDE_SUMMARY, _share(data["stays_inside"]), (0.995, 1), inside,
-              f"share of seeds; the median of log(q/L) ends at {float(data['excess_inside'][:, -1].median()):.2f} of "
-              "the barrier; the printed proof gives 0.99 only"),
-        Claim("lemma-6-paper", "lemma 6", "The same at the settings of the paper's figures.", PAPER_SUMMARY,
-              _share(data["stays_paper"]), (0.995, 1), outside,
-              "share of seeds; the margin 2 eta alone makes q grow",
-              expected=Position.OUTSIDE),
-        Claim("calibration-line-paper", "definition 3",
-              "The calibration line, below which the spurious signal stays, is small against the invariant signal.",
-              PAPER_SUMMARY, median(data["line_paper"]), (-np.inf, 1), outside,
+        claim("lemma-5-upper", "Up to T1 the upper envelope stays below 7/6 of the invariant sequence.",
+              exact_share((data["upper"] <= 7 / 6).all("stage")), ALL_BUT_FEW,
+              f"share of draws; the largest ratio is {float(data['upper'].max()):.3f}, about exp(1/32)",
+              source="lemma 5; definition 2", settings=DRAWN, conditions=drawn),
+        claim("lemma-5-lower", "Up to T1 the lower envelope stays above 5/6 of the invariant sequence.",
+              exact_share((data["lower"] >= 5 / 6).all("stage")), ALL_BUT_FEW,
+              f"share of draws; the least ratio is {float(data['lower'].min()):.3f}", source="lemma 5; definition 2",
+              settings=DRAWN, conditions=drawn),
+        claim("lemma-5-time", "The invariant sequence reaches 1/3 - eta within 4 log(1/alpha) / eta steps.",
+              exact_share(data["passage"] <= 4), ALL_BUT_FEW, "share of draws; the largest T1 eta / log(1/alpha) is "
+              f"{float(data['passage'].max()):.2f}, so the factor 4 could be 1", source="lemma 5", settings=DRAWN,
+              conditions=drawn),
+        claim("lemma-6-inside", "The controller stays below its absorbing barrier with probability over 0.995.",
+              exact_share(data["stays_inside"]), (0.995, 1), "share of seeds; the median of log(q/L) ends at "
+              f"{float(data['excess_inside'][:, -1].median()):.2f} of the barrier; the printed proof gives 0.99 only",
+              source="lemma 6; definition 4", settings=INSIDE_SUMMARY, conditions=inside),
+        claim("lemma-6-paper", "The same at the settings of the paper's figures.", exact_share(data["stays_paper"]),
+              (0.995, 1), "share of seeds; the margin 2 eta alone makes q grow", source="lemma 6",
+              settings=PAPER_SUMMARY, expected=Position.OUTSIDE),
+        claim("calibration-line-paper", "The calibration line, below which the spurious signal stays, is small against "
+              "the invariant signal.", median(data["line_paper"]), below(1),
               "L_T with the least delta that 8000 measurements can have; above one the theorem says nothing",
-              expected=Position.OUTSIDE),
-        Claim("lemma-7-inside", "lemma 7",
-              "In the window E (1 + eta xi + 2 eta)^(2/3) is at most one, so X^(2/3) is a supermartingale.", LAWS,
-              _share(data["rate_inside"] <= 0), ALL_BUT_FEW, laws,
-              f"share of laws; it already holds from {threshold.min():.2f} to {threshold.max():.2f} of 24/M2 on"),
-        Claim("lemma-7-paper", "lemma 7", "The same at the settings of the paper's figures.", PAPER_SUMMARY,
-              bootstrap(data["factor_paper"].values, np.mean), (-np.inf, 1), outside,
-              "mean of the 2/3 power over the environments that were drawn; exactly "
-              f"{float(supermartingale_factor(0.05, 1.0, 6.0)):.4f}",
-              expected=Position.OUTSIDE),
-        Claim("lemma-7-printed-rows", "lemma 7; definition 5",
-              "Also before t = k the process of eq. 40, there equal to L_t, is a supermartingale.", INSIDE_SUMMARY,
-              Estimate(growth, growth, growth), (-np.inf, 1), window,
+              source="definition 3", settings=PAPER_SUMMARY, expected=Position.OUTSIDE),
+        claim("lemma-7-inside", "In the window E (1 + eta xi + 2 eta)^(2/3) is at most one, so X^(2/3) is a "
+              "supermartingale.", exact_share(data["rate_inside"] <= 0), ALL_BUT_FEW,
+              f"share of laws; it already holds from {threshold.min():.2f} to {threshold.max():.2f} of 24/M2 on",
+              source="lemma 7", settings=LAWS, conditions=laws),
+        claim("lemma-7-paper", "The same at the settings of the paper's figures.",
+              bootstrap(data["factor_paper"].values, np.mean), below(1), "mean of the 2/3 power over the environments "
+              f"that were drawn; exactly {float(supermartingale_factor(0.05, 1.0, 6.0)):.4f}", source="lemma 7",
+              settings=PAPER_SUMMARY, expected=Position.OUTSIDE),
+        claim("lemma-7-printed-rows", "Also before t = k the process of eq. 40, there equal to L_t, is a "
+              "supermartingale.", Estimate(growth, growth, growth), below(1),
               f"largest growth of L_t^(2/3) in {BLOCK} steps, which nothing random enters; the matrix below eq. 40 has "
-              "L_k instead, with which it holds",
-              expected=Position.OUTSIDE),
+              "L_k instead, with which it holds", source="lemma 7; definition 5", settings=INSIDE_SUMMARY,
+              conditions=window, expected=Position.OUTSIDE),
     ]  # fmt: skip
 
 
@@ -261,8 +248,4 @@ def _conditions(settings: dict[str, float], dimension: int, chosen: tuple[str, .
     return Conditions(missed, chosen)
 
 
-def _share(flags: xr.DataArray) -> Estimate:
-    return exact_proportion(int(flags.sum()), flags.size)
-
-
-EXPERIMENT = Experiment(TITLES["sequences"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("sequences", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=1024, quick_seeds=128)

@@ -1,23 +1,16 @@
 """Theorem 2 and eq. 10 of Xu, Gu and Fang (NeurIPS 2024): the error of HeteroSGD against batch size and dimension."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
-from holdfast.plots import COLOURS, band, legend_below, new_figure
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.assumptions import regularity
-from holdfast_studies.claims import Claim, Conditions, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share, summary
+from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, legend_below, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.conditions import spread_of_constants, theorem_conditions
 
 LEFT_OPEN = (
@@ -28,7 +21,6 @@ LEFT_OPEN = (
     "loose; that it follows the error would mean constants within a factor of 10.",
     "How near is near A*, where the theorem says with probability over 0.99: 0.05 in eq. 11.",
 )
-SEEDS, QUICK_SEEDS = 96, 8
 BATCH_SIZES = tuple(int(m) for m in np.geomspace(2_000, 2_000_000, 7))
 DIMENSIONS = (30, 50, 100, 200)
 PER_DIMENSION = 400  # m = 400 d keeps sqrt(d/m) fixed, so only the logarithm of eq. 10 is left
@@ -217,63 +209,57 @@ def claims(data: xr.Dataset) -> list[Claim]:
     needed, least = (of(constants, key=lambda name: constants[name].value) for of in (max, min))
     chosen = ("T = 300", "constants of eqs. 9 and 10")
     missed = theorem_conditions(SETTINGS, chosen=chosen)
+    claim = ClaimBuilder("", "Theorem 2; eq. 10", SUMMARY, missed)
     found = [
-        Claim("theorem-2-batch-size", "Theorem 2; eq. 10", "The error falls like m^(-1/2) at fixed d.",
-              f"d=50, {SUMMARY}", against_m, (-0.55, -0.45), missed, "slope of the median error on log-log axes"),
-        Claim("theorem-2-dimension", "Theorem 2; eq. 10", "At fixed m/d the error grows with d at most like log d.",
-              f"m=400 d, {SUMMARY}", against_d, (-np.inf, logarithm), missed,
-              f"slope on log-log axes; log d would be {logarithm:.2f} over this range"),
-        Claim("theorem-2-recovers", "Theorem 1; Theorem 2", "With a large batch HeteroSGD ends at A*.",
-              f"d=50, m=2,000,000, {SUMMARY}", median(largest), (-np.inf, NEAR), missed,
-              "median ||P - A*||; ||A*|| is 1"),
-        Claim("eq-11-distinguishes", "eq. 11", "||U*^T P U* - I|| and ||V*^T P V*|| vanish like m^(-1/2) as the batch "
-              "grows.", f"d=50, {SUMMARY}", apart, (-0.6, -0.4), missed,
-              "slope of the median of the larger one on log-log axes; a fluctuation of R has the rate -1/2"),
-        Claim("eq-9-constant", "eq. 9", "Eq. 9 follows the error, more than an upper bound promises: the C that the "
-              f"median error needs differs at most {ONE_CONSTANT:g}-fold between settings.",
-              f"d=30 to {dimensions.max()}, m=2,000 to 2,000,000, (r1, r2) = (1, 1), (3, 1), (1, 3), M=8, 16, "
-              "delta=sqrt(d/m), c_v=1",
-              spread_of_constants(constants.values()), (-np.inf, ONE_CONSTANT), _all_of_eq_9(data, chosen),
-              f"C is {constants[needed].value:.1g} at {needed} and {constants[least].value:.1g} at {least}: the bound "
-              "holds with any C above the first, but does not follow the error",
-              expected=Position.OUTSIDE),
+        claim("theorem-2-batch-size", "The error falls like m^(-1/2) at fixed d.", against_m, (-0.55, -0.45),
+              "slope of the median error on log-log axes", settings=f"d=50, {SUMMARY}"),
+        claim("theorem-2-dimension", "At fixed m/d the error grows with d at most like log d.", against_d,
+              below(logarithm), f"slope on log-log axes; log d would be {logarithm:.2f} over this range",
+              settings=f"m=400 d, {SUMMARY}"),
+        claim("theorem-2-recovers", "With a large batch HeteroSGD ends at A*.", median(largest), below(NEAR),
+              "median ||P - A*||; ||A*|| is 1", source="Theorem 1; Theorem 2",
+              settings=f"d=50, m=2,000,000, {SUMMARY}"),
+        claim("eq-11-distinguishes", "||U*^T P U* - I|| and ||V*^T P V*|| vanish like m^(-1/2) as the batch grows.",
+              apart, (-0.6, -0.4), "slope of the median of the larger one on log-log axes; a fluctuation of R has the "
+              "rate -1/2", source="eq. 11", settings=f"d=50, {SUMMARY}"),
+        claim("eq-9-constant", "Eq. 9 follows the error, more than an upper bound promises: the C that the median "
+              f"error needs differs at most {ONE_CONSTANT:g}-fold between settings.",
+              spread_of_constants(constants.values()), below(ONE_CONSTANT), f"C is {constants[needed].value:.1g} at "
+              f"{needed} and {constants[least].value:.1g} at {least}: the bound holds with any C above the first, but "
+              "does not follow the error", source="eq. 9", settings=f"d=30 to {dimensions.max()}, m=2,000 to "
+              "2,000,000, (r1, r2) = (1, 1), (3, 1), (1, 3), M=8, 16, delta=sqrt(d/m), c_v=1",
+              conditions=_all_of_eq_9(data, chosen), expected=Position.OUTSIDE),
     ]  # fmt: skip
     for size in OFTEN_SIZES:
         errors = data["error_of_many"].sel(size=size, heterogeneity=OFTEN_SPREADS[0])
         ratio = np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / size)
         probability = 1 - (OFTEN.dimension * np.log(OFTEN.dimension) / size) ** 0.4
-        found.append(
-            Claim(f"eq-10-probability-{size // 1000}k", "eq. 10",
-                  f"The error is at most log(d) sqrt(d/m) = {ratio:.2g} "
-                  f"with probability 1 - (d log(d) / m)^(2/5) = {probability:.3f} (m = {size:,}).",
-                  f"d=30, m={size:,}, {SUMMARY}", exact_proportion(int((errors <= ratio).sum()), errors.size),
-                  (float(probability), 1.0), theorem_conditions(replace(OFTEN, heterogeneity=8.0), chosen=chosen),
-                  f"share of {errors.size} runs, with both constants one; median error {float(errors.median()):.2g}",
-                  expected=Position.INSIDE if size == OFTEN_SIZES[0] else Position.OUTSIDE)
-        )  # fmt: skip
-    found.append(
-        Claim("eq-10-failures", "eq. 10", "The share of runs with a larger error than log(d) sqrt(d/m) falls "
-              "at least as fast as m^(-2/5).", f"d=30, m=12,000 and 2,000,000, {SUMMARY}", _rate_of_failures(data),
-              (-np.inf, -0.4),
-              theorem_conditions(replace(OFTEN, heterogeneity=8.0), chosen=chosen),
-              "slope of its logarithm against log m: the spurious signal comes back in bursts that do not depend on m",
-              expected=Position.OUTSIDE)
-    )  # fmt: skip
+        found.append(claim(f"eq-10-probability-{size // 1000}k", f"The error is at most log(d) sqrt(d/m) = {ratio:.2g} "
+                           f"with probability 1 - (d log(d) / m)^(2/5) = {probability:.3f} (m = {size:,}).",
+                           exact_share(errors <= ratio), (float(probability), 1.0),
+                           f"share of {errors.size} runs, with both constants one; median error "
+                           f"{float(errors.median()):.2g}", source="eq. 10", settings=f"d=30, m={size:,}, {SUMMARY}",
+                           conditions=theorem_conditions(replace(OFTEN, heterogeneity=8.0), chosen=chosen),
+                           expected=Position.INSIDE if size == OFTEN_SIZES[0] else Position.OUTSIDE))  # fmt: skip
+    found.append(claim("eq-10-failures", "The share of runs with a larger error than log(d) sqrt(d/m) falls at least "
+                       "as fast as m^(-2/5).", _rate_of_failures(data), below(-0.4),
+                       "slope of its logarithm against log m: the spurious signal comes back in bursts that do not "
+                       "depend on m", source="eq. 10", settings=f"d=30, m=12,000 and 2,000,000, {SUMMARY}",
+                       conditions=theorem_conditions(replace(OFTEN, heterogeneity=8.0), chosen=chosen),
+                       expected=Position.OUTSIDE))  # fmt: skip
     for (size, spread), expected in EXPECTED.items():
         runs = data["distinguished_of_many"].sel(size=size, heterogeneity=spread)
-        found.append(
-            Claim(f"theorem-2-probability-{spread:g}-{size // 1000}k", "Theorem 2; eq. 11",
-                  f"HeteroSGD ends near A* with probability over 0.99 (M = {spread:g}, m = {size:,}).",
-                  f"d=30, m={size:,}, M={spread:g}, {SUMMARY.replace('M=8, ', '')}",
-                  exact_proportion(int((runs < NEAR).sum()), runs.size), (PROMISED, 1.0),
-                  theorem_conditions(replace(OFTEN, heterogeneity=spread), chosen=(*chosen, "near: 0.05")),
-                  f"share of {runs.size} runs with max(||U*^T P U* - I||, ||V*^T P V*||) below {NEAR}; the spurious "
-                  "signal alone stays below it in "
-                  f"{float((data['spurious_of_many'].sel(size=size, heterogeneity=spread) < NEAR).mean()):.1%}"
-                  + ("; about 5,000 runs would tell it from 0.99" if expected is Position.UNDECIDED else ""),
-                  expected=expected)
-        )  # fmt: skip
+        settings = replace(OFTEN, batch_size=size, heterogeneity=spread)
+        found.append(claim(f"theorem-2-probability-{spread:g}-{size // 1000}k",
+                           f"HeteroSGD ends near A* with probability over 0.99 (M = {spread:g}, m = {size:,}).",
+                           exact_share(runs < NEAR), (PROMISED, 1.0),
+                           f"share of {runs.size} runs with max(||U*^T P U* - I||, ||V*^T P V*||) below {NEAR}; the "
+                           "spurious signal alone stays below it in "
+                           f"{float((data['spurious_of_many'].sel(size=size, heterogeneity=spread) < NEAR).mean()):.1%}"
+                           + ("; about 5,000 runs would tell it from 0.99" if expected is Position.UNDECIDED else ""),
+                           source="Theorem 2; eq. 11", settings=summary(settings, "ours"), expected=expected,
+                           conditions=theorem_conditions(settings, chosen=(*chosen, "near: 0.05"))))  # fmt: skip
     return found
 
 
-EXPERIMENT = Experiment(TITLES["theorem_2"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("theorem_2", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=96, quick_seeds=8)

@@ -1,24 +1,17 @@
 """Theorems 4 and 5 of Xu, Gu and Fang (NeurIPS 2024): the two phases of the invariant signal."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress
-from holdfast.core.statistics import exact_proportion
-from holdfast.plots import band, legend_below, new_figure
-from holdfast.plots.signals import quantile_table
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import PHASE_BOUNDARY
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.assumptions import regularity
-from holdfast_studies.claims import Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share, summary
+from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
+from holdfast_studies.kit.runs import INIT_SCALE, STEP_SIZE, Effort, Progress, Settings, replace, run_simulation
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.auxiliary_sequences import invariant_sequence
 from holdfast_studies.papers.conditions import theorem_conditions
 
@@ -32,15 +25,11 @@ LEFT_OPEN = (
     "Q, where Theorem 5 itself says 40 M1 delta*, which is far above one here and would exclude nothing.",
     "How near to one singular values settle in phase 2: 0.1.",
 )
-# The interval of a share lies above 0.995 if 736 of 736 runs do what is promised.
-SEEDS, QUICK_SEEDS = 768, 12
-ETA, INIT_SCALE = 0.05, 1e-3
 BATCH_SIZES = (8_000, 1_000_000)
 SETTINGS = Settings(
-    dimension=30, invariant_rank=3, spurious_rank=2, heterogeneity=8.0, step_size=ETA, init_scale=INIT_SCALE, steps=250,
-    every=1, batch_size=BATCH_SIZES,
-)  # fmt: skip
-SUMMARY = "d=30, r1=3, r2=2, s=1, M=8, eta=0.05, alpha=1e-3, T=250, symmetric measurements, exact law (ours)"
+    dimension=30, invariant_rank=3, spurious_rank=2, heterogeneity=8.0, steps=250, every=1, batch_size=BATCH_SIZES
+)
+SUMMARY = summary(SETTINGS, "ours")
 PROMISED, SETTLED, LAST = 0.995, 0.1, 20
 # The bounds of the proofs (eqs. 84, 85 and the proof of Theorem 5).
 LARGEST_Q, LARGEST_E = 0.01, 1.0
@@ -73,18 +62,12 @@ def draw(data: xr.Dataset) -> Figure:
         band(axes, runs["smallest"], "step", "smallest singular value of R", linestyle="--", color="0.3")
         axes.axhline(PHASE_BOUNDARY, color="0.5", linestyle=":", label="1/3: phase 2 begins")
         axes.set(xlabel="step", ylabel="size", yscale="log", title=f"m = {batch_size:,}", ylim=(1e-5, 3))
-        legend_below(axes)
-    return figure
-
-
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """The quantiles behind the curves and bands."""
-    return quantile_table(data, ("largest", "smallest", "spurious_norm"))
+    return finished(figure)
 
 
 def _end_of_phase_one(steps: int) -> int:
     """T1: the first time that the invariant sequence of eq. 25 is in (1/3 - eta, 1/3)."""
-    return int((invariant_sequence(ETA, INIT_SCALE, steps) > PHASE_BOUNDARY - ETA).argmax())
+    return int((invariant_sequence(STEP_SIZE, INIT_SCALE, steps) > PHASE_BOUNDARY - STEP_SIZE).argmax())
 
 
 def _bound_of_theorem_5(batch_size: int) -> float:
@@ -99,6 +82,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     """What the theorems promise with probability 0.995, as shares of runs."""
     found = []
     first = _end_of_phase_one(data.sizes["step"] - 1)
+    claim = ClaimBuilder("")
     marks = {
         "settles": (f"near one: {SETTLED}", f"for the last {LAST} steps"),
         "later-spurious": ("0.01, from the proof",),
@@ -107,15 +91,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
     }
     for batch_size in BATCH_SIZES:
         runs = data.sel(batch_size=batch_size)
-        early, late, end = (
-            runs.isel(step=slice(0, first + 1)),
-            runs.isel(step=slice(first + 1, None)),
-            runs.isel(step=first),
-        )
+        early, late = runs.isel(step=slice(0, first + 1)), runs.isel(step=slice(first + 1, None))
+        end = runs.isel(step=first)
         last = runs.isel(step=slice(-LAST, None))
         worst = early["least_growth"].isel(step=slice(0, first)).min("step")
         within = {
-            "growth": worst > 1 + ETA / 3,
+            "growth": worst > 1 + STEP_SIZE / 3,
             "spurious": (early["spurious_norm"] < LARGEST_Q).all("step"),
             "residual": (early["residual"] < LARGEST_E).all("step"),
             "end": (end["smallest"] > 1 / 4) & (end["largest"] < 7 / 18),
@@ -124,16 +105,16 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "later-residual": (late["residual"] < LARGEST_E).all("step"),
         }
         found += [
-            Claim(f"theorem-{theorem}-{name}-{batch_size // 1000}k", source, statement,
-                  f"m={batch_size:,}, {SUMMARY}", exact_proportion(int(within[name].sum()), within[name].size),
-                  (PROMISED, 1.0),
-                  theorem_conditions(SETTINGS, chosen=("T = 250", "m", *marks.get(name, ()))),
-                  f"share of {within[name].size} runs; {why}{TOO_NEAR.get((name, batch_size), '')}",
+            claim(f"theorem-{theorem}-{name}-{batch_size // 1000}k", statement, exact_share(within[name]),
+                  (PROMISED, 1.0), f"share of {within[name].size} runs; {why}{TOO_NEAR.get((name, batch_size), '')}",
+                  source=source, settings=f"m={batch_size:,}, {SUMMARY}",
+                  conditions=theorem_conditions(SETTINGS, chosen=("T = 250", "m", *marks.get(name, ()))),
                   expected=EXPECTED.get((name, batch_size), Position.INSIDE))
             for theorem, name, source, statement, why in (
                 (4, "growth", "Theorem 4; lemma 14",
                  "In phase 1 every singular value of R grows by at least 1 + eta/3 in every step.",
-                 f"least growth in a step, median over runs {float(worst.median()):.4f}, bound {1 + ETA / 3:.4f}"),
+                 f"least growth in a step, median over runs {float(worst.median()):.4f}, bound "
+                 f"{1 + STEP_SIZE / 3:.4f}"),
                 (4, "spurious", "Theorem 4", "In phase 1 ||Q||_F stays below 0.01.",
                  f"its largest value, median over runs {float(early['spurious_norm'].max('step').median()):.2g}"),
                 (4, "residual", "Theorem 4", "In phase 1 ||E||_F^2 stays below 1.",
@@ -174,4 +155,6 @@ TOO_NEAR = {
     ("settles", 1_000_000): "; about 30,000 runs would tell it from 0.995",
 }
 
-EXPERIMENT = Experiment(TITLES["theorem_4"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+# The interval of a share lies above 0.995 if 736 of 736 runs do what is promised.
+NUMBERS = partial(quantile_table, names=("largest", "smallest", "spurious_norm"))
+EXPERIMENT = study("theorem_4", __doc__, LEFT_OPEN, simulate, draw, NUMBERS, claims, seeds=768, quick_seeds=12)

@@ -1,21 +1,15 @@
 """Theorem 8 of Xu, Gu and Fang (NeurIPS 2024): an invariant signal with condition number above one."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import exact_proportion, median, proportion
-from holdfast.plots import band, legend_below, new_figure
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
+from holdfast.core.statistics import median
 from holdfast.theory.advice import learning_time
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, ClaimBuilder, Position, above, exact_share, share
+from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
+from holdfast_studies.kit.runs import INIT_SCALE, STEP_SIZE, Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.papers.conditions import theorem_conditions
 
 LEFT_OPEN = (
@@ -26,8 +20,6 @@ LEFT_OPEN = (
     "We first asked for times in proportion to 1 / eigenvalue; the fitted power, near -0.86, missed the range -1.1 to "
     "-0.9 that we had set. The claim now compares with the formula that has the logarithm of the goal.",
 )
-SEEDS, QUICK_SEEDS = 128, 12
-STEP_SIZE, INIT_SCALE = 0.05, 1e-3
 CONDITION_NUMBERS = (1.0, 2.0, 4.0, 8.0)
 RANK = 3
 # A quarter more than the theoretical time, for the sampling error.
@@ -39,17 +31,9 @@ MORE, ASIDE = 4, 10_000
 NEEDED = {kappa: learning_time(STEP_SIZE, INIT_SCALE, 1 / kappa, level=0.95) for kappa in CONDITION_NUMBERS}
 LENGTHS = {kappa: EVERY * round(MARGIN * steps / EVERY) for kappa, steps in NEEDED.items()}
 SETTINGS = Settings(
-    dimension=40,
-    invariant_rank=RANK,
-    spurious_rank=2,
-    batch_size=20_000,
-    heterogeneity=8.0,
-    step_size=STEP_SIZE,
-    init_scale=INIT_SCALE,
-    steps=max(LATER, *LENGTHS.values()),
-    every=EVERY,
-    condition_number=CONDITION_NUMBERS,
-)
+    dimension=40, invariant_rank=RANK, spurious_rank=2, batch_size=20_000, heterogeneity=8.0,
+    steps=max(LATER, *LENGTHS.values()), every=EVERY, condition_number=CONDITION_NUMBERS,
+)  # fmt: skip
 SUMMARY = "d=40, r1=3, r2=2, m=20000, s=1, M=8, eta=0.05, alpha=1e-3, symmetric measurements, exact law (ours)"
 PLOTTED = 4.0
 LEARNED, WASHED_OUT, PROMISED = (0.8, 1.2), 0.05, 0.99
@@ -95,9 +79,7 @@ def draw(data: xr.Dataset) -> Figure:
     for number, goal in enumerate(_goals(PLOTTED)):
         band(right, values.isel(direction=number) / goal, "step", f"eigenvalue {goal**2:.2g}")
     right.set(xlabel="step", ylabel="singular value of R, share of its goal", title="Order of learning, kappa = 4")
-    for axes in (left, right):
-        legend_below(axes, 3)
-    return figure
+    return finished(figure, 3)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -113,6 +95,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     """Every direction at every condition number; large directions first, in times that theory gives."""
     chosen = ("all settings", "marks of o(1)")
     conditions = theorem_conditions(SETTINGS, theorem=8, chosen=chosen)
+    claim = ClaimBuilder("theorem-8", "Theorem 8", f"kappa=4, {SUMMARY}", conditions)
     found = []
     for kappa in CONDITION_NUMBERS:
         steps = LENGTHS[kappa]
@@ -122,27 +105,20 @@ def claims(data: xr.Dataset) -> list[Claim]:
         directions = ((last > LEARNED[0]) & (last < LEARNED[1])).all("direction")
         both = directions & (spurious < WASHED_OUT)
         found += [
-            Claim(f"theorem-8-directions-{kappa:g}", "Theorem 8",
-                  f"For condition number {kappa:g} every direction of A* is learned.",
-                  settings, median(last.min("direction")), (LEARNED[0], np.inf), conditions,
-                  f"share of its eigenvalue that the least learned direction has; theory needs {NEEDED[kappa]} steps "
-                  "for 95 % of the smallest one"),
-            Claim(f"theorem-8-probability-{kappa:g}", "Theorem 8", "HeteroSGD ends at A* with probability over 0.99 "
-                  f"(condition number {kappa:g}).", settings, exact_proportion(int(both.sum()), both.size),
-                  (PROMISED, 1.0), conditions,
-                  f"share of runs with every direction within 20 % and a spurious share below {WASHED_OUT}; the "
-                  f"directions alone: {float(directions.mean()):.1%}",
-                  expected=Position.OUTSIDE),
+            claim(f"directions-{kappa:g}", f"For condition number {kappa:g} every direction of A* is learned.",
+                  median(last.min("direction")), above(LEARNED[0]), "share of its eigenvalue that the least learned "
+                  f"direction has; theory needs {NEEDED[kappa]} steps for 95 % of the smallest one", settings=settings),
+            claim(f"probability-{kappa:g}", "HeteroSGD ends at A* with probability over 0.99 (condition number "
+                  f"{kappa:g}).", exact_share(both), (PROMISED, 1.0), "share of runs with every direction within 20 % "
+                  f"and a spurious share below {WASHED_OUT}; the directions alone: {float(directions.mean()):.1%}",
+                  settings=settings, expected=Position.OUTSIDE),
         ]  # fmt: skip
     worst = learned_shares(data, CONDITION_NUMBERS[-1]).isel(direction=-1)
     found += [
-        Claim(f"theorem-8-smallest-at-{steps}", "Theorem 8",
-              f"After {steps} steps the smallest eigenvalue of condition number 8 is learned.",
-              f"kappa=8, T={steps}, {SUMMARY}", median(shares),
-              (LEARNED[0], np.inf), conditions,
-              f"median share of its eigenvalue over {shares.size} runs; the distance to A*, "
-              f"{float(data['distance'].sel(condition_number=8.0, step=steps).median()):.2f}, would not show a missing "
-              "one: the eigenvalue is 0.125",
+        claim(f"smallest-at-{steps}", f"After {steps} steps the smallest eigenvalue of condition number 8 is learned.",
+              median(shares), above(LEARNED[0]), f"median share of its eigenvalue over {shares.size} runs; the "
+              f"distance to A*, {float(data['distance'].sel(condition_number=8.0, step=steps).median()):.2f}, would "
+              "not show a missing one: the eigenvalue is 0.125", settings=f"kappa=8, T={steps}, {SUMMARY}",
               expected=expected)
         for steps, shares, expected in (
             (EARLY, worst.sel(step=EARLY), Position.OUTSIDE),
@@ -154,14 +130,14 @@ def claims(data: xr.Dataset) -> list[Claim]:
     eigenvalues = _goals(PLOTTED) ** 2
     predicted = np.log(_goals(PLOTTED) / 2 / INIT_SCALE) / np.log1p(STEP_SIZE * eigenvalues)
     found += [
-        Claim("theorem-8-order", "Holdfast", "Directions are learned from the largest eigenvalue down.",
-              f"kappa=4, {SUMMARY}", proportion(int(ordered.sum()), len(ordered)), (0.9, 1.0), OUR_SETTINGS,
-              "share of seeds in which each direction passes half its goal before the next"),
-        Claim("theorem-8-times", "Holdfast", "A direction with eigenvalue l grows by 1 + eta l a step.",
-              f"kappa=4, {SUMMARY}", median(learned[:, -1] / predicted[-1]), (0.9, 1.1), OUR_SETTINGS,
-              "time until the smallest one passes half its goal, over log(goal / 2 alpha) / log(1 + eta l)"),
+        claim("order", "Directions are learned from the largest eigenvalue down.", share(ordered), (0.9, 1.0),
+              "share of seeds in which each direction passes half its goal before the next", source="Holdfast",
+              conditions=OUR_SETTINGS),
+        claim("times", "A direction with eigenvalue l grows by 1 + eta l a step.",
+              median(learned[:, -1] / predicted[-1]), (0.9, 1.1), "time until the smallest one passes half its goal, "
+              "over log(goal / 2 alpha) / log(1 + eta l)", source="Holdfast", conditions=OUR_SETTINGS),
     ]  # fmt: skip
     return found
 
 
-EXPERIMENT = Experiment(TITLES["theorem_8"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims)
+EXPERIMENT = study("theorem_8", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=128, quick_seeds=12)

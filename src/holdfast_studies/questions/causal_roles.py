@@ -1,31 +1,28 @@
 """Question 9: which roles in a linear structural model (causes, children, spouses of the target) are recovered."""
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.stats import chi2
 
 from holdfast.algorithms.hadamard import hadamard
 from holdfast.algorithms.losses import squared
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.moments import MomentSums, StandardizedMoments, standardized
-from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import median
 from holdfast.datasets.structural import StructuralModel
 from holdfast.estimators.search.evidence import squared_evidence
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import select
-from holdfast.plots import legend_below, new_figure
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, above
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages, tracked
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "The model: y = c1 + c2 + N, child = y + spouse + N, all noise N(0, 1); 4 environments of 1,000 rows. Least "
@@ -37,7 +34,6 @@ LEFT_OPEN = (
     "The graph: one more variable, a cause of c1, and 7 environments: one without interventions, and one for each "
     "variable, which there is set to N(0, 2^2), whatever its causes.",
 )
-SEEDS, QUICK_SEEDS = 64, 6
 FIRST_SEED = 1000
 ROWS, ENVIRONMENTS = 1000, 4
 STRENGTHS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -68,7 +64,7 @@ class Intervention:
 
     effects: tuple[tuple[int, int], ...] = ()
     noises: tuple[int, ...] = ()
-    level: bool = field(default=False)
+    level: bool = False
 
     def environment(self, size: float) -> tuple[StructuralModel, np.ndarray]:
         """The model with this intervention of some size, positive or negative, and the means of its noise."""
@@ -148,16 +144,11 @@ def _least_squares(table: StandardizedMoments) -> np.ndarray:
 
 def _build(shared: None, moments: SecondMoments) -> Run:
     counts = jnp.full(ENVIRONMENTS, float(ROWS))
+    level = chi2.ppf(1 - SIGNIFICANCE, ENVIRONMENTS - 1)
     algorithm = hadamard(
         lambda coefficients, intercept: squared.slopes(moments, counts, coefficients),
-        jnp.full(ENVIRONMENTS, 1 / ENVIRONMENTS),
-        len(FEATURES),
-        STEP_SIZE,
-        AMPLIFICATION,
-        0.0,
-        chi2.ppf(1 - SIGNIFICANCE, ENVIRONMENTS - 1),
-        INIT_SCALE,
-    )
+        jnp.full(ENVIRONMENTS, 1 / ENVIRONMENTS), len(FEATURES), STEP_SIZE, AMPLIFICATION, 0.0, level, INIT_SCALE,
+    )  # fmt: skip
     return Run(algorithm, lambda state: {"coefficients": state.coefficients})
 
 
@@ -214,10 +205,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     tables = [drawn_table(name, STRENGTH, seed) for name in names for seed in seeds]
     shape = (len(names), len(seeds), len(FEATURES))
     washed = _washed(tables, report_runs).reshape(shape)
-    strict = []
-    for number, table in enumerate(tables, 1):
-        strict.append(strict_coefficients(table))
-        report_fits(number, len(tables))
+    strict = [strict_coefficients(table) for table in tracked(tables, report_fits)]
     pooled = np.stack([_least_squares(table) for table in tables]).reshape(shape)
     few, strengths = seeds[:MAP_SEEDS], STRENGTHS[::5] if effort.quick else STRENGTHS
     mapped = [
@@ -226,18 +214,14 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         for name in names
     ]
     curves = np.array(mapped).reshape(2, len(names), len(strengths), len(FEATURES))
-    scores = []
-    for number, seed in enumerate(seeds, 1):
-        scores.append(graph_scores(seed))
-        report_graphs(number, len(seeds))
+    scores = [graph_scores(seed) for seed in tracked(seeds, report_graphs)]
+    kinds = ("method", "intervention", "seed", "feature")
+    curve = ("intervention", "strength", "feature")
     return xr.Dataset(
         {
-            "coefficient": (
-                ("method", "intervention", "seed", "feature"),
-                np.stack([pooled, washed, np.stack(strict).reshape(shape)]),
-            ),
-            "strict_curve": (("intervention", "strength", "feature"), curves[0]),
-            "pooled_curve": (("intervention", "strength", "feature"), curves[1]),
+            "coefficient": (kinds, np.stack([pooled, washed, np.stack(strict).reshape(shape)])),
+            "strict_curve": (curve, curves[0]),
+            "pooled_curve": (curve, curves[1]),
             "score": (("seed", "environments"), np.array(scores)),
         },
         {
@@ -267,14 +251,14 @@ def draw(data: xr.Dataset) -> Figure:
     left.set(xlabel="strength of the intervention", ylabel="coefficient", title=f"Intervention on the {chosen}")
     wrong = abs(data["strict_curve"] - TRUTH).max("feature")
     rows, columns = np.arange(len(INTERVENTIONS)), np.arange(data.sizes["strength"])
-    image = middle.pcolormesh(columns, rows, wrong.values, cmap="viridis_r", vmin=0, vmax=1,
-                              shading="nearest", rasterized=True)  # fmt: skip
+    label = "largest error of a coefficient"
+    draw_map(middle, columns, rows, wrong.values, label, cmap="viridis_r", vmin=0, vmax=1)
     middle.set_yticks(rows, list(INTERVENTIONS))
     middle.set_xticks(columns, [f"{strength:g}" for strength in data["strength"].values])
-    middle.figure.colorbar(image, ax=middle, pad=0.02).set_label("largest error of a coefficient")
-    middle.plot([], [], "s", color="#fde725", label="only the causes")
-    middle.plot([], [], "s", color="#21918c", label="child and spouse stay in")
-    middle.plot([], [], "s", color="#440154", label="a cause is lost")
+    for colour, words in (
+        ("#fde725", "only the causes"), ("#21918c", "child and spouse stay in"), ("#440154", "a cause is lost"),
+    ):  # fmt: skip
+        middle.plot([], [], "s", color=colour, label=words)
     middle.set(xlabel="strength of the intervention", ylabel="what is intervened on", title="Where it flips")
     errors = _errors(data).median("seed")
     for offset, method, colour in zip((0.27, 0.0, -0.27), METHODS, ("0.6", "#3a9d5d", "#1b6ca8"), strict=True):
@@ -282,9 +266,7 @@ def draw(data: xr.Dataset) -> Figure:
     right.set_yticks(rows, list(INTERVENTIONS))
     right.set(xlabel="median over seeds of the largest error", ylabel="what is intervened on",
               title=f"Strength {STRENGTH:g}")  # fmt: skip
-    for axes in (left, middle, right):
-        legend_below(axes, 2)
-    return figure
+    return finished(figure, 2)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -297,45 +279,35 @@ def claims(data: xr.Dataset) -> list[Claim]:
     errors = _errors(data).isel(method=2)
     strict = data["coefficient"].isel(method=2)
     settings = f"4 environments of {ROWS} rows, strength {STRENGTH:g}, significance {SIGNIFICANCE:g}"
-    claim = partial(Claim, source="question 9", conditions=OUR_SETTINGS)
+    claim = ClaimBuilder("roles", "question 9", settings)
 
     def causes(name: str, intervention: str, why: str) -> Claim:
-        return claim(
-            f"roles-{name}",
-            statement=f"If environments differ in the {intervention}, only the causes stay, with their effects.",
-            settings=settings,
-            measured=median(errors.sel(intervention=intervention)),
-            allowed=(0.0, 0.05),
-            why=f"largest error of a coefficient; {why}",
-        )
+        statement = f"If environments differ in the {intervention}, only the causes stay, with their effects."
+        measured = median(errors.sel(intervention=intervention))
+        return claim(name, statement, measured, (0.0, 0.05), f"largest error of a coefficient; {why}")
 
     def blanket(intervention: str) -> Claim:
-        return claim(
-            f"roles-{intervention}",
-            statement=f"If environments differ in the {intervention} alone, the child stays in.",
-            settings=settings,
-            measured=median(strict.sel(intervention=intervention).isel(feature=2)),
-            allowed=(0.45, 0.55),
-            why="y given all others has the same law everywhere: coefficient 1/2 as in least squares",
-        )
+        statement = f"If environments differ in the {intervention} alone, the child stays in."
+        measured = median(strict.sel(intervention=intervention).isel(feature=2))
+        why = "y given all others has the same law everywhere: coefficient 1/2 as in least squares"
+        return claim(intervention, statement, measured, (0.45, 0.55), why)
 
     score = data["score"]
+    graph = f"6 variables, 7 environments of {ROWS} rows, each variable set in one"
     return [
         causes("child-mechanism", "child's mechanism", "the spouse goes with the child"),
         causes("child-noise", "child's noise", "the spouse goes with the child"),
         causes("target-noise", "noise of y", "the effects of the causes do not depend on it, that of the child does"),
         blanket("spouse"),
         blanket("causes"),
-        claim("roles-target-mechanism", statement="If the mechanism of y differs, a cause is lost.", settings=settings,
-              measured=median(errors.sel(intervention="y's mechanism")), allowed=(0.3, np.inf),
-              why="its effect varies; nothing tells a cause that varies from a child that does"),
-        claim("roles-graph", statement="Without the environment of the target's own intervention the graph is found.",
-              settings=f"6 variables, 7 environments of {ROWS} rows, each variable set in one",
-              measured=median(score.isel(environments=1)), allowed=(0.9, 1.0), why="F1 score of the edges"),
-        claim("roles-graph-all", statement="With all environments for every target it is not.",
-              settings=f"6 variables, 7 environments of {ROWS} rows, each variable set in one",
-              measured=median(score.isel(environments=0)), allowed=(0.0, 0.7),
-              why="F1 score of the edges; an intervention on the target cuts it from its causes"),
+        claim("target-mechanism", "If the mechanism of y differs, a cause is lost.",
+              median(errors.sel(intervention="y's mechanism")), above(0.3),
+              "its effect varies; nothing tells a cause that varies from a child that does"),
+        claim("graph", "Without the environment of the target's own intervention the graph is found.",
+              median(score.isel(environments=1)), (0.9, 1.0), "F1 score of the edges", settings=graph),
+        claim("graph-all", "With all environments for every target it is not.", median(score.isel(environments=0)),
+              (0.0, 0.7), "F1 score of the edges; an intervention on the target cuts it from its causes",
+              settings=graph),
     ]  # fmt: skip
 
 
@@ -358,6 +330,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["causal_roles"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("causal_roles", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=6)

@@ -1,24 +1,27 @@
 """Question 10: poor conditioning and saddles: what is learned before the spurious signal, and what is lost."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
-from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import Estimate, bootstrap, median
-from holdfast.plots import COLOURS, draw_plane, legend_below, new_figure
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
+from holdfast.core.statistics import bootstrap, median
 from holdfast.theory.lyapunov import two_point_exponent
 from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below
+from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, draw_plane, legend_below, new_figure
+from holdfast_studies.kit.runs import (
+    BIAS,
+    INIT_SCALE,
+    STEP_SIZE,
+    Effort,
+    Progress,
+    Settings,
+    replace,
+    run_simulation,
+    stages,
+)
+from holdfast_studies.kit.study import columns, study
 
 LEFT_OPEN = (
     "Theorem 8 promises recovery for any condition number, in a time that it does not compare with the spurious "
@@ -26,23 +29,11 @@ LEFT_OPEN = (
     "A direction counts as learned when half of its eigenvalue is, the spurious signal as washed out below 0.05.",
     "The claims are measured on seeds from 1,000 on; no other seeds were looked at.",
 )
-SEEDS, QUICK_SEEDS = 64, 8
-STEP_SIZE, BIAS, INIT_SCALE = 0.05, 1.0, 1e-3
 # A spurious signal that comes late, and one that is washed out.
 WEAK, STRONG, CONDITION = 4.5, 8.0, 4.0
 
 # A* has the eigenvalues 1 and 1 / kappa.
-AT_SCALE = Settings(
-    invariant_rank=2,
-    step_size=STEP_SIZE,
-    bias=BIAS,
-    init_scale=INIT_SCALE,
-    condition_number=CONDITION,
-    heterogeneity=STRONG,
-    steps=600,
-    every=300,
-    seed=1000,
-)
+AT_SCALE = Settings(invariant_rank=2, condition_number=CONDITION, heterogeneity=STRONG, steps=600, every=300, seed=1000)
 TOO_LATE = replace(AT_SCALE, heterogeneity=WEAK, steps=300)
 SUMMARY = "d=100, r1=2, r2=1, m=8000, s=1, eta=0.05, alpha=1e-3, symmetric measurements, exact law"
 
@@ -187,11 +178,6 @@ def _draw_plateaus(axes: Axes, data: xr.Dataset) -> None:
     legend_below(axes)
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """Of the races that finished, those in which A* is complete before the spurious signal; and those that did not."""
-    return data[["first", "unfinished"]].to_dataframe().reset_index()
-
-
 def _even(won: np.ndarray) -> float:
     """The relative condition number at which half of the runs, (seeds, relative), learn A* first, by a line."""
     slope, offset = np.polyfit(np.log(AROUND), np.nanmean(won, 0) - 0.5, 1)
@@ -200,51 +186,48 @@ def _even(won: np.ndarray) -> float:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """When A* is complete, and what is learned before it."""
-    found = []
-
-    def add(name: str, statement: str, settings: str, measured: Estimate, low: float, high: float, why: str) -> None:
-        name = f"conditioning-{name}"
-        found.append(Claim(name, "question 10", statement, settings, measured, (low, high), OUR_SETTINGS, why))
-
+    found, claim = [], ClaimBuilder("conditioning", "question 10")
     plateau = float(learning_times(np.array(CONDITION)))
     early, late = (data.sel(full_step=step) for step in (300, 600))
     settings = f"kappa={CONDITION:g}, M={{:g}}, T={{}}, {SUMMARY}".format
     smallest = f"median share of the smallest eigenvalue; half of it is predicted for step {plateau:.0f}"
-    add("plateau", "Before its time a small eigenvalue is not learned, however well the spurious signal is washed out.",
-        settings(STRONG, 300), median(early["full_smallest"]), -np.inf, 0.1,
-        smallest)  # fmt: skip
-    add("complete", "After its time it is learned.", settings(STRONG, 600),
-        median(late["full_smallest"]), 0.8, 1.2, smallest)  # fmt: skip
-    add("washed-out", "Waiting does not bring a spurious signal with negative exponent back.", settings(STRONG, 600),
-        median(late["full_spurious"]), -np.inf, WASHED_OUT,
-        "median spurious share")  # fmt: skip
-    add("too-late", "With a positive exponent the spurious signal is learned before a small eigenvalue.",
-        settings(WEAK, 300), median(data["late_spurious"].isel(late_step=-1)), WASHED_OUT, np.inf,
-        f"median spurious share; {WASHED_OUT} is predicted for step {spurious_time(WEAK):.0f}")  # fmt: skip
+    found.append(claim("plateau", "Before its time a small eigenvalue is not learned, however well the spurious signal "
+                       "is washed out.", median(early["full_smallest"]), below(0.1), smallest,
+                       settings=settings(STRONG, 300)))  # fmt: skip
+    found.append(claim("complete", "After its time it is learned.", median(late["full_smallest"]), (0.8, 1.2),
+                       smallest, settings=settings(STRONG, 600)))  # fmt: skip
+    found.append(claim("washed-out", "Waiting does not bring a spurious signal with negative exponent back.",
+                       median(late["full_spurious"]), below(WASHED_OUT), "median spurious share",
+                       settings=settings(STRONG, 600)))  # fmt: skip
+    found.append(claim("too-late", "With a positive exponent the spurious signal is learned before a small "
+                       "eigenvalue.", median(data["late_spurious"].isel(late_step=-1)), above(WASHED_OUT),
+                       f"median spurious share; {WASHED_OUT} is predicted for step {spurious_time(WEAK):.0f}",
+                       settings=settings(WEAK, 300)))  # fmt: skip
     for m in RACES:
         won = data["won"].sel(race=m).transpose("race_seed", "relative").values
         even = 1 / float(effective_eigenvalue(m))
-        add(f"race-{m:g}", "The spurious signal is learned in the order of an eigenvalue (e^lambda - 1) / eta.",
-            f"M={m:g}, population, r1=2, alpha=1e-6, kappa from {AROUND[0]:g} to {AROUND[-1]:g} times {even:.2f}; "
-            f"{int(np.isnan(won).sum())} of {won.size} races unfinished",
-            bootstrap(won, _even), 0.8, 1.25,
-            f"kappa at which half of the runs learn A* first, over the predicted {even:.2f}")  # fmt: skip
+        found.append(claim(f"race-{m:g}", "The spurious signal is learned in the order of an eigenvalue (e^lambda - 1) "
+                           "/ eta.", bootstrap(won, _even), (0.8, 1.25), "kappa at which half of the runs learn A* "
+                           f"first, over the predicted {even:.2f}", settings=f"M={m:g}, population, r1=2, alpha=1e-6, "
+                           f"kappa from {AROUND[0]:g} to {AROUND[-1]:g} times {even:.2f}; {int(np.isnan(won).sum())} "
+                           f"of {won.size} races unfinished"))  # fmt: skip
     at_end = data.isel(narrow_step=-1)
     for width, low, high, statement in (
         (2, -np.inf, LEARNED, "At exact width the spurious signal takes the column of a smaller eigenvalue."),
         (FEW.dimension, 0.9, 1.1, "With columns to spare the smaller eigenvalue is learned all the same."),
     ):
-        add(f"width-{width}", statement,
-            f"width {width}, kappa={CONDITION:g}, M={WEAK:g}, T={NARROW.steps}, population",
-            median(at_end["narrow_smallest"].sel(narrow_heterogeneity=WEAK, width=width)), low, high,
-            f"median share of the eigenvalue {1 / CONDITION:g}; the spurious one acts as "
-            f"{float(effective_eigenvalue(WEAK)):.2f}")  # fmt: skip
+        found.append(claim(f"width-{width}", statement,
+                           median(at_end["narrow_smallest"].sel(narrow_heterogeneity=WEAK, width=width)), (low, high),
+                           f"median share of the eigenvalue {1 / CONDITION:g}; the spurious one acts as "
+                           f"{float(effective_eigenvalue(WEAK)):.2f}", settings=f"width {width}, kappa={CONDITION:g}, "
+                           f"M={WEAK:g}, T={NARROW.steps}, population"))  # fmt: skip
     passed = data["narrow_smallest"].sel(narrow_heterogeneity=STRONG) > LEARNED
     times = data["narrow_step"].where(passed, NARROW.steps).min("narrow_step")
-    add("saddle", "At exact width a random start passes the saddle nearly as fast as a wide one.",
-        f"width 2 against {FEW.dimension}, kappa={CONDITION:g}, M={STRONG:g}, population",
-        median(times.sel(width=2) / times.sel(width=FEW.dimension)), 1.0, 1.4,
-        "median ratio of the times at which half of the smallest eigenvalue is learned")  # fmt: skip
+    found.append(claim("saddle", "At exact width a random start passes the saddle nearly as fast as a wide one.",
+                       median(times.sel(width=2) / times.sel(width=FEW.dimension)), (1.0, 1.4),
+                       "median ratio of the times at which half of the smallest eigenvalue is learned",
+                       settings=f"width 2 against {FEW.dimension}, kappa={CONDITION:g}, M={STRONG:g}, "
+                       "population"))  # fmt: skip
     return found
 
 
@@ -269,6 +252,15 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["conditioning"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
+EXPERIMENT = study(
+    "conditioning",
+    __doc__,
+    LEFT_OPEN,
+    simulate,
+    draw,
+    columns("first", "unfinished"),
+    claims,
+    answer,
+    seeds=64,
+    quick_seeds=8,
 )

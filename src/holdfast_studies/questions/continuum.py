@@ -1,22 +1,17 @@
 """Question 5: a continuum of environments, the shape of its law, and environments that drift along time."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from holdfast.core.progress import Progress, stages
 from holdfast.core.statistics import Estimate, mean_interval, median, proportion
-from holdfast.plots import BAND, draw_plane, legend_below, new_figure
 from holdfast.theory.lyapunov import exponents
 from holdfast.theory.regions import WASHED_OUT
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, share
+from holdfast_studies.kit.drawing import BAND, Axes, Figure, draw_plane, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.questions.drifting import drifting_share
 from holdfast_studies.questions.strength_laws import (
     BIAS,
@@ -30,7 +25,6 @@ from holdfast_studies.questions.strength_laws import (
     run_strengths,
 )
 
-SEEDS, QUICK_SEEDS = 64, 8
 STEPS = 200
 LARGE, SMALL = (100, 8000), (30, 2400)
 SHAPES = tuple(np.linspace(0.04, 0.96, 12).round(3).tolist())
@@ -148,9 +142,7 @@ def draw(data: xr.Dataset) -> Figure:
     middle.plot([], [], color=ZERO, linewidth=2, label="exponent zero")
     middle.set(xlabel="probability of the larger strength", ylabel="standard deviation of the strengths")
     _draw_drift(right, data)
-    for axes in (left, middle, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def _skewed_exponent(probability: np.ndarray, deviation: np.ndarray) -> np.ndarray:
@@ -192,48 +184,41 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     survived = data.where(~data["diverged"])
     found = pd.DataFrame({"law": list(LAWS), "exponent": exponent, "diverged": data["diverged"].mean("seed")})
     for name in ("invariant", "spurious"):
-        for share in BAND:
-            found[f"{name} {share:.0%}"] = survived[name].quantile(share, "seed").values
+        for quantile in BAND:
+            found[f"{name} {quantile:.0%}"] = survived[name].quantile(quantile, "seed").values
     return found
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """Exponents by quadrature, the shape of the law, and drift."""
-    claim = partial(Claim, source="question 5", conditions=OUR_SETTINGS)
     size = f"d={data.attrs['dimension']}, m={data.attrs['batch_size']}, s=1, alpha=1e-3, T={STEPS}"
     one = f"{size}, eta={STEP_SIZE}, standard deviation {DEVIATION:g}"
+    claim = ClaimBuilder("continuum", "question 5", one)
     predicted = np.array([[float(exponents(shape.environments(m), STEP_SIZE)[0]) for m in RATE_DEVIATIONS]
                           for shape in LAWS.values()])  # fmt: skip
     error = data["rate"].std("seed", ddof=1) / np.sqrt(data.sizes["seed"])
     inside = np.abs(data["rate"].mean("seed") - predicted) <= WIDE * error
     found = [
-        claim("continuum-exponents",
-              statement="A small spurious direction grows at the exponent of its law, by quadrature for a continuum.",
-              settings=f"{inside.size} problems: {len(LAWS)} laws, population, eta={STEP_SIZE}, T={GROWTH_STEPS}",
-              measured=proportion(int(inside.sum()), inside.size), allowed=(0.8, 1.0),
-              why="share of problems whose interval (95 % for all together) holds the exponent"),
+        claim("exponents", "A small spurious direction grows at the exponent of its law, by quadrature for a "
+              "continuum.", share(inside), (0.8, 1.0), "share of problems whose interval (95 % for all together) holds "
+              "the exponent", settings=f"{inside.size} problems: {len(LAWS)} laws, population, eta={STEP_SIZE}, "
+              f"T={GROWTH_STEPS}"),
     ]  # fmt: skip
     for name, shape in LAWS.items():
         exponent, runs = float(exponents(shape.environments(DEVIATION), STEP_SIZE)[0]), data.sel(law=name)
         short, lost = name.replace(" ", "-").lower(), int(runs["diverged"].sum())
         if name in SLOWLY:
-            found.append(
-                claim(f"continuum-{short}",
-                      statement=f"With {name} strengths of this variance the spurious signal grows in the long run.",
-                      settings=f"population, eta={STEP_SIZE}, standard deviation {DEVIATION:g}, T={GROWTH_STEPS}",
-                      measured=mean_interval(runs["rate"].sel(rate_deviation=DEVIATION).values),
-                      allowed=(1e-3, np.inf), why=f"growth of log Q per step; exponent {exponent:.4f}")
-            )  # fmt: skip
+            found.append(claim(short, f"With {name} strengths of this variance the spurious signal grows in the long "
+                               "run.", mean_interval(runs["rate"].sel(rate_deviation=DEVIATION).values), above(1e-3),
+                               f"growth of log Q per step; exponent {exponent:.4f}",
+                               settings=f"population, eta={STEP_SIZE}, standard deviation {DEVIATION:g}, "
+                               f"T={GROWTH_STEPS}"))  # fmt: skip
             continue
         washed = exponent < 0
-        found.append(
-            claim(f"continuum-{short}",
-                  statement=f"With {name} strengths of this variance the spurious signal is "
-                  f"{'washed out' if washed else 'learned'}.",
-                  settings=f"{one}, {lost} of {runs.sizes['seed']} runs diverged",
-                  measured=_median_of_survivors(runs), why=f"exponent {exponent:.4f}",
-                  allowed=(-np.inf, WASHED_OUT) if washed else (WASHED_OUT, np.inf))
-        )  # fmt: skip
+        found.append(claim(short, f"With {name} strengths of this variance the spurious signal is "
+                           f"{'washed out' if washed else 'learned'}.", _median_of_survivors(runs),
+                           below(WASHED_OUT) if washed else (WASHED_OUT, np.inf), f"exponent {exponent:.4f}",
+                           settings=f"{one}, {lost} of {runs.sizes['seed']} runs diverged"))  # fmt: skip
     normal, tails = (data["diverged"].sel(law=name) for name in ("normal", "Student t3"))
     exponent = float(exponents(LAWS["normal"].environments(STRONG), DRIFT_STEP_SIZE)[0])
     slow, at_once = (proportion(int((data["judged"].sel(judged_time=t) > WASHED_OUT).sum()), data.sizes["seed"])
@@ -243,25 +228,20 @@ def claims(data: xr.Dataset) -> list[Claim]:
     drifting = f"normal strengths, eta={DRIFT_STEP_SIZE}, M={STRONG:g}"
     return [
         *found,
-        claim("continuum-normal-bounded",
-              statement="Normal strengths, which have no bound, let at most one run in ten diverge by T.", settings=one,
-              measured=proportion(int(normal.sum()), normal.size), allowed=(0.0, 0.1),
-              why=f"no step size bounds the iteration; Student t3: {int(tails.sum())} of {tails.size} runs diverged"),
-        claim("continuum-drift-exponent",
-              statement="Drift does not change the exponent, which depends on the law of one strength alone.",
-              settings=f"population, {drifting}, correlation time {MODERATE:g}, T={LONG}",
-              measured=_ratio(rate, exponent),
-              allowed=(0.8, 1.2), why=f"growth of log Q per step over the exponent {exponent:.4f}"),
-        claim("continuum-drift-independent",
-              statement="Independent strengths leave the spurious signal in at most one run in ten.",
-              settings=f"{size}, {drifting}", measured=at_once, allowed=(0.0, 0.1),
-              why=f"share of runs above {WASHED_OUT}; theory {expected_share_above(STRONG, 0.0):.3f}; 64 seeds that no "
-              "setting was chosen on do not decide it, and 500 would take 10 s", expected=Position.UNDECIDED),
-        claim("continuum-drift-slow",
-              statement="A drift over many steps leaves it in as many runs as its longer walk predicts, up to a factor "
-              "of two.", settings=f"{size}, {drifting}, correlation time {SLOW:g}", measured=slow,
-              allowed=(expected / 2, min(2 * expected, 1.0)),
-              why=f"share of runs above {WASHED_OUT}; theory {expected:.3f}"),
+        claim("normal-bounded", "Normal strengths, which have no bound, let at most one run in ten diverge by T.",
+              share(normal), (0.0, 0.1), f"no step size bounds the iteration; Student t3: {int(tails.sum())} of "
+              f"{tails.size} runs diverged"),
+        claim("drift-exponent", "Drift does not change the exponent, which depends on the law of one strength alone.",
+              _ratio(rate, exponent), (0.8, 1.2), f"growth of log Q per step over the exponent {exponent:.4f}",
+              settings=f"population, {drifting}, correlation time {MODERATE:g}, T={LONG}"),
+        claim("drift-independent", "Independent strengths leave the spurious signal in at most one run in ten.",
+              at_once, (0.0, 0.1), f"share of runs above {WASHED_OUT}; theory {expected_share_above(STRONG, 0.0):.3f}; "
+              "64 seeds that no setting was chosen on do not decide it, and 500 would take 10 s",
+              settings=f"{size}, {drifting}", expected=Position.UNDECIDED),
+        claim("drift-slow", "A drift over many steps leaves it in as many runs as its longer walk predicts, up to a "
+              "factor of two.", slow, (expected / 2, min(2 * expected, 1.0)),
+              f"share of runs above {WASHED_OUT}; theory {expected:.3f}", settings=f"{size}, {drifting}, correlation "
+              f"time {SLOW:g}"),
     ]  # fmt: skip
 
 
@@ -287,6 +267,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["continuum"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("continuum", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=8)

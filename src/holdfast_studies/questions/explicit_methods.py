@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jax.typing import ArrayLike
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from holdfast.algorithms.factored import Factors
@@ -22,10 +21,8 @@ from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
 from holdfast.algorithms.invariance.vrex import RiskExtrapolation
 from holdfast.core.algorithm import Algorithm
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
-from holdfast.core.statistics import Estimate, median
-from holdfast.plots import legend_below, new_figure
+from holdfast.core.statistics import median
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import two_point
@@ -34,9 +31,10 @@ from holdfast.sensing.oracles.population import population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "All settings: d=100, r1=r2=1, two environments of strengths s - M and s + M, s=1, M=8, a batch of m=8000 of each "
@@ -49,7 +47,6 @@ LEFT_OPEN = (
     "method could choose so well from data.",
     "IRM takes its penalty on a second batch of each environment, so that it is unbiased.",
 )
-SEEDS, QUICK_SEEDS = 64, 6
 FIRST_SEED, TUNING_SEED = 1000, 0
 DIMENSION, BATCH_SIZE, INIT_SCALE, STEPS, EVERY = 100, 8000, 1e-3, 120, 5
 BIAS, HETEROGENEITY = 1.0, 8.0
@@ -147,13 +144,11 @@ def _run(build, dimension: int, cells: list[dict], seeds: int, first: int, slab:
     """Name -> (cells, seeds) at the end, and the mean share of the second half; infinite for a run that diverged."""
     frame = orthonormal_frame(dimension, 2).astype(np.float32)
     default = {"bias": BIAS, "heterogeneity": HETEROGENEITY}
-    names = ("method", "step_size", "penalty", *default)
     parameters = {
-        name: np.repeat([(default | cell)[name] for cell in cells], seeds).astype(
-            np.int32 if name == "method" else np.float32
-        )
-        for name in names
+        name: np.repeat([(default | cell)[name] for cell in cells], seeds).astype(np.float32)
+        for name in ("step_size", "penalty", *default)
     }
+    parameters["method"] = np.repeat([cell["method"] for cell in cells], seeds).astype(np.int32)
     numbers = np.tile(np.arange(seeds) + first, len(cells))
     records = run(build, frame, parameters, numbers, steps=STEPS, every=EVERY, slab=slab, progress=progress)
     lost = records.diverged_at >= 0
@@ -193,12 +188,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     cells = [*chosen.values(), strong]
     # Without vectorisation a branch that is not taken costs nothing.
     runs = _run(_SAMPLED, DIMENSION, cells, effort.seeds, FIRST_SEED, 1, reports[1])
-    plane = [
-        chosen[method] | {"bias": bias, "heterogeneity": spread}
-        for method in chosen
-        for bias in biases
-        for spread in spreads
-    ]
+    places = [{"bias": bias, "heterogeneity": spread} for bias in biases for spread in spreads]
+    plane = [chosen[method] | place for method in chosen for place in places]
     mapped = _run(_EXACT, SMALL, plane, MAP_SEEDS, FIRST_SEED, 128, reports[2])
     shape = (len(METHODS), len(biases), len(spreads), MAP_SEEDS)
     labels = [*METHODS, f"IRM, λ={STRONG_PENALTY:g}"]
@@ -275,25 +266,20 @@ def draw(data: xr.Dataset) -> Figure:
              title="s=1, M=8")  # fmt: skip
     row = data["map_share"].sel(bias=BIAS, method="nearest")
     for name, style in zip(METHODS, ("-", "-", "--", (0, (1, 4)), "-.", ":", "--"), strict=True):
-        middle.plot(
-            row["heterogeneity"],
-            row.sel(base=name),
-            linestyle=style,
-            label=f"{name} (swings)" if name == "Group DRO" else name,
-        )
+        label = f"{name} (swings)" if name == "Group DRO" else name
+        middle.plot(row["heterogeneity"], row.sel(base=name), linestyle=style, label=label)
     middle.set(xlabel="heterogeneity M", ylabel="spurious share at the end",
                title=f"s={row['bias'].item():g}, infinite batches, as tuned at M=8", ylim=(-0.05, 1.55))  # fmt: skip
-    image = right.pcolormesh(data["bias"], data["heterogeneity"], advantage(data).T, cmap="RdBu_r", vmin=-WIDEST,
-                             vmax=WIDEST, shading="nearest", rasterized=True)  # fmt: skip
-    right.figure.colorbar(image, ax=right, pad=0.02).set_label("log10 of distance to A*: HeteroSGD / IRM")
+    label = "log10 of distance to A*: HeteroSGD / IRM"
+    draw_map(
+        right, data["bias"], data["heterogeneity"], advantage(data).T, label, cmap="RdBu_r", vmin=-WIDEST, vmax=WIDEST
+    )
     right.set(xlabel="bias s", ylabel="heterogeneity M", title="Blue: HeteroSGD nearer, red: IRM (infinite batches)")
     step_size = data["step_size"].sel(base="HeteroSGD").item()
     fine = np.linspace(data["bias"].min().item(), data["bias"].max().item(), 50)
     right.plot(fine, [two_point_threshold(step_size, bias) for bias in fine], "k-", label="exponent zero")
     right.set_ylim(0, data["heterogeneity"].max())
-    for axes in (left, middle, right):
-        legend_below(axes, 2)
-    return figure
+    return finished(figure, 2)
 
 
 def advantage(data: xr.Dataset) -> xr.DataArray:
@@ -313,21 +299,18 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """Each range follows from where the method rests, see docs/questions.md; written down before the first run."""
+    build = ClaimBuilder("explicit", "question 6", SUMMARY)
 
-    def claim(
-        name: str, statement: str, method: str, signal: str, allowed, why: str, scale: float = 1.0, **more
-    ) -> Claim:
-        measured = Estimate(*(number / scale for number in median(data[signal].sel(algorithm=method))))
-        return Claim(f"explicit-{name}", "question 6", statement, SUMMARY, measured, allowed, OUR_SETTINGS, why,
-                     **more)  # fmt: skip
+    def claim(name, statement, method, signal, allowed, why, scale: float = 1.0, **more) -> Claim:
+        return build(name, statement, over(median(data[signal].sel(algorithm=method)), scale), allowed, why, **more)
 
     rest = penalised_share(data["penalty"].sel(base="IRM").item(), BIAS, HETEROGENEITY)
     strong = data["algorithm"].values[-1]
     swing = data["spurious"].sel(algorithm="Group DRO").quantile([0.1, 0.9]).values
     return [
-        claim("hetero", "HeteroSGD washes out the spurious signal.", "HeteroSGD", "spurious", (-np.inf, 0.05),
+        claim("hetero", "HeteroSGD washes out the spurious signal.", "HeteroSGD", "spurious", below(0.05),
               "its exponent is negative"),
-        claim("fish", "Fish, whose pass is a cycle of HeteroSGD, does so as well.", "Fish", "spurious", (-np.inf, 0.05),
+        claim("fish", "Fish, whose pass is a cycle of HeteroSGD, does so as well.", "Fish", "spurious", below(0.05),
               "the product of 1 + eta s(e) over a pass is below one"),
         claim("vrex", "V-REx learns the mean spurious signal.", "V-REx", "spurious", (0.9, 1.1),
               "risks of strengths s - M and s + M are equal at q = s, and not at A*"),
@@ -341,7 +324,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               "invariant", (0.8, 1.25), f"measured over the predicted {barrier(STRONG_PENALTY):.3g}",
               barrier(STRONG_PENALTY)),
         claim("mask", "AND-mask does not find A* in coordinates of no meaning.", "AND-mask", "distance",
-              (0.5, np.inf), "it does: once U has rank one, x y^T, its row i moves by u_i (u.x) + s(e) v_i (v.x), "
+              above(0.5), "it does: once U has rank one, x y^T, its row i moves by u_i (u.x) + s(e) v_i (v.x), "
               "and v.x is small", expected=Position.OUTSIDE),
     ]  # fmt: skip
 
@@ -374,6 +357,6 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["explicit_methods"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
+EXPERIMENT = study(
+    "explicit_methods", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=6
 )

@@ -1,25 +1,16 @@
 """Question 1: what heterogeneity, stochasticity and the width of U each contribute, from a small and a large start."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import Estimate, median, proportion
-from holdfast.plots import draw_plane, legend_below, new_figure
-from holdfast.plots.planes import BETWEEN
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
+from holdfast.core.statistics import median
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
-from holdfast_studies.papers.figure_5 import simulate_each
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
+from holdfast_studies.kit.drawing import BETWEEN, Axes, Figure, draw_plane, legend_below, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages
+from holdfast_studies.kit.study import columns, study
 
 LEFT_OPEN = (
     "The first version of the paper is said to show that an exactly parameterised model fails, the second that "
@@ -34,7 +25,6 @@ LEFT_OPEN = (
     "are for M = 7, measured on seeds from 3,000 on.",
     "The claims on the maps were added when the maps had been seen, with the mark of those of question 2.",
 )
-SEEDS, QUICK_SEEDS = 64, 8
 FIRST_SEED = 2000
 STEP_SIZE, BIAS, SMALL, LARGE = 0.05, 1.0, 1e-3, 0.5
 # Between the thresholds of both widths, which are 0 and 6.4 at this bias, and above both.
@@ -98,8 +88,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             name: replace(case, dimension=SIDE, batch_size=80 * SIDE, width=min(int(case.values("width")[0]), SIDE))
             for name, case in CASES.items()
         }
-    at_scale = simulate_each(cases, "case", effort, full)[SIGNALS].isel(step=-1, drop=True)
-    factorial = simulate_each(STOCHASTICITY, "stochasticity", effort, design)[SIGNALS].isel(step=-1, drop=True)
+    at_scale = simulate_each(cases, "case", effort, full, SIGNALS)
+    factorial = simulate_each(STOCHASTICITY, "stochasticity", effort, design, SIGNALS)
     renamed = {name: f"design_{name}" for name in (*SIGNALS, "heterogeneity", "width")}
     return xr.merge(
         [
@@ -113,12 +103,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 
 def _map(cells: int, progress: Progress | None) -> xr.Dataset:
-    settings = replace(
-        MAP,
-        bias=tuple(np.linspace(*BIASES, cells).tolist()),
-        heterogeneity=tuple(np.linspace(*HETEROGENEITIES, cells).tolist()),
-        seeds=SEEDS_OF_A_CELL,
-    )
+    biases, strengths = (tuple(np.linspace(*ends, cells).tolist()) for ends in (BIASES, HETEROGENEITIES))
+    settings = replace(MAP, bias=biases, heterogeneity=strengths, seeds=SEEDS_OF_A_CELL)
     data = run_simulation(settings, progress=progress).data[SIGNALS].isel(step=-1, drop=True).median("seed")
     data = data.transpose("width", "heterogeneity", "bias").rename(width="map_width")
     region = classify(data["invariant"], data["spurious"], 0)
@@ -148,9 +134,8 @@ def draw(data: xr.Dataset) -> Figure:
     names[BETWEEN] = f"spurious grown, below {WASHED_OUT}"
     bias = np.linspace(*BIASES, 400)
     for axes, width, offset in zip(maps, MAP.values("width"), (EIGENVALUE, 0.0), strict=True):
-        draw_plane(
-            axes, data["region"].sel(map_width=width), f"width {'r1' if width == 1 else 'd'}, line: theory", names
-        )
+        title = f"width {'r1' if width == 1 else 'd'}, line: theory"
+        draw_plane(axes, data["region"].sel(map_width=width), title, names)
         axes.plot(bias, _threshold(bias - offset), "k-", linewidth=1.2)
         axes.set(ylim=HETEROGENEITIES, xlim=BIASES, xlabel="bias s", ylabel="heterogeneity M")
     return figure
@@ -170,15 +155,8 @@ def _draw_design(axes: Axes, data: xr.Dataset) -> None:
             chosen = error.sel(design_width=width, init_scale=start)
             values = [float(chosen.sel(stochasticity=name, design_heterogeneity=m)) for name, m in rows]
             label = f"width {'r1' if width == 1 else 'd'}, start {start:g}"
-            axes.plot(
-                values,
-                np.arange(len(rows)) + next(shift),
-                "o",
-                color=colour,
-                markerfacecolor=fill,
-                markersize=6,
-                label=label,
-            )
+            position = np.arange(len(rows)) + next(shift)
+            axes.plot(values, position, "o", color=colour, markerfacecolor=fill, markersize=6, label=label)
     axes.axvline(1.0, color="0.5", linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(rows)), [f"{name}\nM = {m:g}" for name, m in rows])
     axes.set(xlabel="median error ||P - A*||_F", ylabel="stochasticity", title="Factors (dotted: both learned)")
@@ -189,8 +167,7 @@ def _draw_design(axes: Axes, data: xr.Dataset) -> None:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Medians of the signals in every cell of the design."""
-    names = [f"design_{name}" for name in SIGNALS]
-    return data[names].median("seed").to_dataframe().reset_index()
+    return columns(*(f"design_{name}" for name in SIGNALS))(data.median("seed"))
 
 
 def spread_start_error(init_scale: float, dimension: int, steps: int) -> float:
@@ -205,18 +182,13 @@ def spread_start_error(init_scale: float, dimension: int, steps: int) -> float:
     return float(np.linalg.norm(x0 / (1 + 2 * STEP_SIZE * steps * x0)))
 
 
-# Claims on what section 6 of the paper conjectures: which of the three factors are needed.
-SECTION_6 = ("no-heterogeneity", "mean-gradient", "exact-")
+# The source of claims on what section 6 of the paper conjectures: which of the three factors are needed.
+SECTION_6 = "question 1; section 6"
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What each factor contributes."""
-    found = []
-
-    def add(name: str, statement: str, settings: str, measured: Estimate, low: float, high: float, why: str) -> None:
-        source = "question 1; section 6" if name.startswith(SECTION_6) else "question 1"
-        found.append(Claim(f"factors-{name}", source, statement, settings, measured, (low, high), OUR_SETTINGS, why))
-
+    found, claim = [], ClaimBuilder("factors", "question 1")
     d = data.attrs["dimension"]
     summary = (
         f"d={d}, r1=r2=1, m={80 * d}, s=1, eta={STEP_SIZE}, alpha=1e-3, T={STEPS}, symmetric measurements, exact law"
@@ -230,26 +202,21 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ("wide-strong", f"M = {STRONG:g} is enough for U of width d.", -np.inf, WASHED_OUT),
     ):
         why = f"median spurious share; the exponent of width above r1 is {predicted:.3f} at M = {MODERATE:g}"
-        add(
-            case,
-            words,
-            f"width {min(int(CASES[case].values('width')[0]), d)}, {summary}",
-            median(data["spurious"].sel(case=case)),
-            low,
-            high,
-            why,
-        )
+        found.append(claim(case, words, median(data["spurious"].sel(case=case)), (low, high), why,
+                           settings=f"width {min(int(CASES[case].values('width')[0]), d)}, {summary}",
+                           source=SECTION_6 if case.startswith("exact") else None))  # fmt: skip
     for case in ("exact-moderate", "exact-strong"):
-        add(f"{case}-learns", "U of exact width learns the invariant signal from a small random start.",
-            f"width 1, M={CASES[case].heterogeneity:g}, {summary}", median(data["invariant"].sel(case=case)), 0.9, 1.1,
-            "median invariant share")  # fmt: skip
+        found.append(claim(f"{case}-learns", "U of exact width learns the invariant signal from a small random start.",
+                           median(data["invariant"].sel(case=case)), (0.9, 1.1), "median invariant share",
+                           source=SECTION_6,
+                           settings=f"width 1, M={CASES[case].heterogeneity:g}, {summary}"))  # fmt: skip
     for width, offset in zip(GROWTH.values("width"), (EIGENVALUE, 0.0, 0.0), strict=True):
         exponent = float(two_point_exponent(STEP_SIZE, BIAS - offset, STRONG))
-        add(f"growth-{width}", "Once A* is learned the spurious signal grows by E log|1 + eta (xi - 1)| a step at "
-            "width r1, and by E log|1 + eta xi| at any larger one.",
-            f"population, d={FEW}, width {width}, s=1, M={STRONG:g}", median(data["growth"].sel(growth_width=width)),
-            exponent - 0.015, exponent + 0.015,
-            f"median growth of log Q per step; the theory says {exponent:.4f}")  # fmt: skip
+        found.append(claim(f"growth-{width}", "Once A* is learned the spurious signal grows by E log|1 + eta (xi - 1)| "
+                           "a step at width r1, and by E log|1 + eta xi| at any larger one.",
+                           median(data["growth"].sel(growth_width=width)), (exponent - 0.015, exponent + 0.015),
+                           f"median growth of log Q per step; the theory says {exponent:.4f}",
+                           settings=f"population, d={FEW}, width {width}, s=1, M={STRONG:g}"))  # fmt: skip
     for name, bias, width, m, signal, low, high, statement in (
         ("rank-alone", 0.5, 1, 0.0, "spurious", -np.inf, WASHED_OUT, "If s < 1, exact width alone learns A* only."),
         ("rank-alone-wide", 0.5, FEW, 0.0, "spurious", 0.45, 0.55, "A wider U learns both."),
@@ -258,40 +225,43 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ("biased-wide", 2.0, FEW, 7.0, "spurious", WASHED_OUT, np.inf, "With the same M a wider U learns both."),
     ):
         cell = data[f"biased_{signal}"].sel(biased_heterogeneity=m, biased_bias=bias, map_width=width)
-        exact, wide = _threshold(np.array([bias - EIGENVALUE, bias]))
-        add(name, statement, f"population, d={FEW}, width {width}, s={bias:g}, M={m:g}, T={LONG}", median(cell), low,
-            high, f"median {signal} share; the thresholds are {exact:.2f} (exact width) and {wide:.2f}")  # fmt: skip
-    share = {
-        "no-heterogeneity": ("HeteroSGD", 0.0, "Without heterogeneity both signals are learned."),
-        "no-random-environment": ("PooledSGD", STRONG, "Sampling error in place of random environments: both learned."),
-        "mean-gradient": ("mean gradient", STRONG, "Without any randomness both signals are learned."),
-    }
-    for name, (stochasticity, m, statement) in share.items():
-        cell = data["design_spurious"].sel(
-            stochasticity=stochasticity, design_heterogeneity=m, design_width=SIDE, init_scale=SMALL
-        )
-        add(name, statement, f"M={m:g}, width d, {DESIGN_SUMMARY}", median(cell), LEARNED, np.inf,
-            "median spurious share; the pooled solution has s = 1")  # fmt: skip
-    cell = data["design_spurious"].sel(design_heterogeneity=STRONG, design_width=SIDE, init_scale=SMALL)
-    add("infinite-batch", "Random environments alone, without sampling error, wash the spurious signal out.",
-        f"M={STRONG:g}, width d, {DESIGN_SUMMARY}", median(cell.isel(stochasticity=1)), -np.inf, WASHED_OUT,
-        "median spurious share")  # fmt: skip
+        exactly, wider = _threshold(np.array([bias - EIGENVALUE, bias]))
+        found.append(claim(name, statement, median(cell), (low, high), f"median {signal} share; the thresholds are "
+                           f"{exactly:.2f} (exact width) and {wider:.2f}", settings=f"population, d={FEW}, "
+                           f"width {width}, s={bias:g}, M={m:g}, T={LONG}"))  # fmt: skip
+    wide = data["design_spurious"].sel(design_width=SIDE, init_scale=SMALL)
+    for name, source, stochasticity, m, statement in (
+        ("no-heterogeneity", SECTION_6, "HeteroSGD", 0.0, "Without heterogeneity both signals are learned."),
+        ("no-random-environment", None, "PooledSGD", STRONG,
+         "Sampling error in place of random environments: both learned."),
+        ("mean-gradient", SECTION_6, "mean gradient", STRONG, "Without any randomness both signals are learned."),
+    ):  # fmt: skip
+        cell = wide.sel(stochasticity=stochasticity, design_heterogeneity=m)
+        found.append(claim(name, statement, median(cell), above(LEARNED),
+                           "median spurious share; the pooled solution has s = 1",
+                           settings=f"M={m:g}, width d, {DESIGN_SUMMARY}", source=source))  # fmt: skip
+    cell = wide.sel(design_heterogeneity=STRONG)
+    found.append(claim("infinite-batch", "Random environments alone, without sampling error, wash the spurious signal "
+                       "out.", median(cell.isel(stochasticity=1)), below(WASHED_OUT), "median spurious share",
+                       settings=f"M={STRONG:g}, width d, {DESIGN_SUMMARY}"))  # fmt: skip
     for name, width, offset in (("exact", 1, EIGENVALUE), ("wide", FEW, 0.0)):
         region = data["region"].sel(map_width=width)
         alone = region["heterogeneity"].values[:, None] > _threshold(region["bias"].values - offset)
         right = (region == Region.INVARIANT_ONLY).values == alone
-        add(f"map-{name}", "A* alone is learned where M is above the threshold of the width.",
-            f"population, d={FEW}, width {width}, T={LONG}, {right.size} cells of {SEEDS_OF_A_CELL} seeds",
-            proportion(int(right.sum()), right.size), AGREEMENT, 1.0,
-            "share of cells; the spurious signal counts as washed out if its median is below its start")  # fmt: skip
+        found.append(claim(f"map-{name}", "A* alone is learned where M is above the threshold of the width.",
+                           share(right), (AGREEMENT, 1.0), "share of cells; the spurious signal counts as washed out "
+                           "if its median is below its start", settings=f"population, d={FEW}, width {width}, "
+                           f"T={LONG}, {right.size} cells of {SEEDS_OF_A_CELL} seeds"))  # fmt: skip
     cell = data["design_distance"].sel(design_heterogeneity=STRONG, init_scale=LARGE).isel(stochasticity=1)
     left = spread_start_error(LARGE, SIDE, STEPS)
-    add("large-start-wide", "A large start of width d leaves an error that falls as 1 / (2 eta T) only.",
-        f"population, M={STRONG:g}, alpha={LARGE:g}, width d, {DESIGN_SUMMARY}",
-        median(cell.sel(design_width=SIDE) / left), 0.8, 1.2, f"median error over {left:.3f}")  # fmt: skip
-    add("large-start-exact", "At exact width nothing is left of a large start.",
-        f"population, M={STRONG:g}, alpha={LARGE:g}, width 1, {DESIGN_SUMMARY}", median(cell.sel(design_width=1)),
-        -np.inf, left / 4, "median error; what is not learned dies out by 1 - eta a step")  # fmt: skip
+    found.append(claim("large-start-wide", "A large start of width d leaves an error that falls as 1 / (2 eta T) "
+                       "only.", median(cell.sel(design_width=SIDE) / left), (0.8, 1.2),
+                       f"median error over {left:.3f}", settings=f"population, M={STRONG:g}, alpha={LARGE:g}, width d, "
+                       f"{DESIGN_SUMMARY}"))  # fmt: skip
+    found.append(claim("large-start-exact", "At exact width nothing is left of a large start.",
+                       median(cell.sel(design_width=1)), below(left / 4), "median error; what is not learned dies out "
+                       "by 1 - eta a step", settings=f"population, M={STRONG:g}, alpha={LARGE:g}, width 1, "
+                       f"{DESIGN_SUMMARY}"))  # fmt: skip
     return found
 
 
@@ -312,6 +282,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["factors"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("factors", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=8)

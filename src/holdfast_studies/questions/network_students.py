@@ -8,18 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import Estimate, median
-from holdfast.plots import legend_below, new_figure
 from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, Position
+from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.questions.neuron_exponents import lasting_share
 from holdfast_studies.questions.two_layer import two_layer
 from holdfast_studies.questions.two_layer_network import (
@@ -42,7 +40,6 @@ LEFT_OPEN = (
     "What a batch subtracts from its residuals: their mean, as the shrinkage of Algorithm 4 does for quadratic "
     "networks, or their linear regression on x as well.",
 )
-SEEDS, QUICK_SEEDS = 64, 6
 # The settings were chosen on seeds from 0; these are others.
 FIRST_SEED = 1000
 DIMENSION, NEURONS, BIAS, HETEROGENEITY = 10, 20, 1.0, 6.0
@@ -263,9 +260,7 @@ def draw(data: xr.Dataset) -> Figure:
     ticks = (0.05, 0.1, 0.2)
     right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     right.set_xticks([], minor=True)
-    for axes in (left, middle, right):
-        legend_below(axes, 2)
-    return figure
+    return finished(figure, 2)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -359,6 +354,6 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["network_students"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
+EXPERIMENT = study(
+    "network_students", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=6
 )

@@ -1,23 +1,18 @@
 """Questions 7 and 8: how many environments, and how diverse, for panels that are drawn from a continuum."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from holdfast.algorithms.factored import Factors, factored, sampled
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.progress import Progress, stages
 from holdfast.core.run import Records, Run, run
 from holdfast.core.statistics import Estimate, bootstrap, mean_interval, median, proportion
-from holdfast.plots import COLOURS, legend_below, new_figure
 from holdfast.sensing.batching import hetero, pooled
 from holdfast.sensing.deviations import NORMAL
 from holdfast.sensing.ensembles import symmetric_gaussian
@@ -25,12 +20,12 @@ from holdfast.sensing.environments import FiniteEnvironments, gaussian
 from holdfast.sensing.oracles.law import law
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.theory.regions import WASHED_OUT
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
+from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.questions.panels import draw_panels, panel_exponent
 
-SEEDS, QUICK_SEEDS = 64, 8
 BIAS, STEP_SIZE, INIT_SCALE = 1.0, 0.05, 1e-3
 LARGE, SMALL = (100, 8000), (30, 2400)
 # Panels are repeated to this many slots, so that all sizes share one program.
@@ -186,9 +181,7 @@ def draw(data: xr.Dataset) -> Figure:
     _draw_map(left, data)
     _draw_errors(middle, data)
     _draw_directions(right, data)
-    for axes in (left, middle, right):
-        legend_below(axes)
-    return figure
+    return finished(figure)
 
 
 def _draw_map(axes: Axes, data: xr.Dataset) -> None:
@@ -244,8 +237,8 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """The panel's own exponent decides; more environments help above the threshold of the law, and hurt below."""
-    claim = partial(Claim, source="question 7; question 8", conditions=OUR_SETTINGS)
     size = f"d={data.attrs['dimension']}, m={data.attrs['batch_size']}, s=1, eta={STEP_SIZE}, alpha=1e-3"
+    claim = ClaimBuilder("panels", "question 7; question 8", f"{size}, M={DIVERSE:g}, E={MANY}, T={JUDGED_STEPS}")
     panels = f"{size}, M={DIVERSE:g}, E={JUDGED}, T={JUDGED_STEPS}"
     alone = data.sel(batching="hetero")
     washed = (alone["spurious"] < WASHED_OUT) & ~alone["diverged"]
@@ -256,69 +249,55 @@ def claims(data: xr.Dataset) -> list[Claim]:
     limit = np.stack([_law(float(m)).negative(np.array(LARGE_PANELS)) for m in data["diversity"].values], 1)
     gap = np.abs(data["negative"].values - limit)
     many = data["distance"].sel(judged=MANY).transpose("seed", "batching").values
-    above = [m for m in data["diversity"].values if _law(float(m)).mean < 0]
+    strong_enough = [m for m in data["diversity"].values if _law(float(m)).mean < 0]
     ends = (data["map_spurious"].sel(count=[COUNTS[0], COUNTS[-1]]) < WASHED_OUT).transpose(
         "seed", "diversity", "count"
     )
     weak = ends.sel(diversity=WEAK).values
-    strong = ends.sel(diversity=above).values.reshape(-1, 2)
+    strong = ends.sel(diversity=strong_enough).values.reshape(-1, 2)
     small = f"d={SMALL[0]}, m={SMALL[1]}, s=1, eta={STEP_SIZE}, T={STEPS}"
     rank = f"{small}, r2={RANK}, M={MOVING:g}, two environments move one direction"
     return [
-        claim("panels-own-exponent",
-              statement="Whether a panel washes out is decided by its own exponent, not by that of the law.",
-              settings=panels, measured=proportion(int(agreed.sum()), agreed.size), allowed=(0.75, 1.0),
-              why=f"share of panels on the side that alpha^2 e^(2 T exponent) against {WASHED_OUT} says"),
-        claim("panels-share",
-              statement="The share of panels that wash out is that of the central limit theorem.", settings=panels,
-              measured=_largest_of(apart, washed.sizes["seed"]), allowed=(0.0, 0.25),
-              why="largest gap between seen and predicted over all E, with the error of so many panels (95 % for all E "
-              "together); predicted " + ", ".join(f"{p:.2f} (E={e})" for e, p in zip(JUDGED, chance, strict=True))),
-        claim("panels-central-limit",
-              statement="The central limit theorem gives the probability that a panel of 8 or more environments has a "
-              "negative exponent.", settings=f"{PANELS} random panels, E={LARGE_PANELS}, M={tuple(DIVERSITIES)}",
-              measured=_largest(gap), allowed=(0.0, 0.1),
-              why="largest gap between the share of panels and the formula, with its sampling error"),
-        claim("panels-more-help",
-              statement="Above the threshold of the law more environments help.",
-              settings=f"{small}, M={', '.join(f'{m:g}' for m in above)}",
-              measured=bootstrap(strong, _gain), allowed=(0.1, 1.0),
-              why=f"share of panels washed out with {COUNTS[-1]} environments minus that with one"),
-        claim("panels-more-hurt",
-              statement="Below the threshold of the law more environments hurt: a small panel may wash out by luck.",
-              settings=f"{small}, M={WEAK:g}", measured=bootstrap(weak, _gain), allowed=(-1.0, -0.1),
-              why=f"share of panels washed out with {COUNTS[-1]} environments minus that with one"),
-        claim("panels-pooled",
-              statement="Pooled batches learn the mean strength of the panel, which many environments do not cancel.",
-              settings=f"{size}, M={DIVERSE:g}, E={MANY}, T={JUDGED_STEPS}",
-              measured=mean_interval(data["spurious"].sel(batching="pooled", judged=MANY).values), allowed=(0.5, 1.5),
-              why="mean spurious share; the mean strength of a panel is s + M / sqrt(E) N(0, 1)"),
-        claim("panels-hetero-nearer",
-              statement="With many environments HeteroSGD ends nearer to A* than pooled batches on most panels.",
-              settings=f"{size}, M={DIVERSE:g}, E={MANY}, T={JUDGED_STEPS}",
-              measured=proportion(int((many[:, 0] < many[:, 1]).sum()), len(many)), allowed=(0.5, 1.0),
-              why=f"share of panels; mean distances {many[:, 0].mean():.2g} and {many[:, 1].mean():.2g}; where the "
-              "mean strength is negative, pooled batches learn no spurious signal either"),
-        claim("panels-new-hetero",
-              statement="In a new environment of the same law leaving the spurious signal out costs s^2.",
-              settings=f"{size}, M={DIVERSE:g}, E={MANY}, T={JUDGED_STEPS}",
-              measured=median(_excess(data, "hetero", MANY) / BIAS**2), allowed=(0.8, 1.2),
-              why="median of (q - s)^2 over s^2, the error beyond the variance M^2 of the law"),
-        claim("panels-new-pooled",
-              statement="Pooled batches of few environments cost several times as much: the mean of the panel is far "
-              "from that of the law.", settings=f"{size}, M={DIVERSE:g}, E={FEW}, T={JUDGED_STEPS}",
-              measured=mean_interval(_excess(data, "pooled", FEW) / BIAS**2), allowed=(5.0, np.inf),
-              why=f"mean of (q - s)^2 over s^2; theory {pooled_excess(FEW):.1f}, and below one from "
-              f"E={_break_even()} on, where within the law pooled batches predict better"),
-        claim("panels-directions-left",
-              statement="Directions that do not vary in the panel stay spurious.",
-              settings=f"{rank}, {RANK} environments",
-              measured=median(data["left"].sel(pairs=RANK // 2) / (BIAS * (RANK - RANK // 2))), allowed=(0.8, 1.2),
-              why="spurious signal over (number of directions that do not vary) times s"),
-        claim("panels-directions-gone",
-              statement="When every direction varies, all are washed out.", settings=f"{rank}, {2 * RANK} environments",
-              measured=median(data["all_move"]), allowed=(-np.inf, RANK * WASHED_OUT),
-              why=f"median of the spurious signal, sum over {RANK} directions, {data.sizes['run']} fresh seeds"),
+        claim("own-exponent", "Whether a panel washes out is decided by its own exponent, not by that of the law.",
+              share(agreed), (0.75, 1.0), "share of panels on the side that alpha^2 e^(2 T exponent) against "
+              f"{WASHED_OUT} says", settings=panels),
+        claim("share", "The share of panels that wash out is that of the central limit theorem.",
+              _largest_of(apart, washed.sizes["seed"]), (0.0, 0.25),
+              "largest gap between seen and predicted over all E, with the error of so many panels (95 % for all E "
+              "together); predicted " + ", ".join(f"{p:.2f} (E={e})" for e, p in zip(JUDGED, chance, strict=True)),
+              settings=panels),
+        claim("central-limit", "The central limit theorem gives the probability that a panel of 8 or more environments "
+              "has a negative exponent.", _largest(gap), (0.0, 0.1), "largest gap between the share of panels and the "
+              "formula, with its sampling error", settings=f"{PANELS} random panels, E={LARGE_PANELS}, "
+              f"M={tuple(DIVERSITIES)}"),
+        claim("more-help", "Above the threshold of the law more environments help.", bootstrap(strong, _gain),
+              (0.1, 1.0), f"share of panels washed out with {COUNTS[-1]} environments minus that with one",
+              settings=f"{small}, M={', '.join(f'{m:g}' for m in strong_enough)}"),
+        claim("more-hurt", "Below the threshold of the law more environments hurt: a small panel may wash out by "
+              "luck.", bootstrap(weak, _gain), (-1.0, -0.1), f"share of panels washed out with {COUNTS[-1]} "
+              "environments minus that with one", settings=f"{small}, M={WEAK:g}"),
+        claim("pooled", "Pooled batches learn the mean strength of the panel, which many environments do not cancel.",
+              mean_interval(data["spurious"].sel(batching="pooled", judged=MANY).values), (0.5, 1.5),
+              "mean spurious share; the mean strength of a panel is s + M / sqrt(E) N(0, 1)"),
+        claim("hetero-nearer", "With many environments HeteroSGD ends nearer to A* than pooled batches on most "
+              "panels.", proportion(int((many[:, 0] < many[:, 1]).sum()), len(many)), (0.5, 1.0),
+              f"share of panels; mean distances {many[:, 0].mean():.2g} and {many[:, 1].mean():.2g}; where the mean "
+              "strength is negative, pooled batches learn no spurious signal either"),
+        claim("new-hetero", "In a new environment of the same law leaving the spurious signal out costs s^2.",
+              median(_excess(data, "hetero", MANY) / BIAS**2), (0.8, 1.2), "median of (q - s)^2 over s^2, the error "
+              "beyond the variance M^2 of the law"),
+        claim("new-pooled", "Pooled batches of few environments cost several times as much: the mean of the panel is "
+              "far from that of the law.", mean_interval(_excess(data, "pooled", FEW) / BIAS**2), above(5.0),
+              f"mean of (q - s)^2 over s^2; theory {pooled_excess(FEW):.1f}, and below one from E={_break_even()} on, "
+              "where within the law pooled batches predict better", settings=f"{size}, M={DIVERSE:g}, E={FEW}, "
+              f"T={JUDGED_STEPS}"),
+        claim("directions-left", "Directions that do not vary in the panel stay spurious.",
+              median(data["left"].sel(pairs=RANK // 2) / (BIAS * (RANK - RANK // 2))), (0.8, 1.2),
+              "spurious signal over (number of directions that do not vary) times s",
+              settings=f"{rank}, {RANK} environments"),
+        claim("directions-gone", "When every direction varies, all are washed out.", median(data["all_move"]),
+              below(RANK * WASHED_OUT), f"median of the spurious signal, sum over {RANK} directions, "
+              f"{data.sizes['run']} fresh seeds", settings=f"{rank}, {2 * RANK} environments"),
     ]  # fmt: skip
 
 
@@ -372,6 +351,6 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["number_of_environments"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
+EXPERIMENT = study(
+    "number_of_environments", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=8
 )

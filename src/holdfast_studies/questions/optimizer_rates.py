@@ -1,18 +1,17 @@
 """Growth rates of optimisers without sampling error: exponents of momentum, the walk of signs, the ratio of Adam."""
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from holdfast.core.progress import Progress
 from holdfast.core.statistics import bootstrap, mean_interval, median, proportion
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below
+from holdfast_studies.kit.runs import Effort, Progress
 from holdfast_studies.questions.optimizer_runs import (
     BIAS,
     INIT_SCALE,
@@ -117,7 +116,6 @@ def _crossing(rates: np.ndarray) -> float:
 
 def claims_of_rates(data: xr.Dataset) -> list[Claim]:
     """Whether the exponents are right, and what the optimisers without one do."""
-    claim = partial(Claim, source="question 3", conditions=OUR_SETTINGS)
     problems = random_problems()
     predicted = [
         exponent(NAMES[choice], *numbers)
@@ -130,39 +128,34 @@ def claims_of_rates(data: xr.Dataset) -> list[Claim]:
     at_best = {name: exponent(name, float(data["best"].sel(optimizer=name)), STRONG) for name in WITH_EXPONENT}
     walk = data["walk"].values / (MEDIAN_SQUARE * SIGN_STEP**2 * 2 * STEPS)
     plane = "two directions, population"
+    claim = ClaimBuilder("optimizers", "question 3", f"{plane}, M={STRONG}, T={LONG}")
     return [
-        claim("optimizers-momentum-exponent",
-              statement="With momentum or Nesterov a small spurious direction grows at the exponent of a product of "
-              "random 2 x 2 matrices.", settings=f"{PROBLEMS} random problems, {plane}, T={LONG}",
-              measured=proportion(int(inside.sum()), PROBLEMS), allowed=(0.8, 1.0),
-              why="share of problems whose interval (95 % for all together) holds the exponent"),
-        claim("optimizers-momentum-threshold",
-              statement="With momentum 0.9 the spurious signal turns from growing to dying at the heterogeneity at "
-              "which this exponent is zero.",
-              settings=f"{plane}, eta/(1-beta)={EFFECTIVE}, T={data.attrs['longest']}",
-              measured=bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing),
-              allowed=(0.97, 1.03),
-              why=f"measured threshold over {threshold():.2f}, the lowest of all step sizes; that of SGD at its chosen "
-              f"one is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}; it would take "
-              "five times as many runs to tell", expected=Position.UNDECIDED),
-        claim("optimizers-momentum-grows",
-              statement="In the long run momentum 0.9 does not wash out: at the chosen step size the signal grows.",
-              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["momentum"]),
-              allowed=(1e-3, np.inf), why=f"growth of log q per step; exponent {at_best['momentum']:.4f}"),
-        claim("optimizers-sgd-dies", statement="SGD does: the signal dies at its chosen step size.",
-              settings=f"{plane}, M={STRONG}, T={LONG}", measured=mean_interval(rates["SGD"]),
-              allowed=(-np.inf, -1e-3), why=f"growth of log q per step; exponent {at_best['SGD']:.4f}"),
-        claim("optimizers-sign-walk",
-              statement="Under sign SGD a spurious direction with strengths of both signs walks at random; its share "
-              "is eta^2 T times the square of a normal number.",
-              settings=f"{plane}, eta={SIGN_STEP}, M={STRONG}, T={2 * STEPS}, {walk.size} runs",
-              measured=median(walk), allowed=(0.8, 1.25), why="median over 0.455 eta^2 T"),
+        claim("momentum-exponent", "With momentum or Nesterov a small spurious direction grows at the exponent of a "
+              "product of random 2 x 2 matrices.", proportion(int(inside.sum()), PROBLEMS), (0.8, 1.0),
+              "share of problems whose interval (95 % for all together) holds the exponent",
+              settings=f"{PROBLEMS} random problems, {plane}, T={LONG}"),
+        claim("momentum-threshold", "With momentum 0.9 the spurious signal turns from growing to dying at the "
+              "heterogeneity at which this exponent is zero.",
+              bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing), (0.97, 1.03),
+              f"measured threshold over {threshold():.2f}, the lowest of all step sizes; that of SGD at its chosen one "
+              f"is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}; it would take "
+              "five times as many runs to tell", settings=f"{plane}, eta/(1-beta)={EFFECTIVE}, "
+              f"T={data.attrs['longest']}", expected=Position.UNDECIDED),
+        claim("momentum-grows", "In the long run momentum 0.9 does not wash out: at the chosen step size the signal "
+              "grows.", mean_interval(rates["momentum"]), above(1e-3), "growth of log q per step; exponent "
+              f"{at_best['momentum']:.4f}"),
+        claim("sgd-dies", "SGD does: the signal dies at its chosen step size.", mean_interval(rates["SGD"]),
+              below(-1e-3), f"growth of log q per step; exponent {at_best['SGD']:.4f}"),
+        claim("sign-walk", "Under sign SGD a spurious direction with strengths of both signs walks at random; its "
+              "share is eta^2 T times the square of a normal number.", median(walk), (0.8, 1.25),
+              "median over 0.455 eta^2 T", settings=f"{plane}, eta={SIGN_STEP}, M={STRONG}, T={2 * STEPS}, {walk.size} "
+              "runs"),
         *(
-            claim(f"optimizers-adam-ratio-{strength:g}",
-                  statement="Under Adam spurious and invariant signals grow in the ratio s / sqrt(s^2 + M^2).",
-                  settings=f"{plane}, eta={ADAM_STEP}, M={strength:g}, T={ADAM_STEPS}",
-                  measured=median(data["ratio"].sel(adam_heterogeneity=strength) * np.hypot(BIAS, strength) / BIAS),
-                  allowed=(0.8, 1.25), why="median of q / r over that ratio")
+            claim(f"adam-ratio-{strength:g}", "Under Adam spurious and invariant signals grow in the ratio s / "
+                  "sqrt(s^2 + M^2).",
+                  median(data["ratio"].sel(adam_heterogeneity=strength) * np.hypot(BIAS, strength) / BIAS),
+                  (0.8, 1.25), "median of q / r over that ratio", settings=f"{plane}, eta={ADAM_STEP}, M={strength:g}, "
+                  f"T={ADAM_STEPS}")
             for strength in ADAM_HETEROGENEITY
         ),
     ]  # fmt: skip

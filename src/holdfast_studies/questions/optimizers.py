@@ -1,25 +1,19 @@
 """Question 3: which optimisers still wash out the spurious signal, and the exponents of those that have one."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import median, proportion
-from holdfast.plots import BAND, draw_plane
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
+from holdfast.core.statistics import median
 from holdfast.sweeps.phase_diagram import medians
 from holdfast.theory.regions import LEARNED, WASHED_OUT, Region
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, share
+from holdfast_studies.kit.drawing import BAND, Axes, Figure, draw_plane
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.study import study
 from holdfast_studies.questions.optimizer_rates import claims_of_rates, growth_rates, threshold
 from holdfast_studies.questions.optimizer_runs import (
     BIAS,
@@ -34,7 +28,6 @@ from holdfast_studies.questions.optimizer_runs import (
     exponent,
 )
 
-SEEDS, QUICK_SEEDS = 64, 8
 # The map has d = 30 with the m / d of the confirmation, which keeps the sampling error of the invariant signal.
 SMALL = Settings(dimension=30, batch_size=2400, bias=BIAS, steps=STEPS, init_scale=INIT_SCALE, every=STEPS)
 LARGE = replace(SMALL, dimension=100, batch_size=8000)
@@ -178,9 +171,12 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     diverged = (data["diverged_at"] >= 0).mean("seed")
     found = pd.DataFrame({"optimizer": list(NAMES), "relative step size": data["best"], "diverged": diverged})
     for name in ("invariant", "spurious"):
-        for share in BAND:
-            found[f"{name} {share:.0%}"] = data[name].quantile(share, "seed").values
+        for quantile in BAND:
+            found[f"{name} {quantile:.0%}"] = data[name].quantile(quantile, "seed").values
     return found
+
+
+claim = ClaimBuilder("optimizers", "question 3")
 
 
 def _short(name: str) -> str:
@@ -196,50 +192,41 @@ def _settings(data: xr.Dataset, name: str, heterogeneity: float) -> str:
 def _washes_out(data: xr.Dataset, name: str) -> Claim:
     """The one rule, for one of the optimisers."""
     runs = data.sel(optimizer=name)
-    middle, mean = float(runs["spurious"].median()), float(runs["spurious"].mean())
-    return Claim(
-        f"optimizers-{_short(name)}-washes-out",
-        "question 3",
-        f"With {name} the spurious signal is washed out.",
-        _settings(data, name, STRONG),
-        proportion(int((runs["spurious"] > WASHED_OUT).sum()), data.sizes["seed"]),
-        (0.0, AT_MOST),
-        OUR_SETTINGS,
+    middle, mean, lost = float(runs["spurious"].median()), float(runs["spurious"].mean()), runs["diverged_at"] >= 0
+    return claim(
+        f"{_short(name)}-washes-out", f"With {name} the spurious signal is washed out.",
+        share(runs["spurious"] > WASHED_OUT), (0.0, AT_MOST),
         f"part of the runs with a spurious share above {WASHED_OUT}; median {middle:.2g}, mean {mean:.2g}; "
-        f"{int((runs['diverged_at'] >= 0).sum())} diverged",
-        EXPECTED[name],
-    )
+        f"{int(lost.sum())} diverged", settings=_settings(data, name, STRONG), expected=EXPECTED[name],
+    )  # fmt: skip
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """Who washes out, and whether the exponents are right."""
-    claim = partial(Claim, source="question 3", conditions=OUR_SETTINGS)
     found = []
     for name in NAMES:
         found += [
             _washes_out(data, name),
-            claim(f"optimizers-{_short(name)}-learns",
-                  statement=f"With {name} the invariant signal is learned.", settings=_settings(data, name, STRONG),
-                  measured=median(data["invariant"].sel(optimizer=name)), allowed=(RETAINED, np.inf),
-                  why=f"chosen with a median share of at least {RECOVERED} on other seeds, at d={SMALL.dimension}"),
+            claim(f"{_short(name)}-learns", f"With {name} the invariant signal is learned.",
+                  median(data["invariant"].sel(optimizer=name)), above(RETAINED),
+                  f"chosen with a median share of at least {RECOVERED} on other seeds, at d={SMALL.dimension}",
+                  settings=_settings(data, name, STRONG)),
         ]  # fmt: skip
-    for name in SCALE_FREE:
-        found.append(
-            claim(f"optimizers-{_short(name)}-equal-signs",
-                  statement=f"With strengths of one sign, {name} learns the spurious signal.",
-                  settings=_settings(data, name, WEAK),
-                  measured=median(data["weak_spurious"].sel(scale_free=name)), allowed=(WASHED_OUT, np.inf),
-                  why="it sees the signs of the strengths only, and all are positive")
-        )  # fmt: skip
+    found += [
+        claim(f"{_short(name)}-equal-signs", f"With strengths of one sign, {name} learns the spurious signal.",
+              median(data["weak_spurious"].sel(scale_free=name)), above(WASHED_OUT),
+              "it sees the signs of the strengths only, and all are positive", settings=_settings(data, name, WEAK))
+        for name in SCALE_FREE
+    ]  # fmt: skip
     return found + claims_of_rates(data)
 
 
 def answer(data: xr.Dataset) -> str:
     """Who washes out, with numbers."""
     final = data["spurious"]
-    above = (final > WASHED_OUT).mean("seed")
+    part = (final > WASHED_OUT).mean("seed")
     said = ", ".join(
-        f"{name} {float(final.sel(optimizer=name).median()):.2g} ({float(above.sel(optimizer=name)):.0%})"
+        f"{name} {float(final.sel(optimizer=name).median()):.2g} ({float(part.sel(optimizer=name)):.0%})"
         for name in NAMES
     )
     judged = {name: _washes_out(data, name).position for name in NAMES}
@@ -260,6 +247,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["optimizers"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("optimizers", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=8)

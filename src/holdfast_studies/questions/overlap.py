@@ -1,28 +1,31 @@
 """Question 2: how much the two subspaces may overlap, and how strong the off-diagonal strengths may be."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
-from holdfast.core.progress import Progress, stages
-from holdfast.core.statistics import Estimate, median, proportion
-from holdfast.plots import draw_plane, new_figure
-from holdfast.plots.planes import BETWEEN
+from holdfast.core.statistics import median
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.settings import Settings
-from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 from holdfast.theory.regions import WASHED_OUT, Region
 from holdfast.theory.sampling import residual_floor
-from holdfast_studies.claims import OUR_SETTINGS, Claim
-from holdfast_studies.experiment import Effort, Experiment
-from holdfast_studies.names import TITLES
-from holdfast_studies.papers.figure_5 import simulate_each
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, below, share, summary
+from holdfast_studies.kit.drawing import BETWEEN, Figure, draw_plane, new_figure
+from holdfast_studies.kit.runs import (
+    BIAS,
+    STEP_SIZE,
+    Effort,
+    Progress,
+    Settings,
+    replace,
+    run_simulation,
+    simulate_each,
+    stages,
+)
+from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
     "Assumptions 1 and 2 bound overlap and off-diagonal strengths with constants that are not printed; all settings "
@@ -32,11 +35,8 @@ LEFT_OPEN = (
     "in 73 % of 49 cells, because a signal with a small positive exponent lives in bursts. Now growth is compared.",
     "Settings were chosen on seeds 0 to 255; the claims are measured on seeds from 1,000 on.",
 )
-SEEDS, QUICK_SEEDS = 64, 8
-STEP_SIZE, BIAS, STRONG = 0.05, 1.0, 8.0
-AT_SCALE = Settings(
-    step_size=STEP_SIZE, bias=BIAS, heterogeneity=STRONG, steps=200, every=200, seed=1000, init_scale=1e-3
-)
+STRONG = 8.0
+AT_SCALE = Settings(heterogeneity=STRONG, every=200, seed=1000)
 OVERLAPS = (0.0, 0.1, 0.3)
 COUPLED = replace(AT_SCALE, spurious_rank=2)
 WEAK, SAME_ORDER = 1.0, 6.0
@@ -44,7 +44,7 @@ CASES = {
     **{f"overlap {value:g}": replace(AT_SCALE, overlap=value) for value in OVERLAPS},
     **{f"off-diagonal {value:g}": replace(COUPLED, off_diagonal=value) for value in (WEAK, SAME_ORDER)},
 }
-SUMMARY = "d=100, m=8000, s=1, M=8, eta=0.05, alpha=1e-3, T=200, symmetric measurements, exact law"
+SUMMARY = summary(AT_SCALE).replace("r1=r2=1, ", "")
 
 # The maps: with infinite batches directions without signal do not matter, so few of them are enough.
 MAP = replace(AT_SCALE, dimension=6, oracle="population", steps=1000, every=1000, seeds=8)
@@ -64,12 +64,10 @@ BRACKET = (5.0, 16.0)
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Overlaps and off-diagonal strengths at full scale, and three maps."""
     full, first, second, third = stages(progress, [10, 2, 2, 2])
-    names = ["distance", "spurious", "invariant"]
-    at_scale = simulate_each(CASES, "case", effort, full)[names].isel(step=-1, drop=True)
+    at_scale = simulate_each(CASES, "case", effort, full, ("distance", "spurious", "invariant"))
     cells = QUICK_CELLS if effort.quick else CELLS
-    strengths = tuple(np.linspace(*HETEROGENEITIES, cells).tolist())
-    overlaps = tuple(np.linspace(*OVERLAP_RANGE, cells).tolist())
-    others = tuple(np.linspace(*OFF_DIAGONALS, cells).tolist())
+    ranges = (HETEROGENEITIES, OVERLAP_RANGE, OFF_DIAGONALS)
+    strengths, overlaps, others = (tuple(np.linspace(*ends, cells).tolist()) for ends in ranges)
     plane = replace(MAP, heterogeneity=strengths)
     coupled = replace(plane, spurious_rank=2, off_diagonal=others, init_scale=SMALL_START, dtype="float64")
     maps = {
@@ -189,41 +187,36 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """How much is allowed, against the theory."""
-    found = []
-
-    def add(name: str, statement: str, settings: str, measured: Estimate, low: float, high: float, why: str) -> None:
-        claim = Claim(f"overlap-{name}", "question 2", statement, settings, measured, (low, high), OUR_SETTINGS, why)
-        found.append(claim)
-
+    found, claim = [], ClaimBuilder("overlap", "question 2")
     slope = error_per_overlap(STEP_SIZE, BIAS, STRONG)
     # Sampling error leaves ||E||^2, twice in P: in the rows and in the columns.
     floor = 2 * residual_floor(two_point(BIAS, STRONG), STEP_SIZE, AT_SCALE.dimension, 8000)
     for overlap in OVERLAPS[1:]:
         expected = float(np.sqrt((slope * overlap) ** 2 + floor))
-        add(f"error-{overlap:g}", "An overlap costs an error in proportion to it, which the scalar recursion predicts.",
-            f"r1=r2=1, overlap {overlap:g}, {SUMMARY}",
-            median(data["distance"].sel(case=f"overlap {overlap:g}") / expected), 0.8, 1.2,
-            f"median error over {expected:.3f} = sqrt(({slope:.2f} eps)^2 + sampling error)")  # fmt: skip
+        found.append(claim(f"error-{overlap:g}", "An overlap costs an error in proportion to it, which the scalar "
+                           "recursion predicts.", median(data["distance"].sel(case=f"overlap {overlap:g}") / expected),
+                           (0.8, 1.2), f"median error over {expected:.3f} = sqrt(({slope:.2f} eps)^2 + sampling "
+                           "error)", settings=f"r1=r2=1, overlap {overlap:g}, {SUMMARY}"))  # fmt: skip
     exponents = {value: float(two_point_exponent(STEP_SIZE, BIAS, STRONG - value)) for value in (WEAK, SAME_ORDER)}
-    share = "median spurious share; the exponent of heterogeneity M - {:g} is {:.3f}"
-    add("off-diagonal-weak", "Off-diagonal strengths that leave M minus their size above the threshold do no harm.",
-        f"r1=1, r2=2, off-diagonal {WEAK:g}, shared, {SUMMARY}",
-        median(data["spurious"].sel(case=f"off-diagonal {WEAK:g}")), -np.inf, WASHED_OUT,
-        share.format(WEAK, exponents[WEAK]))  # fmt: skip
-    add("off-diagonal-same-order", "Off-diagonal strengths of the order of the diagonal ones: one of two directions "
-        "survives.", f"r1=1, r2=2, off-diagonal {SAME_ORDER:g}, shared, {SUMMARY}",
-        median(data["spurious"].sel(case=f"off-diagonal {SAME_ORDER:g}")), 0.3, 0.7,
-        share.format(SAME_ORDER, exponents[SAME_ORDER]))  # fmt: skip
+    words = "median spurious share; the exponent of heterogeneity M - {:g} is {:.3f}"
+    found.append(claim("off-diagonal-weak", "Off-diagonal strengths that leave M minus their size above the threshold "
+                       "do no harm.", median(data["spurious"].sel(case=f"off-diagonal {WEAK:g}")), below(WASHED_OUT),
+                       words.format(WEAK, exponents[WEAK]), settings=f"r1=1, r2=2, off-diagonal {WEAK:g}, shared, "
+                       f"{SUMMARY}"))  # fmt: skip
+    found.append(claim("off-diagonal-same-order", "Off-diagonal strengths of the order of the diagonal ones: one of "
+                       "two directions survives.", median(data["spurious"].sel(case=f"off-diagonal {SAME_ORDER:g}")),
+                       (0.3, 0.7), words.format(SAME_ORDER, exponents[SAME_ORDER]),
+                       settings=f"r1=1, r2=2, off-diagonal {SAME_ORDER:g}, shared, {SUMMARY}"))  # fmt: skip
     washed = {name: data[f"{name}_size"].values < SMALL_START for name in ("shared", "independent")}
     m, o = data["heterogeneity"].values[:, None], data["off_diagonal"].values[None, :]
     slowest = np.maximum(two_point_exponent(STEP_SIZE, BIAS, m - o), two_point_exponent(STEP_SIZE, BIAS, m + o))
     for name, predicted in (("shared", slowest < 0), ("independent", data["exponent"].values < 0)):
         right = washed[name] == predicted
-        add(f"map-{name}", "The sign of the largest exponent says whether off-diagonal strengths are too strong.",
-            f"{name} signs, r1=1, r2=2, population, alpha=1e-6, T={MAP.steps}, {right.size} cells",
-            proportion(int(right.sum()), right.size), 0.8, 1.0,
-            "share of cells in which the median ||Q|| falls below its start exactly where "
-            "the exponent is negative; those at the border may fall on either side")  # fmt: skip
+        found.append(claim(f"map-{name}", "The sign of the largest exponent says whether off-diagonal strengths are "
+                           "too strong.", share(right), (0.8, 1.0), "share of cells in which the median ||Q|| falls "
+                           "below its start exactly where the exponent is negative; those at the border may fall on "
+                           "either side", settings=f"{name} signs, r1=1, r2=2, population, alpha=1e-6, T={MAP.steps}, "
+                           f"{right.size} cells"))  # fmt: skip
     return found
 
 
@@ -245,6 +238,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    TITLES["overlap"], __doc__, LEFT_OPEN, SEEDS, QUICK_SEEDS, simulate, draw, numbers, claims, answer
-)
+EXPERIMENT = study("overlap", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=8)

@@ -1,9 +1,15 @@
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from holdfast.datasets import bundled_digits
 from holdfast.datasets.digit_images import read_mnist
 from holdfast_studies.comparison import compare
+
+# The scripts that recompute what is recorded, which import each other.
+sys.path.insert(0, str(Path(__file__).parents[3] / "examples" / "coloured_mnist"))
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,13 @@
 """Networks without a discovered attribute: rows put together, steps that are given, dropout, and the rule's score."""
 
+import attribute_removal
 import numpy as np
 import torch
+from attribute_removal import refit, remove_attribute
 
 from holdfast.datasets import DigitImages, bundled_digits
 from holdfast.embeddings import balance_rows
-from holdfast_studies.images import attribute_removal, image_methods
-from holdfast_studies.images.attribute_removal import refit, remove_attribute
+from holdfast_studies.images import image_methods
 from holdfast_studies.images.batched_networks import batched_network, drop, logits
 from holdfast_studies.images.coloured_problem import joined, make_problem
 from holdfast_studies.images.frozen_networks import DiscoveredAttribute

@@ -1,12 +1,11 @@
 """Further ideas on coloured MNIST: schedules, amplified differences of gradients, directions of variances, gains."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import trials
 from scipy.stats import binom
 
 from holdfast.datasets import DigitImages, bundled_digits
@@ -18,17 +17,6 @@ from holdfast_studies.images.image_methods import ImageMethod, mean_risk, one_in
 from holdfast_studies.images.recorded import recorded
 from holdfast_studies.images.recorded_report import COMPARISONS, CONFIRMED, LOOKED_AT, clear_gains, gain_rows
 from holdfast_studies.images.selection import mean_accuracy, worst_environment
-
-SCRIPT = Path(__file__).parents[3] / "examples" / "more" / "coloured_mnist_trials.py"
-
-
-@pytest.fixture(scope="module")
-def trials():
-    """The script of the trials, as a module."""
-    specification = importlib.util.spec_from_file_location("coloured_mnist_trials", SCRIPT)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def _problem():
@@ -62,7 +50,7 @@ def test_a_schedule_of_sgd_multiplies_its_step_sizes(monkeypatch):
         assert torch.equal(one, other)
 
 
-def test_differences_amplified_by_one_are_the_method_in_turn(trials, monkeypatch):
+def test_differences_amplified_by_one_are_the_method_in_turn(monkeypatch):
     monkeypatch.setattr(image_methods, "AVERAGED", 10)
     sizes = {"step_size": (0.5, 1.0), "weight_decay": (0.0, 0.0)}
     plain = _trained(ImageMethod(one_in_turn, sizes, sgd=True), worst_environment)
@@ -72,7 +60,7 @@ def test_differences_amplified_by_one_are_the_method_in_turn(trials, monkeypatch
         assert torch.allclose(one, other, atol=1e-5)
 
 
-def test_amplified_differences_keep_the_length_of_the_gradient(trials):
+def test_amplified_differences_keep_the_length_of_the_gradient():
     """One network after the other, from its own two gradients."""
     problem = _problem()
     network = batched_network((problem.train.inputs.shape[-1], 4, 4, 1), seeds=problem.seeds, settings=2)
@@ -101,7 +89,7 @@ def test_amplified_differences_keep_the_length_of_the_gradient(trials):
             assert torch.allclose(found, wanted, atol=1e-6)
 
 
-def test_variances_of_a_coin_show_the_coin(trials):
+def test_variances_of_a_coin_show_the_coin():
     """An attribute with shares of 0.9 and 0.3 among many coordinates; its variance is 0.09 and 0.21 of its square."""
     random = np.random.default_rng(0)
     cells = np.arange(4000) % 4
@@ -114,7 +102,7 @@ def test_variances_of_a_coin_show_the_coin(trials):
     assert abs(directions[2, 0]) > 0.99
 
 
-def test_equal_variances_are_no_finding_more_often_than_the_level(trials, monkeypatch):
+def test_equal_variances_are_no_finding_more_often_than_the_level(monkeypatch):
     """With means that differ and heavy tails; at most so many of 60 as the binomial law allows in 99 of 100 tests."""
     monkeypatch.setattr(trials, "PERMUTATIONS", 99)
     random = np.random.default_rng(1)
@@ -144,7 +132,7 @@ def test_a_gain_is_clear_on_both_sets_of_seeds():
     assert clear_gains(_recorded(before, before + 0.01 * random.standard_normal(13))) == []
 
 
-def test_the_file_is_that_of_the_protocol(trials):
+def test_the_file_is_that_of_the_protocol():
     found = recorded("further_trials")
     assert tuple(found["protocol"]) == trials.PROTOCOL
     assert found["settings"] == {"seeds": [*LOOKED_AT, *CONFIRMED], "images": 60_000, "steps": 600}
@@ -167,7 +155,7 @@ def test_a_network_without_features_has_no_head():
 
 
 @pytest.mark.slow
-def test_the_trials_are_written_as_they_come(trials, tmp_path, monkeypatch, small_mnist):
+def test_the_trials_are_written_as_they_come(tmp_path, monkeypatch, small_mnist):
     """On the bundled digits, with a small network; what is finished is not run again."""
     monkeypatch.setattr(image_methods, "HIDDEN", 8)
     monkeypatch.setattr(image_methods, "AVERAGED", 20)

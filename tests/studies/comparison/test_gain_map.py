@@ -1,12 +1,13 @@
 """The map of the gain: orders of environments, agreements of its cells, and the strength of a colour."""
 
+import gain_map
 import numpy as np
 import pytest
 import torch
 
 from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
 from holdfast.torch import EnvironmentBatchSampler
-from holdfast_studies.images import gain_map, image_methods
+from holdfast_studies.images import image_methods
 from holdfast_studies.images.coloured_problem import make_problem
 from holdfast_studies.images.gain_figure import colour_strength
 from holdfast_studies.images.image_methods import (

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import table
 import torch
 
 from holdfast.core.class_moments import class_statistics, collect_class_moments
@@ -11,7 +12,7 @@ from holdfast.core.grouping import Grouping
 from holdfast.datasets import bundled_digits
 from holdfast.datasets.digit_images import read_idx
 from holdfast.torch import irm_loss
-from holdfast_studies.images import coloured_mnist, image_methods
+from holdfast_studies.images import image_methods
 from holdfast_studies.images.batched_networks import batched_network, logits
 from holdfast_studies.images.coloured_problem import make_problem
 from holdfast_studies.images.frozen_networks import device_moments
@@ -111,24 +112,24 @@ def test_the_command_writes_one_file(tmp_path, monkeypatch, small_mnist):
     """On the bundled digits, enlarged and written as IDX files, with a small network."""
     monkeypatch.setattr(image_methods, "HIDDEN", 8)
     monkeypatch.setattr(image_methods, "AVERAGED", 20)
-    monkeypatch.setattr(coloured_mnist, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(table, "SNAPSHOT_EVERY", 20)
     out = tmp_path / "out.json"
     arguments = ["--data", str(small_mnist), "--out", str(out), "--seeds", "2", "--steps", "20"]
-    coloured_mnist.main([*arguments, "--limit", "0"])
+    table.main([*arguments, "--limit", "0"])
     stopped = json.loads(out.read_text())
     assert stopped["problems"].keys() == {"0.8 and 0.9"}
     assert list(stopped["problems"]["0.8 and 0.9"]) == ["pooled"]
     stopped["problems"]["0.8 and 0.9"]["pooled"]["test"] = [0.123, 0.456]  # a mark that no run would give
     out.write_text(json.dumps(stopped))
     with pytest.raises(SystemExit):
-        coloured_mnist.main([*arguments, "--first-seed", "5"])
-    coloured_mnist.main(arguments)
+        table.main([*arguments, "--first-seed", "5"])
+    table.main(arguments)
     found = json.loads(out.read_text())
     assert found["problems"]["0.8 and 0.9"]["pooled"]["test"] == [0.123, 0.456]  # not computed again
     assert len(found["sessions"]) == 2
     assert set(found["problems"]) == {"0.8 and 0.9", "0.9 and 0.3"}
     for results in found["problems"].values():
-        assert tuple(results) == coloured_mnist.PROTOCOL
+        assert tuple(results) == table.PROTOCOL
         assert all(len(method["test"]) == 2 for method in results.values())
         assert len(results["discover and balance"]["discovery"]["agreement"]) == 2
 

@@ -3,13 +3,14 @@
 import re
 from pathlib import Path
 
+import gain_map
 import numpy as np
 import pytest
+import table
+from recording import PROBLEMS
 
-from holdfast_studies.images import coloured_mnist, gain_map
 from holdfast_studies.images.recorded import FOLDER, accuracy, recorded
 from holdfast_studies.images.recorded_report import PAGES, PUBLISHED_OTHERWISE, script_rows, table_rows
-from holdfast_studies.images.recording import PROBLEMS
 
 DOCS = Path(__file__).parents[3] / "docs"
 LARGEST = 60_000  # bytes
@@ -19,7 +20,7 @@ def test_the_file_is_small_and_says_where_it_comes_from():
     assert (FOLDER / "coloured_mnist.json").stat().st_size < LARGEST
     found = recorded("coloured_mnist")
     assert found["settings"] == {"seeds": list(range(10)), "images": 60_000, "steps": 600}
-    assert tuple(found["protocol"]) == coloured_mnist.PROTOCOL
+    assert tuple(found["protocol"]) == table.PROTOCOL
     for session in found["sessions"]:
         assert session["device"]
         assert {"torch", "numpy"} <= set(session["versions"])
@@ -29,7 +30,7 @@ def test_every_method_has_all_seeds():
     problems = recorded("coloured_mnist")["problems"]
     assert list(problems) == list(PROBLEMS)
     for results in problems.values():
-        assert set(results) == set(coloured_mnist.PROTOCOL)
+        assert set(results) == set(table.PROTOCOL)
         for result in results.values():
             assert len(result["test"]) == 10
             # on 10,000 rows with a quarter of the labels wrong: within four standard errors of the best possible
@@ -62,8 +63,8 @@ def test_the_map_is_that_of_its_protocol():
     measured = recorded("gain_map")
     assert [tuple(cell) for cell in measured["cells"]] == gain_map.map_cells()
     assert tuple(measured["step_sizes"]) == gain_map.STEP_SIZES
-    for accuracy in measured["accuracy"].values():
-        assert np.shape(accuracy["chosen"]) == (len(measured["cells"]), 10, len(gain_map.STEP_SIZES))
+    for values in measured["accuracy"].values():
+        assert np.shape(values["chosen"]) == (len(measured["cells"]), 10, len(gain_map.STEP_SIZES))
     assert set(measured["accuracy"]) == {"pooled", *gain_map.ORDERS}
 
 

@@ -1,6 +1,5 @@
 """Every experiment runs, draws, and judges its claims by intervals."""
 
-import importlib
 import subprocess
 import sys
 
@@ -102,7 +101,7 @@ def test_tables_have_no_gaps(name, monkeypatch):
 
 def test_every_experiment_is_listed_with_what_is_left_open():
     for name, title in TITLES.items():
-        experiment = importlib.import_module(f"holdfast_studies.{name}").EXPERIMENT
+        experiment = load(name)
         assert isinstance(experiment, Experiment)
         assert experiment.title == title
         assert experiment.source.endswith(".")

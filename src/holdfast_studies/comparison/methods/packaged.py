@@ -1,5 +1,8 @@
 """Anchor regression, DRIG, invariant causal prediction and EILLS, with the settings of their papers."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from holdfast.datasets.splits import Dataset
@@ -7,6 +10,7 @@ from holdfast.estimators.baselines.anchor import AnchorRegressor
 from holdfast.estimators.baselines.drig import InvariantGradientRegressor
 from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
 from holdfast.estimators.baselines.invariant_least_squares import InvariantLeastSquares
+from holdfast.estimators.contract import EnvironmentEstimator
 from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
 
 # Invariant causal prediction tests every set of candidates in every environment, in Python.
@@ -17,8 +21,8 @@ MOST_ENVIRONMENTS = 10
 MOST_FEATURES = 12
 
 
-def _anchor(data: Dataset, seed: int) -> FittedMethod:
-    return fitted_estimator(AnchorRegressor(), data.train)
+def _fit(make: Callable[[], EnvironmentEstimator], data: Dataset, seed: int) -> FittedMethod:
+    return fitted_estimator(make(), data.train)
 
 
 def _invariant_gradients(data: Dataset, seed: int) -> FittedMethod:
@@ -31,45 +35,23 @@ def _causal(data: Dataset, seed: int) -> FittedMethod:
     return fitted_estimator(InvariantCausalRegressor(candidates=CANDIDATES if few else FEWER_CANDIDATES), data.train)
 
 
-def _invariant_least_squares(data: Dataset, seed: int) -> FittedMethod:
-    return fitted_estimator(InvariantLeastSquares(), data.train)
-
-
 PACKAGED = (
     ComparedMethod(
-        "anchor",
-        "anchor regression",
-        "gamma 5, not tuned (package ivmodels)",
-        ("regression",),
-        _anchor,
-        __name__,
-        ("ivmodels",),
+        "anchor", "anchor regression", "gamma 5, not tuned (package ivmodels)", ("regression",),
+        partial(_fit, AnchorRegressor), __name__, ("ivmodels",),
     ),
     ComparedMethod(
-        "drig",
-        "DRIG",
+        "drig", "DRIG",
         "gamma 5, not tuned, or less where the objective has no minimum; reference: the environment that varies least",
-        ("regression",),
-        _invariant_gradients,
-        __name__,
+        ("regression",), _invariant_gradients, __name__,
     ),
     ComparedMethod(
-        "icp",
-        "invariant causal prediction",
+        "icp", "invariant causal prediction",
         "level 0.05, first 8 features on the path of the lasso, 5 with over 20 environments (package causalicp)",
-        ("regression",),
-        _causal,
-        __name__,
-        ("causalicp",),
-        most_environments=MOST_ENVIRONMENTS,
+        ("regression",), _causal, __name__, ("causalicp",), most_environments=MOST_ENVIRONMENTS,
     ),
     ComparedMethod(
-        "eills",
-        "EILLS",
-        "penalty 20 as in its paper, all sets of features searched",
-        ("regression",),
-        _invariant_least_squares,
-        __name__,
-        most_features=MOST_FEATURES,
+        "eills", "EILLS", "penalty 20 as in its paper, all sets of features searched", ("regression",),
+        partial(_fit, InvariantLeastSquares), __name__, most_features=MOST_FEATURES,
     ),
-)
+)  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from holdfast.datasets.splits import Dataset, Split
+from holdfast.datasets.splits import Dataset, Kind
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
 from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMethod, best_on_validation, fitted_estimator
 
@@ -15,14 +15,11 @@ def _least_squares(data: Dataset, seed: int) -> FittedMethod:
     return fitted_estimator(PooledRegressor(), data.train)
 
 
-def _regularised(data: Dataset, train: Split) -> FittedMethod:
+def _regularised(data: Dataset, seed: int) -> FittedMethod:
     kind = PooledRegressor if data.kind == "regression" else PooledClassifier
-    fits = [fitted_estimator(kind(value), train, f"regularization {value:.2g}") for value in REGULARIZATIONS.tolist()]
+    names = {value: f"regularization {value:.2g}" for value in REGULARIZATIONS.tolist()}
+    fits = [fitted_estimator(kind(value), data.train, name) for value, name in names.items()]
     return best_on_validation(fits, data)
-
-
-def _tuned(data: Dataset, seed: int) -> FittedMethod:
-    return _regularised(data, data.train)
 
 
 def _boosting(data: Dataset, seed: int) -> FittedMethod:
@@ -39,33 +36,23 @@ def _oracle(data: Dataset, seed: int) -> FittedMethod:
     return fitted_estimator(kind, data.shortcut_free)
 
 
+BOTH: tuple[Kind, ...] = ("regression", "classification")
 POOLED = (
     ComparedMethod(
-        "oracle",
-        "oracle",
-        "least squares or logistic regression on rows whose spurious features were permuted",
-        ("regression", "classification"),
-        _oracle,
-        __name__,
-        oracle=True,
+        "oracle", "oracle", "least squares or logistic regression on rows whose spurious features were permuted",
+        BOTH, _oracle, __name__, oracle=True,
     ),
     ComparedMethod(
         "least_squares", "least squares", "pooled, nothing to tune", ("regression",), _least_squares, __name__
     ),
     ComparedMethod(
-        "regularized",
-        "ridge, or logistic regression",
+        "regularized", "ridge, or logistic regression",
         "pooled; standardised for classification; regularisation chosen on validation rows among 13 values",
-        ("regression", "classification"),
-        _tuned,
-        __name__,
+        BOTH, _regularised, __name__,
     ),
     ComparedMethod(
-        "boosting",
-        "gradient boosting",
+        "boosting", "gradient boosting",
         "scikit-learn's HistGradientBoosting with its defaults, 100 trees without early stopping; not linear",
-        ("regression", "classification"),
-        _boosting,
-        __name__,
+        BOTH, _boosting, __name__,
     ),
-)
+)  # fmt: skip

@@ -1,6 +1,6 @@
 """The map of the gain: one environment a step against pooled SGD, over agreement, its difference, step size and order.
 
-    python -m holdfast_studies.images.gain_map --data FOLDER --out gain_map.json
+    python examples/coloured_mnist/gain_map.py --data FOLDER --out gain_map.json
 
 FOLDER holds the IDX files of MNIST. Colours agree with the label in `mean` +- `difference` / 2 of the images of the two
 environments, and in 0.1 at the test. Weights are averaged over 200 steps, a whole number of cycles. The step is the one
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from recording import DEVICE, about_session, recording_parser
 
 from holdfast.core.writing import write_text
 from holdfast.datasets.digit_images import DigitImages
@@ -28,7 +29,6 @@ from holdfast_studies.images.image_methods import (
     train_method,
     visiting,
 )
-from holdfast_studies.images.recording import DEVICE, about_session, recording_parser
 from holdfast_studies.images.selection import worst_environment
 
 MEANS = (0.5, 0.6, 0.7, 0.8, 0.9)

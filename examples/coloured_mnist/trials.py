@@ -1,14 +1,12 @@
-"""
-Coloured MNIST: ideas that did not help
-=======================================
+"""Coloured MNIST: ideas that did not help, each against what it would replace.
 
-Each idea against what it would replace, by rules that were written down before the first run. What came of them is in
-:doc:`/coloured_mnist`, from the file that this script writes::
+The rules were written down before the first run. What came of them is in docs/coloured_mnist.md, from the file that
+this script writes:
 
-    python examples/more/coloured_mnist_trials.py --data FOLDER --out further_trials.json
+    python examples/coloured_mnist/trials.py --data FOLDER --out further_trials.json
 
 FOLDER holds the IDX files of MNIST; the script takes minutes on a large GPU. Rows, network and optimiser are those of
-`holdfast_studies.images.coloured_mnist`. Seeds 1002 to 1004 had been looked at before; 1005 to 1014 had not, and were
+`table.py`. Seeds 1002 to 1004 had been looked at before; 1005 to 1014 had not, and were
 run once. A gain is clear if the mean over the first is above zero, and so is the 95 % interval over the others, seed by
 seed. The rules, and what was expected:
 
@@ -34,16 +32,16 @@ import math
 
 import numpy as np
 import torch
+from attribute_removal import HIDDEN_DROPOUT, adjustment
+from recording import record
+from table import POOLED, SNAPSHOT_EVERY
 from threadpoolctl import threadpool_limits
 
 from holdfast.embeddings.attributes import bimodal_rotation, group_scores
 from holdfast.embeddings.variation import LEVEL, find_variation
-from holdfast_studies.images.attribute_removal import HIDDEN_DROPOUT, adjustment
-from holdfast_studies.images.coloured_mnist import POOLED, SNAPSHOT_EVERY
 from holdfast_studies.images.coloured_problem import train_on_mnist
 from holdfast_studies.images.frozen_networks import device_moments, discover_attribute, features_of, fit_heads, halves
 from holdfast_studies.images.image_methods import AVERAGED, ImageMethod, log_likelihood, mean_risk, one_in_turn
-from holdfast_studies.images.recording import record
 from holdfast_studies.images.selection import (
     candidates,
     chosen_results,
@@ -70,7 +68,6 @@ AMPLIFICATIONS = (2.0, 5.0, 10.0, 30.0)
 PERMUTATIONS, MOST = 200, 5
 
 
-# %%
 # Schedules of the step size: factors for all settings at once.
 
 
@@ -87,9 +84,8 @@ def linear(step, grid):
     return 1 + (grid["last"] / grid["step_size"] - 1) * progress
 
 
-# %%
 # One environment a step, in turn, with its difference from the mean gradient amplified, at the same length:
-# g = mean + k (g_e - mean), and the step goes along g \|g_e\| / \|g\|.
+# g = mean + k (g_e - mean), and the step goes along g |g_e| / |g|.
 
 
 def amplified(losses, penalties, grid, step, state):
@@ -110,7 +106,6 @@ def squares(gradient):
     return torch.stack([(each**2).sum((-2, -1)) for each in gradient]).sum(0)
 
 
-# %%
 # Directions in which covariances within classes differ between the environments: eigenvectors of
 # A = sum over classes c of (S_1c - S_2c)^2, with the covariances S_ec of whitened rows. The test that at most r of them
 # vary compares the largest eigenvalue of A outside of the first r with those of rows permuted between the environments,
@@ -129,9 +124,9 @@ def varying_variances(rows, cells, level=LEVEL):
         both = torch.cat([first - first.mean(0), second - second.mean(0)])
         total = both.T @ both
 
-        def difference(part, total=total, others=len(second)):
+        def difference(part, total=total, rows=len(both)):  # noqa: B008
             inner = part.T @ part
-            return inner / len(part) - (total - inner) / others
+            return inner / len(part) - (total - inner) / (rows - len(part))
 
         observed.append(difference(both[: len(first)]))
         orders = (torch.randperm(len(both), generator=generator, device=rows.device) for _ in range(PERMUTATIONS))
@@ -194,7 +189,6 @@ def variances_of_features(problem, network, settings, found):
     return about
 
 
-# %%
 # The trials on one problem, as they come; what is finished is left out.
 
 

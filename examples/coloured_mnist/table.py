@@ -1,6 +1,6 @@
 """Coloured MNIST: every method under one protocol, settings chosen on held-out rows of the training environments.
 
-    python -m holdfast_studies.images.coloured_mnist --data FOLDER --out coloured_mnist.json
+    python examples/coloured_mnist/table.py --data FOLDER --out coloured_mnist.json
 
 FOLDER holds the IDX files of MNIST. The rules, written down before the seeds of the table were looked at:
 
@@ -27,8 +27,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from attribute_removal import refit, remove_attribute, with_dropout
+from recording import record
 
-from holdfast_studies.images.attribute_removal import refit, remove_attribute, with_dropout
 from holdfast_studies.images.coloured_problem import train_on_mnist, without_colour
 from holdfast_studies.images.frozen_networks import discover_attribute, fit_heads
 from holdfast_studies.images.image_methods import (
@@ -43,7 +44,6 @@ from holdfast_studies.images.image_methods import (
     one_in_turn,
     v_rex,
 )
-from holdfast_studies.images.recording import record
 from holdfast_studies.images.selection import (
     candidates,
     chosen_results,

@@ -1,0 +1,66 @@
+"""What figures of experiments share: panels with legends, bars with intervals, and maps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from holdfast.core.statistics import Estimate
+from holdfast.plots import BAND, COLOURS, band, draw_plane, legend_below, new_figure
+from holdfast.plots.planes import BETWEEN
+from holdfast.plots.signals import draw_kaplan_meier, draw_signals, quantile_table
+
+__all__ = [
+    "BAND",
+    "BETWEEN",
+    "COLOURS",
+    "Axes",
+    "Figure",
+    "band",
+    "draw_kaplan_meier",
+    "draw_map",
+    "draw_plane",
+    "draw_signals",
+    "estimate_bars",
+    "finished",
+    "legend_below",
+    "new_figure",
+    "quantile_bars",
+    "quantile_table",
+]
+
+
+def finished(figure: Figure, columns: int = 2) -> Figure:
+    """The figure, with a legend under each panel that has something to explain and no legend yet."""
+    for axes in figure.axes:
+        if axes.get_legend() is None and axes.get_legend_handles_labels()[0]:
+            legend_below(axes, columns)
+    return figure
+
+
+def estimate_bars(axes: Axes, x: ArrayLike, estimates: Sequence[Estimate], label: str, **look) -> None:
+    """Values with their intervals as error bars.
+
+    Example:
+        >>> figure, (axes,) = new_figure(1, "Shares")
+        >>> estimate_bars(axes, [1.0], [Estimate(0.5, 0.25, 1.0)], "seen")
+        >>> [len(each) for each in axes.containers]
+        [3]
+    """
+    value, low, high = np.array(estimates).T
+    axes.errorbar(x, value, [value - low, high - value], label=label, **look)
+
+
+def quantile_bars(axes: Axes, x: ArrayLike, values: xr.DataArray, over: str = "seed", **look):
+    """Medians with bars from the 10 % to the 90 % quantile, see `holdfast.plots.BAND`; returns what was drawn."""
+    low, middle, high = values.quantile(BAND, over).transpose("quantile", ...).values
+    return axes.errorbar(x, middle, [middle - low, high - middle], **look)
+
+
+def draw_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, label: str, **look) -> None:
+    """Values over (y, x) in colours, with a bar that explains them."""
+    image = axes.pcolormesh(x, y, values, shading="nearest", rasterized=True, **look)
+    axes.figure.colorbar(image, ax=axes, pad=0.02).set_label(label)

@@ -1,5 +1,6 @@
 """The outcome of a matrix completion: ranks, jumps, errors, waiting times and how each run ended, computed once."""
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from holdfast.completion.jumps import SITTING, Jump, memory, rank_paths, waiting
 from holdfast.completion.training import Simulation
 from holdfast.core.outcome import Code, Outcome, diverged
+from holdfast.core.progress import counted
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.survival import event_rate
 
@@ -72,6 +74,18 @@ class Stay(NamedTuple):
     share: Estimate
     rate: Estimate
 
+    @property
+    def sentence(self) -> str:
+        """How many of the runs that sat left, and after how long; runs that only pass through say nothing about it."""
+        found = (
+            f"Of {counted(self.sat, 'run')} that stayed at rank {self.rank} for at least {self.sitting:,.0f} steps, "
+            f"{self.jumped} jumped down ({self.share.low:.0%} to {self.share.high:.0%}) and {self.rose} rose later"
+        )
+        if not self.rate.value:
+            return f"{found}."
+        mean, low, high = 1 / self.rate.value, 1 / self.rate.high, 1 / self.rate.low
+        return f"{found}; the mean waiting time is {mean:,.0f} steps (95 % interval {low:,.0f} to {high:,.0f})."
+
 
 class CompletionSummary(NamedTuple):
     """All runs of a simulation.
@@ -94,6 +108,30 @@ class CompletionSummary(NamedTuple):
     runs: list[RunSummary]
     stays: list[Stay]
     notes: list[str]
+
+    @property
+    def sentences(self) -> list[str]:
+        """The notes, the jumps, how the runs ended, and how long they stayed at a rank.
+
+        Example:
+            >>> from holdfast.completion.settings import CompletionSettings
+            >>> from holdfast.completion.training import simulate_completion
+            >>> summarise(simulate_completion(CompletionSettings(steps=100, seeds=2))).sentences
+            ['No jumps down and none up.', '2 runs finished 100 steps at rank 2.']
+        """
+        found = [jump for run in self.runs for jump in run.jumps]
+        down = [jump for jump in found if jump.after < jump.before]
+        jumps = f"{counted(len(down), 'jump') if down else 'No jumps'} down and {len(found) - len(down) or 'none'} up"
+        if down:
+            first = min(down, key=lambda jump: jump.step)
+            jumps += f"; the first down, from rank {first.before} to {first.after}, at step {first.step:,}"
+        lost = self.simulation.paths.diverged_at
+        first_lost = f"diverged, the first at step {lost[lost >= 0].min(initial=np.iinfo(lost.dtype).max):,}"
+        endings = Counter(
+            first_lost if run.outcome.code is Code.DIVERGED else run.outcome.sentence for run in self.runs
+        )
+        ends = [f"{counted(count, 'run')} {how}." for how, count in endings.most_common()]
+        return [*self.notes, f"{jumps}.", *ends, *(stay.sentence for stay in self.stays)]
 
     def asdict(self) -> dict[str, Any]:
         """As plain values for JSON."""

@@ -34,9 +34,14 @@ _COLUMNS = {
     "highest": ("highest_effect", 10),
 }
 
-
-# From what matters most; features are listed in this order.
-VERDICTS = ("same", "one environment only", "cannot be compared", "varies", "not needed")
+VERDICTS = {
+    "same": "Its effect is the same in all environments, as far as these rows can tell.",
+    "one environment only": "Only one environment measures its effect, so it may not hold elsewhere.",
+    "cannot be compared": "No environment measures its effect by itself, so effects cannot be compared.",
+    "varies": "With it, effects or levels differ between environments by more than sampling error.",
+    "not needed": "Next to the selected features it adds nothing beyond sampling error.",
+}
+"""Verdict -> what it means. What matters most comes first; features are listed in this order."""
 
 
 def verdicts(stability: pd.DataFrame) -> list[str]:
@@ -85,7 +90,7 @@ def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> p
     # a coefficient that is left out is exactly zero, not zero with an error of zero
     frame.loc[frame["coefficient"] == 0, ["standard_error", "low", "high"]] = np.nan
     frame["verdict"] = verdicts(frame)
-    order = frame["verdict"].map(VERDICTS.index)
+    order = frame["verdict"].map(list(VERDICTS).index)
     return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
 
 

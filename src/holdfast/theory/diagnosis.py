@@ -24,8 +24,6 @@ from holdfast.theory.window import Limits, Window, limits, paper_window, window_
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Runs from which mean and median after T steps are computed.
 RUNS = 4000
-# A median below this is not given in digits.
-NEGLIGIBLE = 1e-6
 
 
 class Diagnosis(NamedTuple):
@@ -158,16 +156,12 @@ signal grows at every step size and nothing can be washed out.
         median = median_share(environments, *given) if batch_size is None else shares.median
     slowest = int(np.argmax(each))
     law = log_share(environments, *given, direction=slowest) if commuting else None
-    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "window": window, **sampling}
-    advised = advise(environments, **wanted)
-    enough = None
-    if advised is None and batch_size is not None and not window.empty:
-        enough = sufficient_batch_size(environments, **wanted)
+    advised, advice = search_settings(environments, window, confidence=confidence, tolerance=tolerance, **sampling)
     sentences = [
-        _about_window(window),
-        *_about_step_size(environments, step_size, found, top, stationary),
+        window.sentence,
+        about_step_size(environments, step_size, found, top, stationary),
         *_about_share(median, mean, steps, init_scale, batch_size),
-        *_about_advice(window, advised, confidence, tolerance, commuting, batch_size, enough),
+        *advice,
         *([_about_order(environments, advised, *given, sampling)] if advised or stable else []),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
@@ -190,37 +184,41 @@ def _about_order(
     return advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale, **sampling)
 
 
-def _about_window(window: Window) -> str:
-    if math.isnan(window.low):
-        return f"{window.reason[0].upper()}{window.reason[1:]}."
-    if window.empty:
-        return f"No step size both washes out and is stable: {window.reason}."
-    return (
-        f"Step sizes between {window.low:.4g} and {window.high:.4g} wash the spurious signal out and keep the "
-        f"invariant one: {window.reason}."
-    )
-
-
-def _about_step_size(
+def about_step_size(
     environments: Environments,
     step_size: float,
     found: Limits,
     top: Estimate,
-    stationary: np.ndarray | None,
-) -> list[str]:
-    rate = f"{100 * abs(np.expm1(top.value)):.2g} %"
-    if step_size >= min(found.invariant, found.bounded):
-        limit = min(found.invariant, found.bounded)
-        return [
+    stationary: np.ndarray | None = None,
+) -> str:
+    """What a step size does to a small spurious signal.
+
+    Args:
+        environments: the law of S(e).
+        step_size: eta.
+        found: the limits of these environments.
+        top: the largest exponent at this step size.
+        stationary: mean shares in the long run; None: nothing is said about the long run.
+
+    Example:
+        >>> from holdfast.sensing.environments import two_point
+        >>> law = two_point(1.0, 6.0)
+        >>> about_step_size(law, 0.1, limits(law), top_exponent(law, 0.1))
+        'At step size 0.1 the spurious signal shrinks by 7.8 % a step and dies out.'
+    """
+    limit = min(found.invariant, found.bounded)
+    if step_size >= limit:
+        return (
             f"Step size {step_size:g} is above {limit:.4g}, where the iteration loses its stability: runs may diverge, "
             "and no share is predicted."
-        ]
-    if top.low <= 0 <= top.high and top.low < top.high:
-        return [f"At step size {step_size:g} the exponent is too close to zero to tell its sign."]
+        )
+    if top.low <= 0 <= top.high:
+        return f"At step size {step_size:g} the exponent is too close to zero to tell its sign."
+    rate = f"{float(f'{100 * abs(np.expm1(top.value)):.2g}'):g} %"
     if top.value > 0:
         share = "" if stationary is None else _long_run(environments, step_size, stationary)
-        return [f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."]
-    return [f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."]
+        return f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."
+    return f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."
 
 
 def _long_run(environments: Environments, step_size: float, stationary: np.ndarray) -> str:
@@ -231,10 +229,7 @@ def _long_run(environments: Environments, step_size: float, stationary: np.ndarr
     if not np.ptp(strengths):
         return f", in the long run to a share of {stationary[direction]:.2g}"
     law = stationary_law(environments, step_size, direction=direction)
-    half = f"of about {law.median:.2g}" if law.median > NEGLIGIBLE else f"below {NEGLIGIBLE:g}"
-    return (
-        f"; in the long run and without sampling error its share has a mean of about {law.mean:.2g} and a median {half}"
-    )
+    return f"; in the long run and without sampling error its share has {law.averages}"
 
 
 def _about_share(
@@ -250,28 +245,51 @@ def _about_share(
     ]
 
 
-def _about_advice(
+def search_settings(
+    environments: Environments,
     window: Window,
-    advised: Advice | None,
+    *,
     confidence: float,
     tolerance: float,
-    commuting: bool,
-    batch_size: int | None,
-    enough: int | None,
-) -> list[str]:
+    batch_size: int | None = None,
+    **sampling: Any,
+) -> tuple[Advice | None, list[str]]:
+    """The settings that `advise` finds, and what they promise in words, or why there are none.
+
+    Args:
+        environments: the law of S(e).
+        window: its sharp window.
+        confidence: wanted probability that the spurious share ends below the tolerance.
+        tolerance: largest spurious share that counts as washed out.
+        batch_size: m; None: no sampling error.
+        sampling: the other arguments of `advise`.
+
+    Example:
+        >>> from holdfast.sensing.environments import two_point
+        >>> from holdfast.theory.window import sharp_window
+        >>> law = two_point(1.0, 6.0)
+        >>> search_settings(law, sharp_window(law), confidence=0.95, tolerance=0.01)[1][0].split(":")[0]
+        'Advised'
+    """
     if window.empty:
-        return []
-    if advised is None and enough is not None:
-        return [
-            f"No settings can be advised for a confidence of {confidence:g}: the sampling error of batches of "
-            f"{batch_size} brings too much of the spurious signal back, and batches of {enough} would suffice."
-        ]
+        return None, []
+    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "window": window, **sampling}
+    advised = advise(environments, batch_size=batch_size, **wanted)
     if advised is None:
-        reason = "no starting point is small enough" if commuting else "their strengths do not commute"
-        return [f"No settings can be advised for a confidence of {confidence:g}: {reason}."]
+        none = f"No settings can be advised for a confidence of {confidence:g}"
+        enough = None if batch_size is None else sufficient_batch_size(environments, batch_size, **wanted)
+        if enough is not None:
+            return None, [
+                f"{none}: the sampling error of batches of {batch_size} brings too much of the spurious signal back, "
+                f"and batches of {enough} would suffice."
+            ]
+        commuting = diagonalised(environments) is not None
+        return None, [
+            f"{none}: {'no starting point is small enough' if commuting else 'their strengths do not commute'}."
+        ]
     batches = "Without sampling error" if batch_size is None else f"With fresh batches of {batch_size}"
     lost = f", {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""
-    return [
+    return advised, [
         f"Advised: step size {advised.step_size:.3g}, init scale {advised.init_scale:.2g}, {advised.steps} steps.",
         f"{batches} the spurious share then ends below {tolerance:g} with a probability of at least "
         f"{1 - advised.failure:.3f}: its median is {advised.median:.2g}, its mean {advised.mean:.2g}{lost}.",

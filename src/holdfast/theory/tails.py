@@ -28,6 +28,8 @@ GRID, PART, CEILINGS = 2**14, 1e-30, 60.0
 BELOW, ABOVE = 1e-9, 1e-15
 # Nearer to zero than this, E|a|^index - 1 is lost in rounding errors, and its logarithm is index E log|a|.
 SMALLEST_INDEX = 1e-6
+# A median share below this is not given in digits.
+NEGLIGIBLE = 1e-6
 
 
 def tail_index(environments: Environments, step_size: float, *, learned: float = 0.0, direction: int = 0) -> float:
@@ -125,6 +127,12 @@ class StationaryLaw(NamedTuple):
         """The mean over runs, which the few above the floor dominate."""
         middles = (self.values[1:] + self.values[:-1]) / 2
         return float(self.values[0] * self.distribution[0] + middles @ np.diff(self.distribution))
+
+    @property
+    def averages(self) -> str:
+        """Mean and median in words."""
+        half = f"of about {self.median:.2g}" if self.median > NEGLIGIBLE else f"below {NEGLIGIBLE:g}"
+        return f"a mean of about {self.mean:.2g} and a median {half}"
 
 
 def stationary_law(

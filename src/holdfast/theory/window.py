@@ -41,6 +41,23 @@ class Window(NamedTuple):
         """Whether no step size lies between the ends."""
         return not self.low < self.high
 
+    @property
+    def sentence(self) -> str:
+        """The window in words.
+
+        Example:
+            >>> Window(0.05, 0.15, "strengths are bounded").sentence.split(":")[0]
+            'Step sizes between 0.05 and 0.15 wash the spurious signal out and keep the invariant one'
+        """
+        if np.isnan(self.low):
+            return f"{self.reason[0].upper()}{self.reason[1:]}."
+        if self.empty:
+            return f"No step size both washes out and is stable: {self.reason}."
+        return (
+            f"Step sizes between {self.low:.4g} and {self.high:.4g} wash the spurious signal out and keep the "
+            f"invariant one: {self.reason}."
+        )
+
 
 class Limits(NamedTuple):
     """The step sizes at which something ends, for strengths xi and invariant eigenvalues sigma.

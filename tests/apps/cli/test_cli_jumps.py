@@ -57,7 +57,7 @@ def test_the_table_tells_of_jumps(capsys):
     )
     printed = capsys.readouterr().out
     assert "2 to 1" in printed
-    assert "runs that stayed for at least" in " ".join(printed.split())
+    assert "that stayed at rank 2 for at least" in " ".join(printed.split())
 
 
 def test_bad_input_is_a_sentence(capsys):

@@ -1,11 +1,11 @@
 """Views, and a program of sweeps, that compute next to nothing, for tests of what is around them."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.apps.lab.inputs import number, text
-from holdfast.apps.lab.view import Snippets, View
+from holdfast.apps.lab.view import View
 from holdfast.apps.lab.views.oscillation import VIEW as OSCILLATION
 from holdfast.core.worker import StoppedError, current_worker
 
@@ -45,10 +45,10 @@ class Loaded(NamedTuple):
         return self.view
 
 
-SLOW = View(SlowSettings, wait, lambda settings: Snippets(f"wait({settings.seconds})", ""))
+SLOW = View(SlowSettings, wait)
 VIEWS = {
     "slow": Loaded(SLOW),
-    "oscillation": Loaded(replace(OSCILLATION, compute=lambda settings, context: {"bias": settings.bias})),
+    "oscillation": Loaded(OSCILLATION._replace(compute=lambda settings, context: {"bias": settings.bias})),
 }
 
 

@@ -110,8 +110,8 @@ def test_pictures_and_numbers_can_be_saved_and_code_copied(open_page):
     page.get_by_role("button", name="Copy as command").click()
     page.locator("#notice", has_text="Copied").wait_for()
     command = page.evaluate("navigator.clipboard.readText()")
-    simulate = "holdfast simulate --dimension 20 --heterogeneity 7.0"
-    assert command == f"{simulate} --every 4 && {simulate} --batching pooled --every 4"
+    simulate = "holdfast simulate --dimension=20 --heterogeneity=7.0"
+    assert command == f"{simulate} --every=4 && {simulate} --batching=pooled --every=4"
 
 
 def test_long_work_shows_that_it_is_going_on_and_can_be_stopped(open_page):

@@ -58,7 +58,7 @@ def upload(page, path):
 def test_an_example_is_fitted_at_once_and_the_model_predicts(open_page, tmp_path):  # noqa: F811
     page = open_page("#table")
     drawn(page)
-    assert "3 of 6 features have the same effect" in page.locator("#summary").inner_text()
+    assert "Same effect in all environments: 3 of 6 features" in page.locator("#summary").inner_text()
     model, table = tmp_path / "model.json", tmp_path / "gardens.csv"
     model.write_bytes(saved(page, "Save the model").read_bytes())
     example_table("gardens").to_csv(table, index=False)
@@ -85,7 +85,7 @@ def test_a_file_is_fitted_and_its_names_stay_words(open_page, plants, tmp_path):
     assert {row["environment"] for row in rows} == {"north", HOSTILE, "'=1+1", "größe"}
     page.get_by_role("button", name="Copy as command").click()
     command = page.evaluate("navigator.clipboard.readText()")
-    assert command == "holdfast fit 'my plants.csv' --target=height --environment=site --held-out --out model.json"
+    assert command == "holdfast fit 'my plants.csv' --held-out --out=model.json --target=height --environment=site"
 
 
 def test_columns_are_chosen_by_keyboard_and_only_settings_are_in_the_link(open_page, plants):  # noqa: F811

@@ -44,12 +44,12 @@ def test_a_point_follows_pointer_keys_and_numbers(open_page):  # noqa: F811
     page.get_by_role("button", name="Add an environment").click()
     assert page.get_by_role("slider", name="Strength of environment 3").get_attribute("aria-valuenow") == "1.5"
     window = sharp_window(table([-5.0, 8.0, 1.5]))
-    answered(page, f"Step sizes from {window.low:.3g} to {window.high:.3g}")
+    answered(page, f"Step sizes between {window.low:.4g} and {window.high:.4g}")
     found = numbers(page)
     assert found["settings"]["strengths"] == "-5, 8, 1.5"
     np.testing.assert_allclose([found["window"]["low"], found["window"]["high"]], window[:2], rtol=1e-5)
     again = open_page(page.url.partition("/#")[2].join(["#", ""]))
-    answered(again, f"Step sizes from {window.low:.3g}")
+    answered(again, f"Step sizes between {window.low:.4g}")
     assert numbers(again)["exponents"] == found["exponents"]
 
 
@@ -93,7 +93,7 @@ def test_strengths_that_are_typed_wrong_are_explained(open_page):  # noqa: F811
     page.locator("#alert", has_text="strengths must be 2 to 8 numbers").wait_for(timeout=60_000)
     field.fill("1, 2")
     field.press("Enter")
-    answered(page, "No step size washes")
+    answered(page, "The strengths never change sign (from")
     page.locator(".advice", has_text="never change sign").wait_for()
     page.locator("#alert").wait_for(state="hidden")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.apps.cli.main import _parse
 from holdfast.apps.lab.inputs import inputs, read, schema
 from holdfast.apps.lab.views import VIEWS
-from holdfast.apps.lab.views.oscillation import RECORDS, OscillationSettings, snippets
+from holdfast.apps.lab.views.oscillation import RECORDS, OscillationSettings, code
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -84,11 +84,11 @@ def test_settings_are_within_their_bounds_or_refused_in_a_sentence(sent):
 def test_copied_code_is_the_simulation_that_is_drawn(sent):
     """The command line's own parser, and Python, read the copied text back to the settings that were simulated."""
     chosen = read(OscillationSettings, sent)
-    python, command = snippets(chosen)
+    copied = code(chosen)
     simulated = chosen.simulated()
-    read_back = [_parse(shlex.split(each)[1:]).settings for each in command.split(" && ")]
+    read_back = [_parse(shlex.split(each)[1:]).settings for each in copied["command"].split(" && ")]
     assert read_back == list(simulated.values())
     seen = []
-    script = python.replace("hf.simulate(", "seen.append(").split("for trajectory")[0]
+    script = copied["python"].replace("hf.simulate(", "seen.append(").split("for trajectory")[0]
     exec(script, {"seen": seen})
     assert seen == list(simulated.values())

@@ -1,5 +1,6 @@
 """What the view draws of deep linear networks is what they did."""
 
+import re
 import shlex
 from dataclasses import replace
 
@@ -7,9 +8,9 @@ import numpy as np
 import pytest
 
 from holdfast.apps.cli.main import _parse
-from holdfast.apps.lab.messages import encoded
+from holdfast.apps.lab.app import encoded
 from holdfast.apps.lab.view import Context
-from holdfast.apps.lab.views.jumps import EARLY, RECORDS, VIEW, JumpsSettings
+from holdfast.apps.lab.views.jumps import EARLY, RECORDS, VIEW, JumpsSettings, code
 from holdfast.completion.training import simulate_completion
 
 # The ridge takes rank 2 away within a few hundred steps.
@@ -48,7 +49,7 @@ def test_ratios_errors_ranks_and_offshoots():
     # The first steps, runs and offshoots fill one bar.
     assert reports[-1] == (1000 // EARLY + 1000 + 2 * 1000,) * 2
     assert reports == sorted(reports)
-    assert "down in 8 runs" in found["summary"]
+    assert "jumps down and none up; the first down, from rank 2 to 1" in found["summary"]
     assert "Offshoots from rank 1" in found["summary"]
 
 
@@ -67,7 +68,7 @@ def test_the_curves_that_come_first_are_the_beginning_of_the_others():
 def test_runs_that_diverge_leave_the_curves():
     chosen = JumpsSettings(steps=1000, step_size=1.0, ridge=1e-4, init_scale=2.0)
     found = computed(chosen)
-    assert "All 8 runs diverged" in found["summary"]
+    assert "8 runs diverged, the first at step" in found["summary"]
     assert np.isnan(found["ratio"][:, -1]).all()
     assert sum(found["ranks"].values())[-1] == 0
     assert b"NaN" not in encoded(found)
@@ -84,19 +85,19 @@ def test_runs_that_diverge_leave_the_curves():
 )
 def test_copied_code_is_the_simulation_that_is_drawn(changes):
     chosen = JumpsSettings(steps=20_000, depth=4, **changes)
-    python, command = VIEW.snippets(chosen)
+    copied = code(chosen)
     simulated = chosen.simulated()
-    assert _parse(shlex.split(command)[1:]).settings == simulated
+    assert _parse(shlex.split(copied["command"])[1:]).settings == simulated
     seen = {}
-    exec(python.split("summary =")[0], seen)
+    exec(copied["python"].split("summary =")[0], seen)
     assert seen["settings"] == simulated
     assert all(getattr(simulated, name) == value for name, value in changes.items())
     assert simulated.steps // simulated.every == RECORDS
 
 
 def test_copied_python_runs_as_it_stands(capsys):
-    exec(VIEW.snippets(replace(QUICK, offshoots=0)).python, {})
-    assert len(capsys.readouterr().out.splitlines()) == 8
+    exec(code(replace(QUICK, offshoots=0))["python"], {})
+    assert len(re.findall(r"^\d+ .*Jump", capsys.readouterr().out, re.MULTILINE)) == 8
 
 
 def test_what_does_not_matter_is_left_out():
@@ -106,6 +107,5 @@ def test_what_does_not_matter_is_left_out():
 
 def test_an_order_without_single_entries_is_refused_by_the_computation():
     chosen = JumpsSettings(algorithm="gradient-descent", order="cyclic")
-    assert VIEW.snippets(chosen) == ("", "")
     with pytest.raises(ValueError, match="order must be independent"):
         computed(chosen)

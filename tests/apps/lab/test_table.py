@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from holdfast.apps.cli.main import _parse
-from holdfast.apps.lab.app import create_app
+from holdfast.apps.lab.app import create_app, encoded
 from holdfast.apps.lab.examples import EXAMPLES, example_table
-from holdfast.apps.lab.messages import encoded
 from holdfast.apps.lab.tables import look_at
 from holdfast.apps.lab.uploads import Upload
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.table import VIEW, TableSettings
 from holdfast.core.worker import StoppedError, working
 from holdfast.estimators.files import fit_table, held_out_table
+from holdfast.estimators.summary import VERDICTS
 from holdfast.tables import ReadingOptions, TableModel, open_table
 
 TAB = "a" * 32
@@ -58,7 +58,7 @@ def test_the_causes_are_selected_and_the_consequences_are_not(gardens):
     assert (verdicts["fruits"], verdicts["pests"], verdicts["stones"]) == ("varies", "varies", "not needed")
     for each, truth in zip(gardens["fit"]["features"], (3.0, 4.0, 2.0), strict=False):
         margin = 1.5 * (each["high"] - each["low"]) / 2  # 95 % intervals of three coefficients: 2.9 standard errors
-        assert abs(each["value"] - truth) < margin
+        assert abs(each["coefficient"] - truth) < margin
 
 
 def test_the_forest_plot_has_the_effects_and_intervals_of_the_library(gardens, on_disk):
@@ -80,7 +80,7 @@ def test_the_forest_plot_has_the_effects_and_intervals_of_the_library(gardens, o
         example_table("gardens")["height"],
         rcond=None,
     )[0][1:]
-    np.testing.assert_allclose(gardens["fit"]["pooled"]["value"], pooled)
+    np.testing.assert_allclose([each["pooled"] for each in gardens["fit"]["features"]], pooled)
 
 
 def test_errors_where_it_was_not_fitted_are_those_of_the_library(gardens, on_disk):
@@ -135,9 +135,19 @@ def test_what_is_chosen_is_used_and_the_rest_is_guessed():
 
 
 def test_examples_are_guessed_right():
-    for name, each in EXAMPLES.items():
+    right = {"gardens": ("height", "garden"), "leaves": ("loglen", "location")}
+    assert list(right) == list(EXAMPLES)
+    for name, expected in right.items():
         look = look_at(Upload(f"{name}.csv", example_table(name).to_csv(index=False).encode()))
-        assert (look.target, look.environment) == (each.target, each.environment)
+        assert (look.target, look.environment) == expected
+
+
+def test_sentences_are_those_of_the_library(gardens, on_disk):
+    model, estimator = fit_table(on_disk, "height", "garden")
+    new = [note for note in estimator.summary().notes if note not in model.advice]
+    assert gardens["fit"]["advice"] == [*model.advice, *model.notes, *new]
+    assert "Same effect in all environments: 3 of 6 features" in gardens["summary"]
+    assert all(each["reason"] == VERDICTS[each["verdict"]] for each in gardens["fit"]["features"])
 
 
 def test_a_fit_can_be_stopped():
@@ -191,8 +201,8 @@ MANY = b",".join(b"c%d" % n for n in range(201))
     ("content", "name", "words"),
     [
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4, "a.csv", "cannot be read as a table"),
-        (bytes(range(256)) * 20, "a.parquet", "no whole Parquet file"),
-        (b"PAR1" + b"\x00" * 50 + b"PAR1", "a.parquet", "no whole Parquet file"),
+        (bytes(range(256)) * 20, "a.parquet", "cannot be read as a table"),
+        (b"PAR1" + b"\x00" * 50 + b"PAR1", "a.parquet", "cannot be read as a table"),
         (b"a\n1\n2\n", "a.csv", "at least two columns"),
         (b"a,b\n", "a.csv", "rows below its header"),
         (b"a,a\n1,2\n", "a.csv", "different names"),
@@ -210,7 +220,7 @@ def test_tables_that_cannot_be_used_get_a_sentence(client, content, name, words)
 
 def test_one_environment_is_said_to_be_one(client):
     sentence = outcome(client, b"light,height\n" + b"".join(b"%d.5,%d\n" % (n % 13, n % 17) for n in range(60)))
-    assert "one environment" in sentence
+    assert "1 environment." in sentence
     assert "none can be left out" in sentence
 
 

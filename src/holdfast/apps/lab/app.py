@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import json
+import math
 import re
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -21,9 +23,8 @@ from starlette.types import ASGIApp
 
 from holdfast.apps.lab.guard import Guard, refusal
 from holdfast.apps.lab.inputs import read, schema
-from holdfast.apps.lab.jobs import BusyError, Jobs, logger
-from holdfast.apps.lab.messages import encoded
-from holdfast.apps.lab.uploads import Uploads
+from holdfast.apps.lab.jobs import BusyError, Jobs, unexpected
+from holdfast.apps.lab.uploads import AT_ONCE, Uploads
 from holdfast.apps.lab.view import Context, View
 from holdfast.apps.lab.views import VIEWS
 from holdfast.core.names import Named
@@ -31,12 +32,14 @@ from holdfast.core.names import Named
 STATIC = Path(__file__).parent / "static"
 # Bytes of the settings of a view.
 LARGEST_SETTINGS = 64 * 2**10
-# Seconds in which the body of a request must have arrived; whoever stalls gives the place to others.
+# Seconds in which the body of a request must have arrived; one that stalls makes room for others.
 ARRIVAL = 60.0
 # The header that names a tab.
 TAB = re.compile(r"[0-9a-f]{32}")
-# Seconds between two looks for uploads that nobody uses any more.
+# Seconds between two searches for uploads that are no longer used.
 LOOKED_EVERY = 60.0
+# Digits of the numbers in charts: more are not seen, and half of the bytes are digits.
+DIGITS = 6
 
 
 def create_app(
@@ -47,16 +50,18 @@ def create_app(
     jobs: Jobs | None = None,
     uploads: Uploads | None = None,
     arrival: float = ARRIVAL,
+    begin: Callable[[], None] = lambda: None,
 ) -> ASGIApp:
     """The server, as an ASGI application.
 
     Args:
         views: name -> `View`, in the order of the menu.
-        token: that every request has to know; None: anybody who reaches it.
+        token: that every request must know; None: no token is needed.
         results: the folder that the view of results shows.
         jobs: the pool of computations.
         uploads: what people have sent.
         arrival: seconds in which the body of a request must have arrived.
+        begin: called when the server starts.
 
     Example:
         >>> from starlette.testclient import TestClient
@@ -68,7 +73,8 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        forgetting = asyncio.create_task(_forget_now_and_then(state.uploads))
+        forgetting = asyncio.create_task(_forget_regularly(state.uploads))
+        begin()
         try:
             yield
         finally:
@@ -85,13 +91,7 @@ def create_app(
         Route("/api/uploads", state.leave, methods=["DELETE"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    handlers: Any = {
-        HTTPException: _http_error,
-        ValueError: _value_error,
-        BusyError: _busy,
-        TimeoutError: _too_slow,
-        ClientDisconnect: _gone,
-    }
+    handlers: Any = dict.fromkeys((HTTPException, *_REFUSED, Exception), _refused)
     return Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers), token)
 
 
@@ -102,47 +102,38 @@ class _State:
         self, views: Mapping[str, Named], results: Path | None, jobs: Jobs, uploads: Uploads, arrival: float
     ) -> None:
         self._views, self.results, self.jobs, self.uploads, self._arrival = views, results, jobs, uploads, arrival
+        self._arriving = asyncio.Semaphore(AT_ONCE)
 
     async def list_views(self, request: Request) -> Response:
         """The views, and the inputs of each."""
         listed = [
-            {"name": name, "title": named.words, "inputs": schema(view.settings), "automatic": view.automatic}
+            {"name": name, "title": named.words, "inputs": schema(named.load().settings)}
             for name, named in self._views.items()
-            for view in [named.load()]
         ]
         return Response(encoded({"views": listed}), media_type="application/json")
 
     async def compute(self, request: Request) -> Response:
-        """A stream of events: the code for copying, progress and parts, and then the whole result."""
+        """A stream of events: progress and parts, and then the whole result."""
         name, tab = request.path_params["name"], _tab(request)
         if name not in self._views:
             raise HTTPException(404, f"the view must be one of {', '.join(self._views)}, got {name[:60]!r}")
         view: View = self._views[name].load()
-        async with asyncio.timeout(self._arrival):
-            settings = read(view.settings, await _json(request))
-        context = Context(
-            send=lambda part, data: None,
-            progress=lambda done, total: None,
-            uploaded=partial(self.uploads.find, tab),
-            results=self.results,
-        )
+        settings = read(view.settings, _parsed(await self._body(request, "settings", LARGEST_SETTINGS)))
 
         def work(send: Any) -> Any:
-            return view.compute(
-                settings,
-                replace(
-                    context,
-                    send=lambda part, data: send({"event": "part", "data": {part: data}}),
-                    progress=lambda done, total: send({"event": "progress", "done": done, "total": total}),
-                ),
+            context = Context(
+                send=lambda part, data: send({"event": "part", "data": {part: data}}),
+                progress=lambda done, total: send({"event": "progress", "done": done, "total": total}),
+                uploaded=partial(self.uploads.find, tab),
+                results=self.results,
             )
+            return view.compute(settings, context)
 
-        snippets = view.snippets(settings)
         events = self.jobs.events((tab, name), work)
 
         async def lines() -> AsyncIterator[bytes]:
             async with contextlib.aclosing(events):
-                yield encoded({"event": "accepted", **snippets._asdict()})
+                yield encoded({"event": "accepted"})
                 async for event in events:
                     yield encoded(event)
 
@@ -150,9 +141,10 @@ class _State:
 
     async def upload(self, request: Request) -> Response:
         """Take a file of this tab."""
-        name = unquote(request.headers.get("x-file-name", ""), errors="replace")
-        async with asyncio.timeout(self._arrival):
-            number = await self.uploads.add(_tab(request), name, request.stream())
+        tab, name = _tab(request), unquote(request.headers.get("x-file-name", ""), errors="replace")
+        async with self._arriving:
+            content = await self._body(request, "the file", self.uploads.largest_file)
+            number = self.uploads.add(tab, name, content)
         return Response(encoded({"upload": number}), media_type="application/json")
 
     async def leave(self, request: Request) -> Response:
@@ -160,27 +152,33 @@ class _State:
         self.uploads.drop(_tab(request))
         return Response(status_code=204)
 
+    async def _body(self, request: Request, what: str, largest: int) -> bytes:
+        """What a request sends, unless it is too much or takes too long."""
+        body = bytearray()
+        async with asyncio.timeout(self._arrival):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > largest:
+                    size = f"{largest >> 20} MiB" if largest >> 20 else f"{largest >> 10} KiB"
+                    raise HTTPException(413, f"{what} must be at most {size}, got more")
+        return bytes(body)
 
-async def _forget_now_and_then(uploads: Uploads) -> None:
+
+async def _forget_regularly(uploads: Uploads) -> None:
     while True:
         await asyncio.sleep(LOOKED_EVERY)
         uploads.forget()
 
 
 def _tab(request: Request) -> str:
-    """The random number that a tab of a browser has given itself; nobody else knows it."""
+    """The random number that a tab of a browser has given itself; no other tab knows it."""
     tab = request.headers.get("x-tab", "")
     if not TAB.fullmatch(tab):
         raise ValueError("the header X-Tab must be 32 hexadecimal digits, which the page draws at random")
     return tab
 
 
-async def _json(request: Request) -> Any:
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_SETTINGS:
-            raise HTTPException(413, f"settings must be at most {LARGEST_SETTINGS} bytes, got more")
+def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body, parse_constant=lambda word: word)
     except (ValueError, RecursionError):
@@ -191,22 +189,43 @@ async def _file(name: str, request: Request) -> Response:
     return FileResponse(STATIC / name)
 
 
-async def _http_error(request: Request, error: HTTPException) -> Response:
-    return refusal(error.detail, error.status_code)
+# What a request may end in -> the status and the sentence of the answer; without a sentence that of the error.
+_REFUSED: dict[type[Exception], tuple[int, str]] = {
+    ValueError: (400, ""),
+    BusyError: (503, "too many computations are waiting: please try again in a moment"),
+    TimeoutError: (408, "the request must arrive in time, got only a part of it"),
+    ClientDisconnect: (400, "the request ended early"),
+}
 
 
-async def _value_error(request: Request, error: ValueError) -> Response:
-    return refusal(str(error), 400)
+async def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return refusal(error.detail, error.status_code)
+    for kind, (status, sentence) in _REFUSED.items():
+        if isinstance(error, kind):
+            return refusal(sentence or str(error), status)
+    return refusal(unexpected("The server could not answer"), 500)
 
 
-async def _busy(request: Request, error: BusyError) -> Response:
-    return refusal("too many people are asking at once: please try again in a moment", 503)
+def encoded(message: Any) -> bytes:
+    r"""A message as one line of JSON: arrays become lists of numbers with six digits, NaN and infinities null.
+
+    Example:
+        >>> encoded({"spurious": np.array([0.1234567, np.nan])})
+        b'{"spurious":[0.123457,null]}\n'
+    """
+    return msgspec.json.encode(message, enc_hook=_plain) + b"\n"
 
 
-async def _too_slow(request: Request, error: TimeoutError) -> Response:
-    return refusal("the request must arrive in time, got only a part of it", 408)
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _rounded(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a message must hold numbers, texts, lists and arrays, got {type(value).__name__}")
 
 
-async def _gone(request: Request, error: ClientDisconnect) -> Response:
-    logger.debug("a browser left before it had sent everything")
-    return refusal("the request ended early", 400)
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) and math.isfinite(value) else value

@@ -1,14 +1,11 @@
 """Who may ask the server, and what its answers tell browsers to allow."""
 
 import secrets
-from collections.abc import MutableMapping
-from typing import Any
-from urllib.parse import parse_qs
 
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from holdfast.apps.lab.jobs import unexpected
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 COOKIE = "holdfast_lab"
@@ -35,56 +32,46 @@ class Guard:
 
     Args:
         app: what is guarded.
-        token: that has to be known; None: anybody who reaches the loopback address may ask.
+        token: that a request must know; None: every request to the loopback address is answered.
     """
 
     def __init__(self, app: ASGIApp, token: str | None = None) -> None:
         self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request; there are no web sockets."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
-            return  # there are no web sockets
+            return
         # Starlette answers a malformed Range in plain text. These files are small, so they are always sent whole.
         scope = {**scope, "headers": [header for header in scope["headers"] if header[0] != b"range"]}
-        begun = False
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
-                extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *extra]}
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        try:
-            answer: ASGIApp = self._refusal(scope) or self._app
-            await answer(scope, receive, send_with_headers)
-        except Exception:
-            sentence = unexpected("The server could not answer")
-            if not begun:
-                await refusal(sentence, 500)(scope, receive, send_with_headers)
+        answer: ASGIApp = self._refusal(Request(scope)) or self._app
+        await answer(scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _refusal(self, request: Request) -> Response | None:
         """Why this request is not answered; None if it is."""
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        host = headers.get("host", "")
+        host = request.headers.get("host", "")
         if self._token is None and _without_port(host) not in LOOPBACK:
             return refusal(f"the Host header must be one of {', '.join(LOOPBACK)}, got {host[:60]!r}", 421)
-        if scope["method"] not in ("GET", "HEAD"):
-            origin = headers.get("origin", f"http://{host}")
-            if origin != f"http://{host}" or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        if request.method not in ("GET", "HEAD"):
+            origin = request.headers.get("origin", f"http://{host}")
+            if origin != f"http://{host}" or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
                 return refusal("requests that change something must come from the page itself", 403)
-        return self._without_token(scope, headers) if self._token is not None else None
+        return None if self._token is None else self._without_token(request)
 
-    def _without_token(self, scope: Scope, headers: MutableMapping[str, str]) -> Response | None:
+    def _without_token(self, request: Request) -> Response | None:
         """A refusal, or the redirection that moves the token of a link into a cookie."""
-        if self._is_token(_cookies(headers.get("cookie", "")).get(COOKIE, "")):
+        if self._is_token(request.cookies.get(COOKIE, "")):
             return None
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["path"] == "/" and self._is_token(given):
+        given = request.query_params.get("token", "")
+        if request.scope["path"] == "/" and self._is_token(given):
             answer = RedirectResponse("/", 303)
             answer.set_cookie(COOKIE, given, httponly=True, samesite="strict")
             return answer
@@ -96,13 +83,7 @@ class Guard:
 
 def refusal(sentence: str, status: int) -> Response:
     """An answer that says why there is no other."""
-    body: dict[str, Any] = {"error": sentence}
-    return JSONResponse(body, status)
-
-
-def _cookies(header: str) -> dict[str, str]:
-    pairs = (pair.strip().partition("=") for pair in header.split(";"))
-    return {name: value for name, _, value in pairs}
+    return JSONResponse({"error": sentence}, status)
 
 
 def _without_port(host: str) -> str:

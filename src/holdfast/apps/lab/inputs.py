@@ -4,157 +4,42 @@ The page builds its form from them, and the server checks with them what the pag
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from holdfast.apps.lab.uploads import ENDINGS, LARGEST_FILE
+from holdfast.core.names import Named
 
 # Columns of a table, and characters of the name of one.
 MOST_COLUMNS, LONGEST_NAME = 200, 200
-
-
-class Input(Protocol):
-    """What a field of a view's settings may hold, and how the page asks for it."""
-
-    label: str
-
-    def checked(self, name: str, value: Any) -> Any:
-        """The value, as the settings hold it; a ValueError that names the field if it is not allowed."""
+UPLOAD_NUMBER = re.compile(r"([0-9a-f]{32})?")
 
 
 @dataclass(frozen=True)
-class NumberInput:
-    """A number between two bounds; the page shows a slider.
+class Input:
+    """What a field of a view's settings may hold, and how the page asks for it.
 
     Attributes:
-        label: next to the slider, with the symbol of the theory.
-        low: least value.
-        high: largest value.
-        step: of the slider; of a logarithmic one in decades.
-        whole: only whole numbers.
-        logarithmic: the slider moves by factors.
-        unit: after the number.
-        group: heading above it.
-        only_for: another field, and its values for which the number means something; the page hides it for others.
+        form: what the page needs: the kind of control, its label, the heading (`group`) above it, and what only this
+            kind has. A field with `display` only changes how results are drawn, so nothing is computed again.
+        contract: the allowed values, in words.
+        fits: whether a value is allowed.
+        convert: an allowed value -> the value that the settings hold.
+        only_for: another field, and its values for which this one means something; the page hides it for others.
     """
 
-    label: str
-    low: float
-    high: float
-    step: float
-    whole: bool
-    logarithmic: bool
-    unit: str
-    group: str
+    form: Mapping[str, Any]
+    contract: str
+    fits: Callable[[Any], bool]
+    convert: Callable[[Any], Any]
     only_for: tuple[str, tuple[Any, ...]] | None = None
-    kind: Literal["number"] = "number"
-
-    def checked(self, name: str, value: Any) -> float:
-        """A number within the bounds."""
-        kind = "a whole number" if self.whole else "a number"
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
-        if not fits or (self.whole and value != int(value)):
-            raise ValueError(f"{name} must be {kind} from {self.low:g} to {self.high:g}, got {_short(value)}")
-        return int(value) if self.whole else float(value)
-
-
-@dataclass(frozen=True)
-class ChoiceInput:
-    """One of several values, each with words that say what it means.
-
-    Attributes:
-        label: next to the menu.
-        options: value -> words.
-        group: heading above it.
-        display: only changes how results are drawn, so nothing is computed again.
-    """
-
-    label: str
-    options: Mapping[Any, str]
-    group: str
-    display: bool
-    kind: Literal["choice"] = "choice"
 
     def checked(self, name: str, value: Any) -> Any:
-        """One of the options."""
-        found = [option for option in self.options if type(option) is type(value) and option == value]
-        if not found:
-            raise ValueError(f"{name} must be one of {', '.join(map(str, self.options))}, got {_short(value)}")
-        return found[0]
-
-
-@dataclass(frozen=True)
-class TextInput:
-    """A short text: typed, or one of those that the view offers once it knows its table, such as names of columns.
-
-    Attributes:
-        label: next to the field or menu.
-        longest: number of characters.
-        group: heading above it.
-        display: only changes how results are drawn, so nothing is computed again.
-        empty: words of the menu for no choice.
-        kind: a field to type in, or a menu of columns.
-    """
-
-    label: str
-    longest: int
-    group: str
-    display: bool
-    empty: str = ""
-    kind: Literal["text", "column"] = "text"
-
-    def checked(self, name: str, value: Any) -> str:
-        """A text that can be written; the view knows whether its table has it."""
-        if not _is_text(value, self.longest):
-            raise ValueError(f"{name} must be a text of at most {self.longest} characters, got {_short(value)}")
-        return value
-
-
-@dataclass(frozen=True)
-class ColumnsInput:
-    """Some of the columns of a table; the page shows boxes to check.
-
-    Attributes:
-        label: above the boxes.
-        group: heading above it.
-    """
-
-    label: str
-    group: str
-    kind: Literal["columns"] = "columns"
-
-    def checked(self, name: str, value: Any) -> tuple[str, ...]:
-        """Different names."""
-        fits = isinstance(value, list | tuple) and len(value) <= MOST_COLUMNS
-        fits = fits and all(_is_text(each, LONGEST_NAME) for each in value)
-        if not fits or len(set(value)) < len(value):
-            raise ValueError(f"{name} must be at most {MOST_COLUMNS} different names of columns, got {_short(value)}")
-        return tuple(value)
-
-
-@dataclass(frozen=True)
-class UploadInput:
-    """A file of the person; the settings hold the number that the server has given it, or nothing yet.
-
-    Attributes:
-        label: next to the button.
-        endings: of the files that the button offers.
-        largest: bytes of a file, so that the page need not send a larger one to hear that.
-        group: heading above it.
-    """
-
-    label: str
-    endings: tuple[str, ...]
-    largest: int
-    group: str
-    kind: Literal["upload"] = "upload"
-
-    def checked(self, name: str, value: Any) -> str:
-        """The number of an upload, or an empty text."""
-        if not isinstance(value, str) or not re.fullmatch(r"([0-9a-f]{32})?", value):
-            raise ValueError(f"{name} must be the number of an upload, got {_short(value)}")
-        return value
+        """The value as the settings hold it; a ValueError that names the field if it is not allowed."""
+        if not self.fits(value):
+            raise ValueError(f"{name} must be {self.contract}, got {_short(value)}")
+        return self.convert(value)
 
 
 def number(
@@ -166,11 +51,21 @@ def number(
     step: float,
     whole: bool = False,
     logarithmic: bool = False,
-    unit: str = "",
     group: str = "",
     only_for: tuple[str, tuple[Any, ...]] | None = None,
 ) -> Any:
-    """A field of settings that holds a number; see `NumberInput`.
+    """A field of settings that holds a number between two bounds; the page shows a slider.
+
+    Args:
+        default: of the field.
+        label: next to the slider, with the symbol of the theory.
+        low: least value.
+        high: largest value.
+        step: of the slider; of a logarithmic one in decades.
+        whole: only whole numbers.
+        logarithmic: the slider moves by factors.
+        group: heading above it.
+        only_for: another field, and its values for which the number means something.
 
     Example:
         >>> @dataclass(frozen=True)
@@ -180,33 +75,88 @@ def number(
         Traceback (most recent call last):
         ValueError: step_size must be a number from 0.001 to 1, got 2
     """
-    made = NumberInput(label, low, high, step, whole, logarithmic, unit, group, only_for)
-    return field(default=default, metadata={"input": made})
+
+    def fits(value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and low <= value <= high and not (whole and value != int(value))
+
+    form = {"kind": "number", "label": label, "group": group, "low": low, "high": high, "step": step, "whole": whole}
+    form |= {"logarithmic": logarithmic, "only_for": only_for}
+    contract = f"{'a whole number' if whole else 'a number'} from {low:g} to {high:g}"
+    return _field(default, Input(form, contract, fits, int if whole else float, only_for))
 
 
-def choice(default: Any, label: str, options: Mapping[Any, str], *, group: str = "", display: bool = False) -> Any:
-    """A field of settings that holds one of several values; see `ChoiceInput`."""
-    return field(default=default, metadata={"input": ChoiceInput(label, dict(options), group, display)})
+def choice(
+    default: Any,
+    label: str,
+    options: Mapping[Any, str] | Mapping[str, Named],
+    *,
+    group: str = "",
+    display: bool = False,
+) -> Any:
+    """A field of settings that holds one of several values, each with words that say what it means."""
+    described = [
+        {"value": value, "words": words.words if isinstance(words, Named) else words}
+        for value, words in options.items()
+    ]
+    known = {(type(value), value) for value in options}
+    return _field(
+        default,
+        Input(
+            {"kind": "choice", "label": label, "group": group, "display": display, "options": described},
+            f"one of {', '.join(map(str, options))}",
+            lambda value: isinstance(value, str | int) and (type(value), value) in known,
+            lambda value: value,
+        ),
+    )
 
 
 def text(default: str, label: str, *, longest: int = 200, group: str = "", display: bool = False) -> Any:
-    """A field of settings that holds a text; see `TextInput`."""
-    return field(default=default, metadata={"input": TextInput(label, longest, group, display)})
+    """A field of settings that holds a short text."""
+    return _text(default, "text", label, longest, group, display)
 
 
 def column(label: str, *, group: str = "", empty: str = "guess", display: bool = False) -> Any:
-    """A field of settings that holds the name of a column; see `TextInput`."""
-    return field(default="", metadata={"input": TextInput(label, LONGEST_NAME, group, display, empty, "column")})
+    """A field of settings that holds the name of a column, or another word that the view offers; empty: no choice.
+
+    Args:
+        label: next to the menu.
+        group: heading above it.
+        empty: words of the menu for no choice.
+        display: whether it only changes how results are drawn.
+    """
+    return _text("", "column", label, LONGEST_NAME, group, display, empty=empty)
+
+
+def _text(default: str, kind: str, label: str, longest: int, group: str, display: bool, **more: str) -> Any:
+    form = {"kind": kind, "label": label, "group": group, "display": display, "longest": longest, **more}
+    return _field(
+        default,
+        Input(form, f"a text of at most {longest} characters", lambda value: _is_text(value, longest), str),
+    )
 
 
 def columns(label: str, *, group: str = "") -> Any:
-    """A field of settings that holds names of columns; see `ColumnsInput`."""
-    return field(default=(), metadata={"input": ColumnsInput(label, group)})
+    """A field of settings that holds names of columns; the page shows boxes to check."""
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, list | tuple) or len(value) > MOST_COLUMNS:
+            return False
+        return all(_is_text(each, LONGEST_NAME) for each in value) and len(set(value)) == len(value)
+
+    form = {"kind": "columns", "label": label, "group": group}
+    return _field((), Input(form, f"at most {MOST_COLUMNS} different names of columns", fits, tuple))
 
 
-def upload(label: str, *, endings: tuple[str, ...] = ENDINGS, group: str = "") -> Any:
-    """A field of settings that holds an uploaded file; see `UploadInput`. It is never part of a permalink."""
-    return field(default="", metadata={"input": UploadInput(label, endings, LARGEST_FILE, group)})
+def upload(label: str, *, group: str = "") -> Any:
+    """A field of settings that holds the number of an uploaded file, or nothing yet. No permalink has it."""
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, str) and UPLOAD_NUMBER.fullmatch(value) is not None
+
+    # The page need not send a file that is too large.
+    form = {"kind": "upload", "label": label, "group": group, "endings": ENDINGS, "largest": LARGEST_FILE}
+    return _field("", Input(form, "the number of an upload", fits, str))
 
 
 def read(settings: type, given: Any) -> Any:
@@ -214,7 +164,7 @@ def read(settings: type, given: Any) -> Any:
 
     Args:
         settings: a dataclass whose fields are made by the functions of this module.
-        given: what was sent, of whatever kind.
+        given: what was sent, of any type.
     """
     if not isinstance(given, dict):
         raise ValueError(f"settings must be an object with a value for each field, got {_short(given)}")
@@ -232,24 +182,20 @@ def inputs(settings: type) -> dict[str, Input]:
 
 def meaningful(settings: Any) -> dict[str, Any]:
     """The values of all fields that mean something for these settings: those that the page shows."""
-    values = {name: getattr(settings, name) for name in inputs(settings)}
-    for name, each in inputs(settings).items():
-        if isinstance(each, NumberInput) and each.only_for is not None:
-            other, wanted = each.only_for
-            if getattr(settings, other) not in wanted:
-                del values[name]
-    return values
+    return {
+        name: getattr(settings, name)
+        for name, each in inputs(type(settings)).items()
+        if each.only_for is None or getattr(settings, each.only_for[0]) in each.only_for[1]
+    }
 
 
 def schema(settings: type) -> list[dict[str, Any]]:
-    """What the page needs in order to build a form."""
-    described = []
-    for each in fields(settings):
-        made = asdict(each.metadata["input"])
-        if "options" in made:
-            made["options"] = [{"value": value, "words": words} for value, words in made["options"].items()]
-        described.append({"name": each.name, "default": each.default, **made})
-    return described
+    """What the page needs to build a form."""
+    return [{"name": each.name, "default": each.default, **each.metadata["input"].form} for each in fields(settings)]
+
+
+def _field(default: Any, made: Input) -> Any:
+    return field(default=default, metadata={"input": made})
 
 
 def _is_text(value: Any, longest: int) -> bool:

@@ -24,7 +24,7 @@ Work = Callable[[Callable[[Event], None]], Any]
 
 
 class BusyError(Exception):
-    """Raised when too many computations or uploads are waiting."""
+    """Raised when too many computations are waiting."""
 
 
 class _Computation:
@@ -46,7 +46,7 @@ class _Computation:
         return self.begun is not None and time.monotonic() > self.begun + self._seconds
 
     def send(self, event: Event) -> None:
-        """Pass an event to the page, from any thread; reports of progress only now and then."""
+        """Pass an event to the page, from any thread; reports of progress at most every `REPORTED_EVERY` seconds."""
         if event["event"] == "progress":
             now = time.monotonic()
             if now < self._reported + REPORTED_EVERY:
@@ -66,12 +66,12 @@ class _Computation:
         except StoppedError:
             self.send(self.too_long() if self.overdue else {"event": "stopped"})
         except ValueError as error:  # the library explains what it cannot do in a sentence
-            self.send({"event": "failed", "sentence": str(error)})
+            self.send(_failed(str(error)))
         except BaseException:  # a page must never wait for an answer that does not come
-            self.send({"event": "failed", "sentence": unexpected("The computation failed")})
+            self.send(_failed(unexpected("The computation failed")))
 
     def too_long(self) -> Event:
-        return {"event": "failed", "sentence": f"This took longer than {self._seconds:g} seconds, the limit for a view"}
+        return _failed(f"This took longer than {self._seconds:g} seconds, the limit for a view")
 
 
 class Jobs:
@@ -90,7 +90,7 @@ class Jobs:
         self._unfinished = 0
 
     def events(self, owner: Any, work: Work) -> AsyncGenerator[Event, None]:
-        """Compute, and return what happens, to the end; whoever stops listening stops the computation.
+        """Compute, and return the events to the end; closing the generator stops the computation.
 
         Args:
             owner: of the computation; an older one of the same owner is stopped.
@@ -114,7 +114,7 @@ class Jobs:
             del self._newest[owner]
 
     def submit(self, function: Callable[[], Any]) -> None:
-        """Compute something that nobody waits for."""
+        """Compute something whose result goes to no page."""
         self._pool.submit(function)
 
     def close(self) -> None:
@@ -139,6 +139,10 @@ async def _follow(job: _Computation, future: Future) -> AsyncGenerator[Event, No
     finally:
         job.stop()
         future.cancel()
+
+
+def _failed(sentence: str) -> Event:
+    return {"event": "failed", "sentence": sentence}
 
 
 def unexpected(what: str) -> str:

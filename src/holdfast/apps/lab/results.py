@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -15,37 +15,27 @@ CLAIMS, STEP = "claims.json", "step"
 LARGEST_CLAIMS, LARGEST_DRAWING, LARGEST_FIGURE = 16 * 2**20, 2**20, 8 * 2**20
 # Kinds of figures, the better one first, and what browsers call them.
 FIGURES = {".svg": "image/svg+xml", ".png": "image/png"}
-# More lines cannot be told apart; more cells than this would make a page slow.
-MOST_LINES, MOST_CELLS = 8, 20_000
-
-
-class MeasuredNumber(msgspec.Struct, frozen=True):
-    """A number with its interval, as `claims.json` has it; None where it was not measured."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
+# More lines cannot be told apart.
+MOST_LINES = 8
 
 
 class ClaimConditions(msgspec.Struct, frozen=True):
-    """What the settings miss of a statement, and what they choose."""
+    """What the settings miss of a statement."""
 
     missed: tuple[str, ...] = ()
-    chosen: tuple[str, ...] = ()
 
 
 class ClaimRecord(msgspec.Struct, frozen=True):
-    """A claim in `claims.json`; see `holdfast_studies.Claim`."""
+    """A claim in `claims.json`; see `holdfast_studies.Claim`. Numbers that were not measured are None."""
 
     id: str
     source: str
     statement: str
     verdict: str
-    measured: MeasuredNumber
+    measured: dict[Literal["value", "low", "high"], float | None]
     allowed: tuple[float | None, float | None]
     settings: str = ""
     why: str = ""
-    broken: bool = False
     conditions: ClaimConditions = ClaimConditions()
 
 
@@ -67,41 +57,21 @@ class ReproductionFolder(NamedTuple):
         figures: name -> the file, for the experiments that have one.
 
     Example:
-        >>> ReproductionFolder(ClaimFile(()), {}).experiment("figure-3-weak", ["figure_3", "figure_30"])
+        >>> ReproductionFolder(ClaimFile((), seeds={"figure_3": 8, "figure_30": 8}), {}).experiment("figure-3-weak")
         'figure_3'
     """
 
     file: ClaimFile
     figures: dict[str, Path]
 
-    def experiment(self, claim: str, names: Sequence[str]) -> str:
+    def experiment(self, claim: str) -> str:
         """The experiment that a claim belongs to, by the beginning of its name; empty if there is none."""
-        fits = [name for name in names if f"{claim}-".startswith(f"{name.replace('_', '-')}-")]
+        fits = [name for name in self.file.seeds if f"{claim}-".startswith(f"{name.replace('_', '-')}-")]
         return max(fits, key=len, default="")
 
     def records(self) -> list[dict[str, Any]]:
-        """The claims as the page lists them."""
-        names = list(self.file.seeds)
-        return [
-            {
-                "id": each.id,
-                "experiment": self.experiment(each.id, names),
-                "source": each.source,
-                "statement": each.statement,
-                "verdict": each.verdict,
-                "value": each.measured.value,
-                "low": each.measured.low,
-                "high": each.measured.high,
-                "allowed_low": each.allowed[0],
-                "allowed_high": each.allowed[1],
-                "settings": each.settings,
-                "why": each.why,
-                "broken": each.broken,
-                "missed": list(each.conditions.missed),
-                "chosen": list(each.conditions.chosen),
-            }
-            for each in self.file.claims
-        ]
+        """The claims, each with its experiment."""
+        return [msgspec.structs.asdict(each) | {"experiment": self.experiment(each.id)} for each in self.file.claims]
 
     def figure(self, name: str) -> str:
         """A figure as an address that needs no file; a ValueError if there is none of this name."""
@@ -131,29 +101,6 @@ def open_reproduction(folder: Path) -> ReproductionFolder:
     return ReproductionFolder(file, {name: found[name] for name in names if name in found})
 
 
-class SweepChoice(NamedTuple):
-    """What is drawn of a sweep.
-
-    Attributes:
-        quantity: a variable.
-        x, y: axes; without y lines are drawn.
-        over: how the seeds of a point become one number.
-        at: axis -> the value at which it is held.
-        lines: the axis of which each value is a line; empty if there is one line.
-
-    Example:
-        >>> SweepChoice("spurious", "bias", "", "median", {}, "").y
-        ''
-    """
-
-    quantity: str
-    x: str
-    y: str
-    over: Any
-    at: Mapping[str, Any]
-    lines: str
-
-
 def sweep_axes(data: "xr.Dataset") -> dict[str, list[Any]]:
     """Axis -> its values, the longest first: those make the best lines.
 
@@ -169,37 +116,30 @@ def sweep_axes(data: "xr.Dataset") -> dict[str, list[Any]]:
     return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 
 
-def choose_axes(data: "xr.Dataset", wanted: SweepChoice) -> SweepChoice:
-    """A choice in which everything that was left open is chosen, and every axis that is not drawn is held.
+def choose_axes(data: "xr.Dataset", quantity: str, x: str, y: str, at: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The horizontal axis, and the values of the axes that are fixed: one short axis is left for several lines.
 
     Args:
         data: of the sweep.
-        wanted: with empty texts for what is open.
+        quantity: that is drawn.
+        x: the horizontal axis; empty: the longest one.
+        y: the vertical axis of a map; empty for lines.
+        at: axis -> the value at which it is fixed.
     """
-    from holdfast.sweeps.figures.quantities import quantities, usual_quantity
-
-    axes, known = sweep_axes(data), quantities(data)
-    if not axes:
+    axes = sweep_axes(data)
+    own = [name for name in axes if quantity not in data or data[name].dims[0] in data[quantity].dims]
+    if not own:
         raise ValueError("the sweep must have an axis, got none")
-    quantity = wanted.quantity or usual_quantity(data)
-    if quantity not in known:
-        raise ValueError(f"quantity must be one of {', '.join(known)}, got {quantity[:60]!r}")
-    own = {name for name in axes if data[name].dims[0] in data[quantity].dims} if quantity in data else set(axes)
-    for argument, name in (("x", wanted.x), ("y", wanted.y), *(("at", name) for name in wanted.at)):
-        if name and name not in axes:
-            raise ValueError(f"{argument} must be one of the axes {', '.join(axes)}, got {name[:60]!r}")
-    x = wanted.x or next(name for name in axes if name != wanted.y and name in own)
-    dimensions = {str(data[name].dims[0]) for name in (x, wanted.y) if name}
-    others = [name for name in axes if data[name].dims == (name,) and name in own and name not in dimensions]
-    free = [name for name in others if name not in wanted.at]
-    lines = "" if wanted.y else next((name for name in free if name != STEP and 1 < len(axes[name]) <= MOST_LINES), "")
-    held = {name: _usual(name, axes[name]) for name in free if name != lines}
-    at = {name: value for name, value in wanted.at.items() if name in others}
-    return SweepChoice(quantity, x, wanted.y, wanted.over, at | held, lines)
+    x = x or next(name for name in own if name != y)
+    drawn = {data[name].dims[0] for name in (x, y) if name in axes}
+    free = [name for name in own if data[name].dims == (name,) and name not in drawn and name not in at]
+    lines = next((name for name in free if not y and name != STEP and 1 < len(axes[name]) <= MOST_LINES), "")
+    usual = {name: _usual(name, axes[name]) for name in free if name != lines}
+    return x, {name: value for name, value in at.items() if name not in (x, y)} | usual
 
 
 def _usual(name: str, values: Sequence[Any]) -> Any:
-    """Where an axis is held: at the last step, in the middle of numbers, at the first of names."""
+    """Where an axis is fixed: at the last step, in the middle of numbers, at the first of names."""
     if name == STEP:
         return values[-1]
     return values[len(values) // 2] if isinstance(values[0], int | float) else values[0]

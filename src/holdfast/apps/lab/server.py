@@ -7,7 +7,6 @@ import logging
 import secrets
 import socket
 import threading
-import time
 import webbrowser
 from pathlib import Path
 
@@ -38,12 +37,18 @@ def serve(
     """
     listening = _listen(host, port)
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    jobs = Jobs()
-    app = create_app(token=token, results=results, jobs=jobs)
     address = page_address(host, listening.getsockname()[1], token)
+    jobs = Jobs()
+
+    def begin() -> None:
+        print(f"The page is at {address}  (Ctrl+C ends it)", flush=True)
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        jobs.submit(_warm_up)
+
     logger.addHandler(logging.StreamHandler())
     config = uvicorn.Config(
-        app,
+        create_app(token=token, results=results, jobs=jobs, begin=begin),
         log_level="critical",
         access_log=False,
         ws="none",
@@ -52,20 +57,9 @@ def serve(
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=1,
     )
-    server = uvicorn.Server(config)
-
-    def announce() -> None:
-        while not server.started and not server.should_exit:
-            time.sleep(0.01)
-        print(f"The page is at {address}  (Ctrl+C ends it)", flush=True)
-        if browser:
-            webbrowser.open(address)
-        jobs.submit(_warm_up)
-
-    threading.Thread(target=announce, daemon=True).start()
     # Interrupted is how this command ends.
     with contextlib.suppress(KeyboardInterrupt), listening:
-        server.run([listening])
+        uvicorn.Server(config).run([listening])
 
 
 def is_loopback(host: str) -> bool:
@@ -75,10 +69,8 @@ def is_loopback(host: str) -> bool:
         >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
         (True, True, False)
     """
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -98,9 +90,10 @@ def page_address(host: str, port: int, token: str | None) -> str:
 def _listen(host: str, port: int | None) -> socket.socket:
     """A socket on the port that was asked for, or on the first free one."""
     candidates = range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else (port,)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in candidates:
         try:
-            return socket.create_server((host, candidate), family=_family(host), backlog=128)
+            return socket.create_server((host, candidate), family=family, backlog=128)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise ValueError(f"host must be an address of this computer, got {host!r}: {error.strerror}") from error
@@ -108,17 +101,9 @@ def _listen(host: str, port: int | None) -> socket.socket:
     raise ValueError(f"port must be free, got {tried} in use")
 
 
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
 def _warm_up() -> None:
-    """Compute the defaults of the views that ask for it, so that the first slider finds compiled programs."""
-    nothing = Context(lambda part, data: None, lambda done, total: None, lambda number: Upload("", b""))
-    for name, named in VIEWS.items():
-        view: View = named.load()
-        if view.warm_up:
-            try:
-                view.compute(view.settings(), nothing)
-            except Exception:
-                logger.exception("the warm-up of %s failed", name)
+    """Compute what the page opens with, so that the first slider finds compiled programs."""
+    view: View = next(iter(VIEWS.values())).load()
+    with contextlib.suppress(Exception):  # the page itself will say what is wrong
+        nothing = Context(lambda part, data: None, lambda done, total: None, lambda number: Upload("", b""))
+        view.compute(view.settings(), nothing)

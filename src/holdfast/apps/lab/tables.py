@@ -1,7 +1,7 @@
 """An uploaded table before it is fitted: whether it is small enough for the page, its columns, and what they may be."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.apps.lab.inputs import LONGEST_NAME, MOST_COLUMNS
@@ -9,7 +9,7 @@ from holdfast.apps.lab.uploads import Upload
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow.parquet
+    import pyarrow as pa
 
 # What the page takes, so that a fit ends within its time: rows, and features, where a category counts once for each of
 # its values. The command line has no such limits.
@@ -24,21 +24,9 @@ LOOKED_AT = 20_000
 MOST_GUESSED, FEWEST_ROWS = 60, 8
 # Words in the names of columns that often are environments or targets, the likeliest first.
 ENVIRONMENT_WORDS = (
-    *(
-        "environment",
-        "env",
-        "garden",
-        "site",
-        "location",
-        "place",
-        "region",
-        "country",
-        "state",
-        "province",
-        "district",
-    ),
-    *("city", "county", "school", "hospital", "clinic", "centre", "center", "firm", "store", "batch", "lab", "domain"),
-    *("group", "cohort", "study", "wave", "year", "month", "season"),
+    *("environment", "env", "garden", "site", "location", "place", "region", "country", "state", "province"),
+    *("district", "city", "county", "school", "hospital", "clinic", "centre", "center", "firm", "store", "batch"),
+    *("lab", "domain", "group", "cohort", "study", "wave", "year", "month", "season"),
 )
 TARGET_WORDS = ("target", "y", "outcome", "response", "label", "class", "result", "yield", "score", "price", "wage")
 # What environments may be made of a number and of a date, besides its values.
@@ -54,17 +42,15 @@ class ColumnLook(NamedTuple):
         name: of the column.
         kind: what its cells are.
         values: how many different ones there are among the rows that were looked at.
-        missing: share of the rows without a value.
 
     Example:
-        >>> ColumnLook("soil", "category", 3, 0.0)._asdict()["kind"]
+        >>> ColumnLook("soil", "category", 3)._asdict()["kind"]
         'category'
     """
 
     name: str
     kind: Literal["empty", "number", "date", "category"]
     values: int
-    missing: float
 
 
 class TableLook(NamedTuple):
@@ -105,11 +91,10 @@ def look_at(upload: Upload) -> TableLook:
     """
     from holdfast.tables import open_table
 
-    rows = _row_count(upload)
+    # Text has a few rows less than lines where cells have several lines.
+    rows = _parquet_rows(upload) if upload.ending == ".parquet" else max(upload.content.count(b"\n") - 1, 0)
     if rows > MOST_ROWS:
         raise ValueError(f"the table must have at most {MOST_ROWS:,} rows on the page, got {rows:,}: {COMMAND_LINE}")
-    if upload.ending == ".parquet":
-        _check_decoded_size(upload)
     with upload.address() as address:
         table = open_table(address)
         names = [name for name in table.columns if name not in table.unusable]
@@ -148,85 +133,70 @@ def check_features(look: TableLook, left_out: Sequence[str]) -> None:
         )
 
 
-def _row_count(upload: Upload) -> int:
-    """Rows of a table: of a text file its lines, which are a few too many where cells have several lines."""
-    if upload.ending != ".parquet":
-        return max(upload.content.count(b"\n") - 1, 0)
-    with _parquet(upload) as file:
-        return file.metadata.num_rows
-
-
-@contextlib.contextmanager
-def _parquet(upload: Upload, **options: Any) -> "Iterator[pyarrow.parquet.ParquetFile]":
-    import pyarrow
+def _parquet_rows(upload: Upload) -> int:
+    """The rows of a Parquet file; a ValueError if it would become too large in memory, found without decoding it."""
+    import pyarrow as pa
     import pyarrow.parquet
 
-    try:
-        with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(upload.content), **options) as file:
-            yield file
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{upload.name} cannot be read as a table: it is no whole Parquet file") from error
+    from holdfast.tables.parts import own_words
 
-
-def _check_decoded_size(upload: Upload) -> None:
-    """Raise a ValueError if a Parquet file would become too large in memory, without decoding it."""
-    from pyarrow import compute
-
-    with _parquet(upload) as file:
-        metadata = file.metadata
-        if metadata.num_columns > MOST_COLUMNS:
-            raise ValueError(
-                f"the table must have at most {MOST_COLUMNS} columns on the page, got {metadata.num_columns}"
-            )
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        chunks = [group.column(number) for group in groups for number in range(metadata.num_columns)]
-        if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # of long texts it may hold the ends only
-            raise ValueError(f"{upload.name} must be written without the encoding DELTA_BYTE_ARRAY, got it")
-        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+    with own_words(upload.name):
+        file = pa.parquet.ParquetFile(pa.BufferReader(upload.content))
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        chunks = [group.column(number) for group in groups for number in range(file.metadata.num_columns)]
         texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
-    _check_size(size)
-    if not texts:
-        return
-    # As dictionaries, texts that occur again and again are in memory once.
-    with _parquet(upload, read_dictionary=texts) as file:
-        for batch in file.iter_batches(MEASURED_AT_ONCE, columns=texts):
-            for cells in batch.columns:
-                lengths = compute.binary_length(cells.dictionary)
-                size += compute.sum(lengths.take(cells.indices)).as_py() or 0
-            _check_size(size)
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    return types.is_string(kind) or types.is_large_string(kind)
-
-
-def _check_size(size: int) -> None:
+    if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # of long texts it may hold the ends only
+        raise ValueError(f"{upload.name} must be written without the encoding DELTA_BYTE_ARRAY, got it")
+    size = sum(chunk.total_uncompressed_size for chunk in chunks)
+    if texts and size <= LARGEST_TABLE:
+        with own_words(upload.name):
+            size += _text_size(upload, texts, LARGEST_TABLE - size)
     if size > LARGEST_TABLE:
         raise ValueError(
             f"the table must be at most {LARGEST_TABLE >> 20} MiB in memory on the page, got a larger one: "
             f"{COMMAND_LINE}"
         )
+    return file.metadata.num_rows
+
+
+def _text_size(upload: Upload, columns: list[str], enough: int) -> int:
+    """Bytes of the texts of a Parquet file, counted until they are more than enough."""
+    import pyarrow as pa
+    import pyarrow.parquet
+    from pyarrow import compute
+
+    size = 0
+    # As dictionaries, texts that occur again and again are in memory once.
+    file = pa.parquet.ParquetFile(pa.BufferReader(upload.content), read_dictionary=columns)
+    for batch in file.iter_batches(MEASURED_AT_ONCE, columns=columns):
+        for cells in batch.columns:
+            lengths = compute.binary_length(cells.dictionary)
+            size += compute.sum(lengths.take(cells.indices)).as_py() or 0
+        if size > enough:
+            break
+    return size
+
+
+def _is_text(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return types.is_string(kind) or types.is_large_string(kind)
 
 
 def _column(cells: "pd.Series", decimal: str) -> ColumnLook:
     from holdfast.tables.scan import MOST_COUNTED, scan_column
 
     found = scan_column(cells, decimal)
-    values = MOST_COUNTED + 1 if found.values is None else len(found.values)
     kind: Any = found.kind
-    return ColumnLook(str(cells.name), kind, values, found.missing / max(found.rows, 1))
+    return ColumnLook(str(cells.name), kind, MOST_COUNTED + 1 if found.values is None else len(found.values))
 
 
 def _guess_environment(looks: Sequence[ColumnLook], rows: int) -> str:
     """A column with some values that come again and again: by its name, or a category with few values."""
     fits = [each for each in looks if 2 <= each.values <= min(MOST_GUESSED, rows // FEWEST_ROWS)]
-    named = [(rank, each.name) for each in fits if (rank := _rank(each.name, ENVIRONMENT_WORDS)) is not None]
-    if named:
-        return min(named)[1]
+    if named := _best_named(fits, ENVIRONMENT_WORDS):
+        return named
     # Two values are more often an answer than an environment.
     categories = [each for each in fits if each.kind == "category"]
     several = [each.name for each in categories if each.values > 2] or [each.name for each in categories]
@@ -236,14 +206,11 @@ def _guess_environment(looks: Sequence[ColumnLook], rows: int) -> str:
 def _guess_target(looks: Sequence[ColumnLook], environment: str) -> str:
     """By its name; otherwise the last column of numbers, or the last with two values, as people write tables."""
     others = [each for each in looks if each.name != environment and each.kind != "empty" and each.values > 1]
-    named = [(rank, each.name) for each in others if (rank := _rank(each.name, TARGET_WORDS)) is not None]
-    if named:
-        return min(named)[1]
     usable = [each.name for each in others if each.kind == "number" or each.values == 2]
-    return usable[-1] if usable else ""
+    return _best_named(others, TARGET_WORDS) or (usable[-1] if usable else "")
 
 
-def _rank(name: str, words: Sequence[str]) -> int | None:
-    """The position of the first word that is the name, or a part of it between signs."""
-    parts = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
-    return next((rank for rank, word in enumerate(words) if word in parts), None)
+def _best_named(looks: Sequence[ColumnLook], words: Sequence[str]) -> str:
+    """The column whose name is, or contains between signs, the first of the words; empty if none does."""
+    parts = ((part, each.name) for each in looks for part in re.findall(r"[^\W_]+", each.name.lower()))
+    return min(((words.index(part), name) for part, name in parts if part in words), default=(0, ""))[1]

@@ -4,16 +4,13 @@ import contextlib
 import re
 import secrets
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from holdfast.apps.lab.jobs import BusyError
-
 # Bytes of one file, and of all files of all tabs; then the oldest ones go.
 LARGEST_FILE, LARGEST_TOTAL = 32 * 2**20, 256 * 2**20
-# Uploads that may be on their way at once: together they are no more than what may stay.
+# Uploads that arrive at once: together they are no more than what may stay.
 AT_ONCE = LARGEST_TOTAL // LARGEST_FILE
 # Seconds after its last use at which a file is dropped.
 IDLE = 30 * 60.0
@@ -66,7 +63,7 @@ class Upload(NamedTuple):
 
 
 class _Owned(NamedTuple):
-    tab: str
+    number: str
     upload: Upload
     used: float
 
@@ -83,68 +80,54 @@ class Uploads:
     def __init__(
         self, largest_file: int = LARGEST_FILE, largest_total: int = LARGEST_TOTAL, idle: float = IDLE
     ) -> None:
-        self._files: OrderedDict[str, _Owned] = OrderedDict()  # the one that was used last is the last
-        self._largest_file, self._largest_total, self._idle = largest_file, largest_total, idle
-        self._arriving = 0
+        self._files: dict[str, _Owned] = {}  # by tab; the one that was used last is the last
+        self.largest_file, self._largest_total, self._idle = largest_file, largest_total, idle
 
-    async def add(self, tab: str, name: str, body: AsyncIterator[bytes]) -> str:
-        """Take a file, instead of the one that this tab has sent before.
+    def add(self, tab: str, name: str, content: bytes) -> str:
+        """Take a file, which replaces the one that this tab has sent before.
 
         Args:
             tab: whose file it is.
             name: on the computer of the person.
-            body: the file, in pieces.
+            content: the file.
 
         Returns:
             The number under which this tab finds it.
         """
-        ending = PurePosixPath(name.lower()).suffix
-        if ending not in ENDINGS:
+        if PurePosixPath(name.lower()).suffix not in ENDINGS:
             raise ValueError(f"the file must end in one of {', '.join(ENDINGS)}, got {name[-LONGEST_NAME:]!r}")
-        if self._arriving >= AT_ONCE:
-            raise BusyError
-        content = bytearray()
-        self._arriving += 1
-        try:
-            async for piece in body:
-                content += piece
-                if len(content) > self._largest_file:
-                    raise ValueError(
-                        f"the file must be at most {self._largest_file >> 20} MiB, got a larger one: `holdfast fit` "
-                        "takes tables of any size"
-                    )
-        finally:
-            self._arriving -= 1
         if not content:
             raise ValueError(f"the file must not be empty, got {name[-LONGEST_NAME:]!r}")
-        self.drop(tab)
         number = secrets.token_hex(16)
-        self._files[number] = _Owned(tab, Upload(harmless(name), bytes(content)), time.monotonic())
+        self._use(tab, number, Upload(harmless(name), content))
         self.forget()
         return number
 
     def find(self, tab: str, number: str) -> Upload:
         """The file that a tab uploaded under a number; a ValueError if there is none."""
         self.forget()
-        owned = self._files.get(number)
-        if owned is None or owned.tab != tab:
+        owned = self._files.get(tab)
+        if owned is None or owned.number != number:
             raise ValueError("the upload must be one of this tab that is still there: please upload the file again")
-        self._files[number] = owned._replace(used=time.monotonic())
-        self._files.move_to_end(number)
+        self._use(tab, number, owned.upload)
         return owned.upload
+
+    def _use(self, tab: str, number: str, upload: Upload) -> None:
+        self.drop(tab)
+        self._files[tab] = _Owned(number, upload, time.monotonic())
 
     def drop(self, tab: str) -> None:
         """Forget what a tab has sent; it does so when it is closed."""
-        for number in [number for number, owned in self._files.items() if owned.tab == tab]:
-            del self._files[number]
+        self._files.pop(tab, None)
 
     def forget(self) -> None:
         """Drop what was not used for long, and what is too much."""
-        now = time.monotonic()
-        for number in [number for number, owned in self._files.items() if now > owned.used + self._idle]:
-            del self._files[number]
-        while sum(len(owned.upload.content) for owned in self._files.values()) > self._largest_total:
-            self._files.popitem(last=False)
+        oldest, files = time.monotonic() - self._idle, list(self._files.items())
+        total = sum(len(owned.upload.content) for _, owned in files)
+        for tab, owned in files:
+            if owned.used < oldest or total > self._largest_total:
+                total -= len(owned.upload.content)
+                self.drop(tab)
 
     def close(self) -> None:
         """Forget all files; called when the server ends."""

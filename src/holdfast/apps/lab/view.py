@@ -1,9 +1,8 @@
-"""What a view is, and what its computation may use."""
+"""What a view is, what its computation may use, and the code that it offers for copying."""
 
-import contextvars
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,45 +27,68 @@ class Context:
     results: Path | None = None
 
 
-class Snippets(NamedTuple):
-    """The same computation elsewhere, for people to copy.
-
-    Attributes:
-        python: a script.
-        command: a line for the shell; empty if there is none.
-    """
-
-    python: str
-    command: str
-
-
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A view of the page; `static/views/NAME.js` draws what it computes.
 
     Attributes:
         settings: a frozen dataclass whose fields are made by `holdfast.apps.lab.inputs`; it may check combinations.
-        compute: (settings, context) -> the data of the charts, by name. Arrays become lists and NaN null. It asks
-            `holdfast.core.worker` whether it should stop; the loop over steps does so already.
-        snippets: settings -> the same computation in Python and as a command.
-        warm_up: compute the defaults when the page is started, so that programs are compiled before they are needed.
-        automatic: compute whenever a setting changes; if not, the page has a button.
+        compute: (settings, context) -> the data of the charts, by name. Arrays become lists and NaN null. The part
+            `code` is the same computation for copying. Long work asks `holdfast.core.worker` whether it should stop;
+            the loop over steps does so already.
     """
 
     settings: type
     compute: Callable[[Any, Context], dict[str, Any]]
-    snippets: Callable[[Any], Snippets]
-    warm_up: bool = False
-    automatic: bool = True
 
 
-def side_by_side(functions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """The results of functions that run in threads of their own, with the limits of the worker that calls.
+def copied(python: str, command: str) -> dict[str, str]:
+    """The part `code`: the computation as a script and as a line for the shell."""
+    return {"python": python, "command": command}
+
+
+def different(settings: Any) -> dict[str, Any]:
+    """The fields of a dataclass that do not have their default values."""
+    return {
+        field.name: value
+        for field in fields(settings)
+        if (value := getattr(settings, field.name)) != field.default or field.default is MISSING
+    }
+
+
+def as_call(name: str, arguments: Mapping[str, Any], *positional: str) -> str:
+    """A Python call, one argument in each line; positional arguments are code already.
 
     Example:
-        >>> side_by_side([lambda: 1, lambda: 2])
-        [1, 2]
+        >>> from holdfast.sensing.settings import Settings
+        >>> print(as_call("hf.Settings", different(Settings(dimension=20, order="cyclic"))))
+        hf.Settings(
+            dimension=20,
+            order="cyclic",
+        )
     """
-    with ThreadPoolExecutor(len(functions)) as pool:
-        futures = [pool.submit(contextvars.copy_context().run, function) for function in functions]
-        return [future.result() for future in futures]
+    lines = [*positional, *(f"{argument}={literal(value)}" for argument, value in arguments.items())]
+    return "\n    ".join([f"{name}(", *(f"{line}," for line in lines)]) + "\n)" if lines else f"{name}()"
+
+
+def as_command(words: str | list[str], options: Mapping[str, Any]) -> str:
+    """A line for the shell. An option and its value are one word, because a value may begin with a dash.
+
+    Example:
+        >>> as_command("simulate", {"dimension": 20, "init_scale": 1e-05})
+        'holdfast simulate --dimension=20 --init-scale=1e-05'
+    """
+    given = words.split() if isinstance(words, str) else words
+    return shlex.join(["holdfast", *given, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items())])
+
+
+def literal(value: Any) -> str:
+    """A value in Python, with double quotes around text.
+
+    Example:
+        >>> literal("a b"), literal(0.5)
+        ('"a b"', '0.5')
+    """
+    if not isinstance(value, str):
+        return repr(value)
+    plain = value.isprintable() and not {'"', "\\"} & set(value)
+    return f'"{value}"' if plain else repr(value)

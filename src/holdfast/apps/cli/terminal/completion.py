@@ -1,13 +1,11 @@
 """Runs of a matrix completion in a terminal."""
 
-from collections import Counter
-
 from rich.console import Console
 from rich.table import Table
 
 from holdfast.apps.cli.terminal.trajectories import sparkline
 from holdfast.completion.jumps import Jump
-from holdfast.completion.summary import CompletionSummary, Stay
+from holdfast.completion.summary import CompletionSummary
 from holdfast.core.outcome import Code
 
 MOST_ROWS, MOST_JUMPS = 20, 3
@@ -33,26 +31,8 @@ def show_completion(summary: CompletionSummary) -> None:
     if len(summary.runs) > MOST_ROWS:
         table.caption, table.caption_justify = f"the first {MOST_ROWS} of {len(summary.runs)} runs", "left"
     console.print(table)
-    endings = Counter(run.outcome.sentence for run in summary.runs)
-    for sentence in (
-        *summary.notes,
-        *(f"{count} x {sentence}" for sentence, count in endings.items()),
-        *(_about_stay(stay, len(summary.runs)) for stay in summary.stays),
-    ):
+    for sentence in summary.sentences:
         console.print(sentence, highlight=False)
-
-
-def _about_stay(stay: Stay, runs: int) -> str:
-    """Runs that only pass through a rank are in the table, but say nothing about how long one waits there."""
-    others = ", the others are not counted" if stay.sat < runs else ""
-    sentence = (
-        f"rank {stay.rank}, runs that stayed for at least {stay.sitting:,.0f} steps ({stay.sat} of {runs}{others}): "
-        f"{stay.jumped} jumped down ({stay.share.low:.0%} to {stay.share.high:.0%}), {stay.rose} rose later"
-    )
-    if not stay.rate.value:
-        return sentence
-    mean, low, high = 1 / stay.rate.value, 1 / stay.rate.high, 1 / stay.rate.low
-    return f"{sentence}; mean waiting time {mean:,.0f} steps ({low:,.0f} to {high:,.0f})"
 
 
 def _jumps(found: list[Jump]) -> str:

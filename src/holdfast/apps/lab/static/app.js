@@ -52,14 +52,7 @@ async function show(view) {
   if (view !== page.view) return; // another one was chosen meanwhile
   page.form = buildForm(at("settings"), view.inputs, (name, value) => choose({ [name]: value }), complain);
   at("settings").classList.toggle("sliders", view.inputs.some((input) => input.kind === "number"));
-  page.drawing = create(at("stage"), { choose, run, complain, offer: page.form.offer, reveal: page.form.reveal });
-  if (!view.automatic) addRunButton();
-}
-
-function addRunButton() {
-  const button = newButton("Compute", () => run());
-  button.className = "primary";
-  at("settings").append(button);
+  page.drawing = create(at("stage"), { choose, offer: page.form.offer, reveal: page.form.reveal });
 }
 
 // Settings that a control, or a pointer on a chart, has chosen.
@@ -78,10 +71,6 @@ function choose(wanted) {
 
 function changedSettings(since) {
   draw(); // what does not need the server, such as the point on a map
-  if (page.view.automatic) run(since);
-}
-
-function run(since = performance.now()) {
   runner.start({ view: page.view.name, settings: page.settings, since });
   if (page.waiting === null) waitForNews();
 }
@@ -95,7 +84,7 @@ function waitForNews() {
 function receive(event, request) {
   if (request.view !== page.view.name) return;
   switch (event.event) {
-    case "accepted": page.code = event; complain(""); at("notice").textContent = ""; break;
+    case "accepted": page.code = {}; complain(""); at("notice").textContent = ""; break;
     case "progress": at("phase").textContent = "computing"; at("progress").max = event.total; at("progress").value = event.done; break;
     case "waiting": at("progress").removeAttribute("value"); at("phase").textContent = "waiting for a free worker"; break;
     case "running": at("progress").removeAttribute("value"); at("phase").textContent = "computing; new sizes are compiled first"; break;
@@ -108,7 +97,7 @@ function receive(event, request) {
 
 function update(data, request) {
   page.data = { ...page.data, ...data };
-  if (data.code) page.code = data.code; // it needs to know the table
+  if (data.code) page.code = data.code;
   draw();
   waitForNews();
   const elapsed = performance.now() - request.since;

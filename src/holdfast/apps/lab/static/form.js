@@ -66,7 +66,7 @@ function slider(input, changed) {
   control.max = to(input.high);
   control.step = input.step;
   const show = (value) => {
-    const words = `${written(value)}${input.unit ? ` ${input.unit}` : ""}`;
+    const words = written(value);
     output.value = words;
     control.setAttribute("aria-valuetext", words);
   };

@@ -1,13 +1,10 @@
-"""Jumps: a deep linear network completes a matrix, loses a rank now and then, and never finds it again."""
+"""Jumps: a deep linear network completes a matrix, loses a rank at times, and never finds it again."""
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.apps.lab.inputs import choice, meaningful, number
-from holdfast.apps.lab.snippets import as_call, as_command
-from holdfast.apps.lab.view import Context, Snippets, View
+from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, different
 from holdfast.completion.names import ALGORITHMS, ORDERS, PROBLEMS
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.progress import stages
@@ -38,7 +35,7 @@ class JumpsSettings:
     The defaults are those of `CompletionSettings`, with fewer runs and steps.
     """
 
-    problem: str = choice("two-by-two", "Matrix", {n: PROBLEMS[n].words for n in PROBLEMS}, group="Matrix")
+    problem: str = choice("two-by-two", "Matrix", PROBLEMS, group="Matrix")
     epsilon: float = number(
         0.25, "ε of the matrix", 0.05, 1.0, step=0.02, logarithmic=True, group="Matrix", only_for=TWO_BY_TWO
     )
@@ -49,8 +46,8 @@ class JumpsSettings:
     depth: int = number(3, "Depth L", 1, 6, step=1, whole=True, group="Network")
     width: int = number(6, "Width", 1, 20, step=1, whole=True, group="Network")
     init_scale: float = number(1.0, "Initial scale", 0.01, 2.0, step=0.02, logarithmic=True, group="Network")
-    algorithm: str = choice("sgd", "Algorithm", {n: ALGORITHMS[n].words for n in ALGORITHMS}, group="Training")
-    order: str = choice("independent", "Order of entries", {n: ORDERS[n].words for n in ORDERS}, group="Training")
+    algorithm: str = choice("sgd", "Algorithm", ALGORITHMS, group="Training")
+    order: str = choice("independent", "Order of entries", ORDERS, group="Training")
     step_size: float = number(0.4, "Step size η", 0.01, 1.0, step=0.01, logarithmic=True, group="Training")
     ridge: float = number(0.0245, "Ridge λ", 1e-4, 0.1, step=0.01, logarithmic=True, group="Training")
     batch_size: int = number(
@@ -90,6 +87,7 @@ def compute(settings: JumpsSettings, context: Context) -> dict[str, Any]:
     from holdfast.completion.training import simulate_completion
 
     simulated = settings.simulated()
+    context.send("code", code(settings))
     early = replace(simulated, steps=simulated.steps // EARLY, offshoots=0)
     branching = simulated.offshoots * simulated.offshoot_steps
     first, whole = stages(context.progress, (early.steps, simulated.steps + branching))
@@ -135,7 +133,7 @@ def _curves(simulation: "Simulation") -> tuple[dict[str, Any], str]:
             "end": ends,
         },
     }
-    return curves, " ".join([*_about_runs(summary), *_about_offshoots(rank[:, at], ends)])
+    return curves, " ".join([*summary.sentences, *_about_offshoots(rank[:, at], ends)])
 
 
 def _last_to_jump(summary: "CompletionSummary") -> int:
@@ -152,64 +150,30 @@ def _shares_of_ranks(rank: "np.ndarray") -> dict[str, "np.ndarray"]:
     return {str(value): (rank == value).mean(0) for value in found}
 
 
-def _about_runs(summary: "CompletionSummary") -> Iterator[str]:
-    """The result in words, for everybody and for screen readers."""
-    from holdfast.core.outcome import Code
-
-    runs, found = len(summary.runs), [jump for run in summary.runs for jump in run.jumps]
-    down = [jump for jump in found if jump.after < jump.before]
-    up = "none" if len(down) == len(found) else f"{len(found) - len(down)}"
-    yield from summary.notes
-    if down:
-        first = min(down, key=lambda jump: jump.step)
-        counted = "1 jump" if len(down) == 1 else f"{len(down)} jumps"
-        yield (
-            f"{counted} down in {runs} runs, the first from rank {first.before} to {first.after} at step "
-            f"{first.step:,}, and {up} up."
-        )
-    else:
-        yield f"No jump down in {runs} runs, and {up} up."
-    for stay in summary.stays[:1]:
-        if stay.jumped:
-            mean, low, high = 1 / stay.rate.value, 1 / stay.rate.high, 1 / stay.rate.low
-            yield (
-                f"A run that stays at rank {stay.rank} jumps after {mean:,.0f} steps on average (95 % interval "
-                f"{low:,.0f} to {high:,.0f})."
-            )
-    ends = Counter(
-        "diverged" if run.outcome.code is Code.DIVERGED else f"ended {run.outcome.sentence.partition('steps ')[2]}"
-        for run in summary.runs
-    )
-    if len(ends) == 1:
-        yield f"All {runs} runs {next(iter(ends))}."
-    else:
-        yield f"Of {runs} runs {', '.join(f'{count} {how}' for how, count in ends.most_common())}."
-
-
-def _about_offshoots(rank: "np.ndarray", ends: "np.ndarray") -> Iterator[str]:
+def _about_offshoots(rank: "np.ndarray", ends: "np.ndarray") -> list[str]:
     """The test errors at the ends of offshoots, by the rank at which they branched off."""
     import numpy as np
 
-    for value in np.unique(rank):
-        errors = ends[(rank == value) & np.isfinite(ends)]
-        if len(errors):
-            yield f"Offshoots from rank {value} end with a median test error of {np.median(errors):.2g}."
+    errors = {value: ends[(rank == value) & np.isfinite(ends)] for value in np.unique(rank)}
+    return [
+        f"Offshoots from rank {value} end with a median test error of {np.median(found):.2g}."
+        for value, found in errors.items()
+        if len(found)
+    ]
 
 
-def snippets(settings: JumpsSettings) -> Snippets:
+def code(settings: JumpsSettings) -> dict[str, str]:
     """The same simulation, with its jumps in words."""
-    try:
-        simulated = settings.simulated()
-    except ValueError:
-        return Snippets("", "")  # the computation says what does not go together
+    changed = different(settings.simulated())
     python = f"""import holdfast as hf
 
-settings = {as_call("hf.completion.CompletionSettings", simulated)}
+settings = {as_call("hf.completion.CompletionSettings", changed)}
 summary = hf.completion.summarise(hf.completion.simulate_completion(settings))
+print(*summary.sentences, sep="\\n")
 for run in summary.runs:
-    print(run.seed, run.outcome.sentence, run.test_error, run.jumps, run.offshoot_errors)
+    print(run.seed, run.test_error, run.jumps, run.offshoot_errors)
 """
-    return Snippets(python, as_command("jumps", simulated))
+    return copied(python, as_command("jumps", changed))
 
 
-VIEW = View(JumpsSettings, compute, snippets)
+VIEW = View(JumpsSettings, compute)

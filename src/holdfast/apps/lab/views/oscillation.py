@@ -1,15 +1,19 @@
 """Oscillation: HeteroSGD beside PooledSGD, and where the setting lies in the plane of step size and heterogeneity."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from holdfast.apps.lab.inputs import choice, number
-from holdfast.apps.lab.snippets import as_call, as_command
-from holdfast.apps.lab.view import Context, Snippets, View, side_by_side
+from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, different
 from holdfast.sensing.names import BATCHINGS, LAWS, ORDERS
 from holdfast.sensing.settings import Settings
+
+if TYPE_CHECKING:
+    from holdfast.core.run import Records
 
 # Records of a trajectory: as many as a chart of this width can show, and each costs the host a call.
 RECORDS = 50
@@ -29,14 +33,9 @@ class OscillationSettings:
     step_size: float = number(0.05, "Step size η", *STEP_SIZES, step=0.02, logarithmic=True, group="Signals")
     heterogeneity: float = number(7.0, "Heterogeneity M", *HETEROGENEITIES, step=0.1, group="Signals")
     bias: float = number(1.0, "Bias s", -2.0, 3.0, step=0.1, group="Signals")
-    environments: str = choice("two-point", "Law", {n: LAWS[n].words for n in LAWS}, group="Environments")
-    order: str = choice("independent", "Order", {n: ORDERS[n].words for n in ORDERS}, group="Environments")
-    batching: str = choice(
-        "pooled",
-        "Compared with",
-        {name: BATCHINGS[name].words for name in NAMES},
-        group="Environments",
-    )
+    environments: str = choice("two-point", "Law", LAWS, group="Environments")
+    order: str = choice("independent", "Order", ORDERS, group="Environments")
+    batching: str = choice("pooled", "Compared with", {n: BATCHINGS[n] for n in NAMES}, group="Environments")
     batch_size: int = number(
         8000, "Batch size m", 100, 100_000, step=0.05, whole=True, logarithmic=True, group="Sampling"
     )
@@ -57,47 +56,46 @@ class OscillationSettings:
 
     def simulated(self) -> dict[str, Settings]:
         """The simulations of HeteroSGD and of what it is compared with."""
-        hetero = Settings(
-            dimension=self.dimension,
-            invariant_rank=self.invariant_rank,
-            spurious_rank=self.spurious_rank,
-            batch_size=self.batch_size,
-            step_size=self.step_size,
-            init_scale=self.init_scale,
-            steps=self.steps,
-            heterogeneity=self.heterogeneity,
-            bias=self.bias,
-            environments=self.environments,
-            order=self.order,
-            seeds=self.seeds,
-            seed=self.seed,
-            every=max(1, self.steps // RECORDS),
-        )
+        shared = {name: value for name, value in vars(self).items() if name not in ("batching", "scale")}
+        hetero = Settings(**shared, every=max(1, self.steps // RECORDS))
         return {"hetero": hetero, "pooled": replace(hetero, batching=self.batching, order="independent")}
 
 
 def compute(settings: OscillationSettings, context: Context) -> dict[str, Any]:
     """Trajectories first, then the map, which stays the same for most sliders."""
+    from holdfast.theory.diagnosis import about_step_size
+    from holdfast.theory.lyapunov import top_exponent
+    from holdfast.theory.window import limits, window_within
+
     simulated = settings.simulated()
-    bands = side_by_side([partial(_bands, each, context) for each in simulated.values()])
-    trajectories = dict(zip(simulated, bands, strict=True))
-    point = _point(settings)
+    context.send("code", code(settings))
+    # Each in a thread of its own, with the limits of the worker that computes.
+    with ThreadPoolExecutor(len(simulated)) as pool:
+        running = [pool.submit(copy_context().run, _run, each, context) for each in simulated.values()]
+        records = [future.result() for future in running]
+    trajectories = {name: _bands(found, settings.seeds) for name, found in zip(simulated, records, strict=True)}
     context.send("trajectories", trajectories)
-    context.send("point", point)
+    law = LAWS[settings.environments].load()(settings.bias, settings.heterogeneity)
+    found, top = limits(law), top_exponent(law, settings.step_size)
+    context.send("point", {"exponent": top.value})
+    theory = f"{about_step_size(law, settings.step_size, found, top)} {window_within(found, law).sentence}"
     return {
         "map": _exponent_map(settings.environments, settings.bias),
         "curves": _curves(settings.environments, settings.bias, settings.steps, settings.init_scale),
-        "summary": f"{_summary(settings, trajectories, point)} {_window(settings)}",
+        "summary": f"{_ends(settings, trajectories)} {theory}",
     }
 
 
-def _bands(settings: Settings, context: Context) -> dict[str, Any]:
+def _run(settings: Settings, context: Context) -> "Records":
+    from holdfast.sensing.simulation import execute
+
+    return execute(settings, progress=context.progress if settings.batching == "hetero" else None)
+
+
+def _bands(records: "Records", runs: int) -> dict[str, Any]:
     """Quantiles over the runs that have not diverged, and a single run, of both signals."""
     import numpy as np
 
-    from holdfast.sensing.simulation import execute
-
-    records = execute(settings, progress=context.progress if settings.batching == "hetero" else None)
     diverged = records.diverged_at[:, None]
     # From the step of its divergence on a run has no signals, only its last finite state.
     gone = (diverged >= 0) & (records.steps >= diverged)
@@ -109,16 +107,8 @@ def _bands(settings: Settings, context: Context) -> dict[str, Any]:
         **{name: dict(zip(("low", "median", "high"), band, strict=True)) for name, band in bands.items()},
         "one": {name: values[0] for name, values in signals.items()},
         "diverged": int(gone[:, -1].sum()),
-        "runs": settings.seeds,
+        "runs": runs,
     }
-
-
-def _point(settings: OscillationSettings) -> dict[str, float]:
-    """What the theory says about this setting."""
-    from holdfast.theory.lyapunov import exponents
-
-    law = LAWS[settings.environments].load()
-    return {"exponent": float(exponents(law(settings.bias, settings.heterogeneity), settings.step_size).max())}
 
 
 @lru_cache(maxsize=64)
@@ -158,23 +148,11 @@ def _curves(environments: str, bias: float, steps: int, init_scale: float) -> li
     return [{"label": label, "x": x, "y": y} for label, x, y in curves]
 
 
-def _summary(settings: OscillationSettings, trajectories: dict[str, Any], point: dict[str, float]) -> str:
-    """The result in words, for everybody and for screen readers."""
+def _ends(settings: OscillationSettings, trajectories: dict[str, Any]) -> str:
+    """How the runs ended, in words."""
     names = {"hetero": "HeteroSGD", "pooled": NAMES[settings.batching]}
     ends = [f"{name}: {_end(trajectories[key])}" for key, name in names.items()]
-    grows = "dies out" if point["exponent"] < 0 else "grows"
-    medians = f"Medians of {trajectories['hetero']['runs']} runs after the last step. {'; '.join(ends)}."
-    return f"{medians} The exponent is {point['exponent']:.3g}: a small spurious signal {grows} under HeteroSGD."
-
-
-def _window(settings: OscillationSettings) -> str:
-    """The step sizes that wash the spurious signal out."""
-    from holdfast.theory.window import sharp_window
-
-    window = sharp_window(LAWS[settings.environments].load()(settings.bias, settings.heterogeneity))
-    if window.empty:
-        return f"No step size is in the window: {window.reason}."
-    return f"The window of step sizes is {window.low:.3g} to {window.high:.3g}: {window.reason}."
+    return f"Medians of {settings.seeds} runs after the last step. {'; '.join(ends)}."
 
 
 def _end(run: dict[str, Any]) -> str:
@@ -184,21 +162,21 @@ def _end(run: dict[str, Any]) -> str:
     return f"invariant share {run['invariant']['median'][-1]:.2f}, spurious {run['spurious']['median'][-1]:.2g}{lost}"
 
 
-def snippets(settings: OscillationSettings) -> Snippets:
+def code(settings: OscillationSettings) -> dict[str, str]:
     """The same two simulations."""
-    hetero, compared = settings.simulated().values()
+    simulated = settings.simulated()
     order = ', order="independent"' if settings.order != "independent" else ""
     python = f"""from dataclasses import replace
 
 import holdfast as hf
 
-settings = {as_call("hf.Settings", hetero)}
+settings = {as_call("hf.Settings", different(simulated["hetero"]))}
 hetero = hf.simulate(settings)
 compared = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
 for trajectory in (hetero, compared):
     print(trajectory.final[["invariant", "spurious"]].median("seed"))
 """
-    return Snippets(python, f"{as_command('simulate', hetero)} && {as_command('simulate', compared)}")
+    return copied(python, " && ".join(as_command("simulate", different(each)) for each in simulated.values()))
 
 
-VIEW = View(OscillationSettings, compute, snippets, warm_up=True)
+VIEW = View(OscillationSettings, compute)

@@ -4,13 +4,20 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.apps.lab.inputs import choice, column, text
-from holdfast.apps.lab.results import CLAIMS, MOST_CELLS, SweepChoice, choose_axes, open_reproduction, sweep_axes
-from holdfast.apps.lab.snippets import literal
-from holdfast.apps.lab.view import Context, Snippets, View
+from holdfast.apps.lab.results import CLAIMS, choose_axes, open_reproduction, sweep_axes
+from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, literal
+from holdfast.core.progress import counted
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from holdfast.sweeps.figures.summary import SweepSummary
+
+# More points than this would make a page slow.
+MOST_CELLS = 20_000
 NO_FOLDER = (
     "No results were named. Start the page with `holdfast lab --results FOLDER`, where FOLDER is one that "
     "`holdfast reproduce` or `holdfast sweep` has written."
@@ -69,18 +76,19 @@ for claim in claims:
     again = name if name in found.file.seeds else " ".join(names)
     quickly = " --quick" if found.file.quick else ""
     command = f"holdfast reproduce {again}{quickly} --out {shlex.quote(folder.name)}"
-    context.send("code", Snippets(python, command)._asdict())
+    context.send("code", copied(python, command))
     listed = "; ".join(f"{verdict}: {count}" for verdict, count in counts.most_common())
     quick = " This was a quick look with few seeds, not a test." if found.file.quick else ""
     failed = f" Experiments that failed: {', '.join(found.file.failed)}." if found.file.failed else ""
-    experiments = "1 experiment" if len(found.file.seeds) == 1 else f"{len(found.file.seeds)} experiments"
-    words = f"{len(claims)} claims of {experiments}. {listed.capitalize()}.{quick}{failed}"
+    experiments = counted(len(found.file.seeds), "experiment")
+    words = f"{counted(len(claims), 'claim')} of {experiments}. {listed.capitalize()}.{quick}{failed}"
     figure = {"figure": {"name": name, "source": found.figure(name)}} if name else {}
     return {**figure, "versions": found.file.versions, "seeds": found.file.seeds, "summary": words}
 
 
 def _sweep(settings: ResultsSettings, folder: Path, context: Context) -> dict[str, Any]:
-    from holdfast.sweeps.figures.quantities import quantities
+    from holdfast.sweeps.figures.quantities import quantities, usual_quantity
+    from holdfast.sweeps.figures.summary import summarise_sweep
     from holdfast.sweeps.results import open_sweep
 
     context.send("kind", "sweep")
@@ -88,50 +96,48 @@ def _sweep(settings: ResultsSettings, folder: Path, context: Context) -> dict[st
     axes = sweep_axes(data)
     context.send("axes", {name: [str(value) for value in values[:MOST_CELLS]] for name, values in axes.items()})
     context.send("quantities", quantities(data))
-    wanted = SweepChoice(settings.quantity, settings.x, settings.y, settings.over, _held(settings.at), "")
-    chosen = choose_axes(data, wanted)
-    context.send("code", _sweep_code(chosen, folder.name)._asdict())
-    drawn = _drawn(data, chosen)
-    share = float(data["finished"].mean()) if "finished" in data else 1.0
-    held = ", ".join(f"{name} at {value}" for name, value in chosen.at.items())
-    words = [
-        f"{chosen.quantity} over {chosen.x}{f' and {chosen.y}' if chosen.y else ''}, {share:.0%} of the cells done."
-    ]
-    words += [f"Held: {held}."] if held else []
-    words += [f"{line}." for line in drawn["title"].splitlines()]
-    return {"drawn": drawn, "summary": " ".join(words)}
+    quantity, y = settings.quantity or usual_quantity(data), settings.y
+    x, at = choose_axes(data, quantity, settings.x, y, _held(settings.at))
+    over: Any = settings.over
+    found = summarise_sweep(data, x, y or None, quantity=quantity, over=over, at=at)
+    drawn = {"x": x} | ({"y": y} if y else {})
+    chosen = {"quantity": quantity} | ({"over": over} if over != "median" else {})
+    context.send("code", _sweep_code(folder.name, drawn, chosen, at))
+    words = [f"{quantity} over {' and '.join(drawn.values())}", *found.title.splitlines()]
+    return {"drawn": _drawn(found), "summary": " ".join(f"{line}." for line in words)}
 
 
-def _drawn(data: Any, chosen: SweepChoice) -> dict[str, Any]:
-    """Lines with bands, or a map; values of an axis that are no numbers are numbered."""
-    from holdfast.sweeps.figures.summary import summarise_sweep, value_text
+def _drawn(found: "SweepSummary") -> dict[str, Any]:
+    """Lines with bands, or a map."""
+    from holdfast.sweeps.figures.summary import value_text
 
-    found = summarise_sweep(data, chosen.x, chosen.y or None, quantity=chosen.quantity, over=chosen.over, at=chosen.at)
-    band = found.band
-    common = {"label": found.label, "title": found.title, "x": _axis(band.middle, chosen.x), "is_share": found.is_share}
-    if chosen.y:
-        plane = band.middle.transpose(chosen.y, chosen.x) if set(band.middle.dims) == {chosen.x, chosen.y} else None
-        if plane is None or plane.size > MOST_CELLS:
+    middle = found.band.middle
+    common = {"label": found.label, "title": found.title, "x": _axis(middle, found.x), "is_share": found.is_share}
+    if found.y:
+        if set(middle.dims) != {found.x, found.y} or middle.size > MOST_CELLS:
             raise ValueError(f"x and y must be two axes of a grid with at most {MOST_CELLS} points, got others")
-        return common | {"y": _axis(band.middle, chosen.y), "values": plane.values}
-    others = [str(name) for name in band.middle.dims if name != band.middle[chosen.x].dims[0]]
-    if others not in ([], [chosen.lines]):
-        raise ValueError(f"at must hold the axes that are not drawn, got none for {', '.join(others)}")
-    count = band.middle.sizes[chosen.lines] if others else 1
-    parts = [[part.isel({chosen.lines: n}) if others else part for part in band] for n in range(count)]
+        return common | {"y": _axis(middle, found.y), "values": middle.transpose(found.y, found.x).values}
+    others = [str(name) for name in middle.dims if name != middle[found.x].dims[0]]
+    if len(others) > 1:
+        raise ValueError(f"at must fix the axes that are not drawn, got none for {', '.join(others)}")
+    # Without another axis there is one line.
+    lines = zip(
+        *(part.transpose(*others, ...) if others else part.expand_dims("line") for part in found.band), strict=True
+    )
     series = [
         {
-            "label": f"{chosen.lines} {value_text(middle[chosen.lines].values)}" if others else found.label,
-            "y": middle.values,
+            "label": f"{others[0]} {value_text(line[others[0]].values)}" if others else found.label,
+            "y": line.values,
             "low": low.values if found.has_band else None,
             "high": high.values if found.has_band else None,
         }
-        for middle, low, high in parts
+        for line, low, high in lines
     ]
     return common | {"series": series}
 
 
-def _axis(values: Any, name: str) -> dict[str, Any]:
+def _axis(values: "xr.DataArray", name: str) -> dict[str, Any]:
+    """The values of an axis; those that are no numbers are numbered."""
     import numpy as np
 
     labels = values[name].values
@@ -157,26 +163,17 @@ def _held(words: str) -> dict[str, Any]:
     return held
 
 
-def _sweep_code(chosen: SweepChoice, folder: str) -> Snippets:
-    y = f", {literal(chosen.y)}" if chosen.y else ""
-    over = f", over={literal(chosen.over)}" if chosen.over != "median" else ""
-    at = f", at={dict(chosen.at)!r}" if chosen.at else ""
+def _sweep_code(folder: str, drawn: dict[str, str], chosen: dict[str, Any], at: dict[str, Any]) -> dict[str, str]:
+    fixed = [f"{name}={value}" for name, value in at.items()]
+    call = as_call("plot_sweep", drawn | chosen | ({"at": at} if at else {}), "data")
     python = f"""from holdfast.sweeps import open_sweep, plot_sweep
 
 data = open_sweep({literal(folder)})
-figure = plot_sweep(data, {literal(chosen.x)}{y}, quantity={literal(chosen.quantity)}{over}{at})
+figure = {call}
 figure.savefig("sweep.png")
 """
-    words = ["holdfast", "sweep-plot", folder, "--x", chosen.x]
-    words += ["--y", chosen.y] if chosen.y else []
-    words += ["--quantity", chosen.quantity, *(["--over", chosen.over] if chosen.over != "median" else [])]
-    words += ["--at", *(f"{name}={value}" for name, value in chosen.at.items())] if chosen.at else []
-    return Snippets(python, shlex.join(words))
+    words = ["sweep-plot", folder, *(["--at", *fixed] if fixed else [])]
+    return copied(python, as_command(words, drawn | chosen))
 
 
-def snippets(settings: ResultsSettings) -> Snippets:
-    """None before the folder is known: `compute` sends the code then."""
-    return Snippets("", "")
-
-
-VIEW = View(ResultsSettings, compute, snippets)
+VIEW = View(ResultsSettings, compute)

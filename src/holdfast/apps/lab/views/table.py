@@ -7,26 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.apps.lab.examples import EXAMPLES, example_table
 from holdfast.apps.lab.inputs import choice, column, columns, upload
-from holdfast.apps.lab.reasons import reason
-from holdfast.apps.lab.snippets import literal
 from holdfast.apps.lab.tables import TableLook, check_features, look_at
 from holdfast.apps.lab.uploads import Upload
-from holdfast.apps.lab.view import Context, Snippets, View
-from holdfast.core.progress import stages
+from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, literal
+from holdfast.core.progress import counted, stages
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.tables.options import ReadingOptions
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
     from holdfast.estimators.files import FittedTable
 
 # Each is left out and three predictors are fitted to the others; more of them would take too long for a page.
 MOST_HELD_OUT = 20
 # Of the progress bar: this fit, the pooled one, and both rounds of held-out errors.
 STAGES = (30, 20, 30, 20)
-CONFIDENCE = 0.95
 POOLINGS = {
     "auto": "as much as held-out environments ask for",
     "0": "only effects that hold everywhere",
@@ -44,9 +38,7 @@ class TableSettings:
     """Which table, what its columns are, and how it is fitted."""
 
     upload: str = upload("Your file", group="Table")
-    example: str = choice(
-        "gardens", "Without a file, an example", {name: each.about for name, each in EXAMPLES.items()}, group="Table"
-    )
+    example: str = choice("gardens", "Without a file, an example", EXAMPLES, group="Table")
     target: str = column("Target, to be predicted", group="Columns")
     environment: str = column("Environment", group="Columns")
     exclude: tuple[str, ...] = columns("Features to leave out", group="Columns")
@@ -72,19 +64,21 @@ class _ChosenTable:
     exclude: tuple[str, ...]
     settings: TableSettings
 
-    @property
-    def options(self) -> ReadingOptions:
-        return ReadingOptions(exclude=self.exclude)
+    def each(self, function: Callable[..., Any], progress: Any, **more: Any) -> Any:
+        """`fit_table` or `held_out_table` of this table."""
+        columns = (self.target, self.environment or None, ReadingOptions(exclude=self.exclude))
+        with self.file.address() as address:
+            return function(address, *columns, progress=progress, **self.settings.fitting | more)
 
 
 def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
     """The columns first, then the fit, then the held-out errors, which take longest."""
     chosen = _chosen(settings, context)
     context.send("table", _description(chosen))
-    context.send("code", _code(chosen)._asdict())
+    context.send("code", _code(chosen))
     fitting, pooling, *holding_out = stages(_stoppable(context), STAGES)
-    ours = _fit(chosen, fitting, settings.fitting)
-    pooled = ours if settings.pooling == "1" else _fit(chosen, pooling, settings.fitting | {"pooling": 1.0})
+    ours = _fit(chosen, fitting)
+    pooled = ours if settings.pooling == "1" else _fit(chosen, pooling, pooling=1.0)
     context.send("fit", _findings(ours, pooled))
     held_out = _held_out(chosen, len(ours.model.effects), holding_out)
     return {"held_out": held_out, "summary": _summary(ours, held_out)}
@@ -127,7 +121,7 @@ def _description(chosen: _ChosenTable) -> dict[str, Any]:
     return {
         "name": chosen.file.name,
         "rows": look.rows,
-        "columns": [each._asdict() for each in look.columns],
+        "columns": [each.name for each in look.columns],
         "environments": look.environments(),
         "target": chosen.target,
         "environment": chosen.environment,
@@ -135,78 +129,48 @@ def _description(chosen: _ChosenTable) -> dict[str, Any]:
     }
 
 
-def _fit(chosen: _ChosenTable, progress: Any, arguments: Mapping[str, Any]) -> "FittedTable":
+def _fit(chosen: _ChosenTable, progress: Any, **more: Any) -> "FittedTable":
     from holdfast.estimators.files import fit_table
 
     progress(0, 1)
-    with chosen.file.address() as address:
-        found = fit_table(
-            address, chosen.target, chosen.environment or None, chosen.options, progress=progress, **arguments
-        )
+    found = chosen.each(fit_table, progress, **more)
     progress(1, 1)
     return found
 
 
 def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
     """What is drawn and listed: features with verdicts and reasons, effects with intervals, and the model itself."""
+    from scipy.stats import t
+
+    from holdfast.core.statistics import UPPER
+    from holdfast.estimators.summary import VERDICTS
+
     model, estimator = ours
-    summary = estimator.summary()
-    frame = summary.table
-    names = list(frame.index)
-    tables = estimator.effect_tables_
-    low, high = _interval(tables.effects[names], tables.errors[names], tables.degrees[names])
-    together = pooled.estimator.summary().table.loc[names]
-    records = [_feature(str(name), frame.loc[name], model.pooling or 0.0, len(tables.effects)) for name in names]
+    summary, tables = estimator.summary(), estimator.effect_tables_
+    features, names = summary.table, list(summary.table.index)
+    # 95 % by Student, as in the forest plots of the library.
+    effects, half = tables.effects[names], t.ppf(UPPER, tables.degrees[names]) * tables.errors[names]
+    mean_half = t.ppf(UPPER, max(len(effects) - 1, 1)) * features["effect_error"]
+    described = features.assign(
+        reason=features["verdict"].map(VERDICTS),
+        effect_low=features["effect"] - mean_half,
+        effect_high=features["effect"] + mean_half,
+        unit=[summary.units[name] for name in names],
+        pooled=pooled.estimator.summary().table["coefficient"],
+        pooled_low=pooled.estimator.summary().table["low"],
+        pooled_high=pooled.estimator.summary().table["high"],
+    )
     return {
         "task": model.task,
-        "rows": model.rows,
-        "pooling": model.pooling,
-        "explained": summary.explained,
-        "explained_by_all": summary.explained_by_all,
-        "units": [summary.units[name] for name in names],
-        "features": records,
-        "environments": [str(label) for label in tables.effects.index],
-        "effects": {"value": tables.effects[names].to_numpy(float), "low": low, "high": high},
-        "pooled": {each: together[key].to_numpy(float) for each, key in _COEFFICIENT.items()},
-        "advice": list(model.advice),
-        "notes": list(model.notes),
-        "legend": summary.legend,
+        "features": [{"name": str(name), **row} for name, row in described.to_dict("index").items()],
+        "environments": [str(label) for label in effects.index],
+        "effects": {
+            name: each.to_numpy(float)
+            for name, each in (("value", effects), ("low", effects - half), ("high", effects + half))
+        },
+        "advice": list(dict.fromkeys([*model.advice, *model.notes, *summary.notes])),
         "model": model.json().decode(),
     }
-
-
-_COEFFICIENT = {"value": "coefficient", "low": "low", "high": "high"}
-
-
-def _feature(name: str, row: "pd.Series", pooling: float, environments: int) -> dict[str, Any]:
-    from scipy.stats import t
-
-    half = t.isf((1 - CONFIDENCE) / 2, max(environments - 1, 1)) * row["effect_error"]
-    return {
-        "name": name,
-        "verdict": row["verdict"],
-        "reason": reason(row, pooling),
-        **{each: float(row[key]) for each, key in _COEFFICIENT.items()},
-        "effect": float(row["effect"]),
-        "effect_low": float(row["effect"] - half),
-        "effect_high": float(row["effect"] + half),
-        "between": float(row["between"]),
-        "i_squared": float(row["i_squared"]),
-        "lowest": float(row["lowest_effect"]),
-        "highest": float(row["highest_effect"]),
-        "p_value": float(row["significance"]),
-    }
-
-
-def _interval(
-    effects: "pd.DataFrame", errors: "pd.DataFrame", degrees: "pd.DataFrame"
-) -> tuple["np.ndarray", "np.ndarray"]:
-    """95 % by Student, as in the forest plots of the library."""
-    from scipy.stats import t
-
-    middle = effects.to_numpy(float)
-    half = t.isf((1 - CONFIDENCE) / 2, degrees.to_numpy(float)) * errors.to_numpy(float)
-    return middle - half, middle + half
 
 
 def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) -> dict[str, Any]:
@@ -220,17 +184,11 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
             "sentence": f"There are {environments} environments: leaving out each of them takes too long for a page of "
             f"at most {MOST_HELD_OUT}. The command does it with --held-out."
         }
-    arguments: dict[str, Any] = dict(chosen.settings.fitting)
-    errors = {}
+    errors: dict[str, Any] = {}
     try:
-        for name, pooling, report in (("this fit", None, progress[0]), ("strict", 0.0, progress[1])):
-            asked = arguments if pooling is None else arguments | {"pooling": pooling}
-            with chosen.file.address() as address:
-                found = held_out_table(
-                    address, chosen.target, chosen.environment, chosen.options, progress=report, **asked
-                )
-            errors[name] = found["hetero"]
-            errors["least squares"] = found["pooled"]
+        for name, report, more in (("this fit", progress[0], {}), ("strict", progress[1], {"pooling": 0.0})):
+            found = chosen.each(held_out_table, report, **more)
+            errors |= {name: found["hetero"], "least squares": found["pooled"]}
     except ValueError as error:
         return {"sentence": f"No environment can be left out: {error}."}
     return {
@@ -241,14 +199,12 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
 
 def _summary(ours: "FittedTable", held_out: Mapping[str, Any]) -> str:
     """The result in a few sentences."""
-    model, estimator = ours
-    selected, features = int(estimator.stability_["selected"].sum()), len(estimator.stability_)
-    many = len(model.effects)
-    environments = f"{many} environments" if many > 1 else "one environment"
-    used = "1 feature" if features == 1 else f"{features} features"
+    model, stability = ours.model, ours.estimator.stability_
+    environments = counted(max(len(model.effects), 1), "environment")
+    features = counted(len(stability), "feature")
     words = (
-        f"{model.task.capitalize()} of {model.target} from {used}: {model.rows:,} rows, {environments}. "
-        f"{selected} of {used} {'has' if selected == 1 else 'have'} the same effect everywhere."
+        f"{model.task.capitalize()} of {model.target} from {features}: {model.rows:,} rows, {environments}. "
+        f"Same effect in all environments: {int(stability['selected'].sum())} of {features}."
     )
     if "errors" not in held_out:
         return f"{words} {held_out['sentence']}"
@@ -257,55 +213,34 @@ def _summary(ours: "FittedTable", held_out: Mapping[str, Any]) -> str:
     return f"{words} {what} in held-out environments, on average (and the worst): {listed}."
 
 
-def _code(chosen: _ChosenTable) -> Snippets:
+def _code(chosen: _ChosenTable) -> dict[str, str]:
     """The same fit in Python and as a command, with the columns that were chosen or guessed."""
-    settings, name = chosen.settings, chosen.file.name
-    fitting = [f"{each}={literal(value)}" for each, value in settings.fitting.items()]
-    table = [f"target={literal(chosen.target)}"]
-    table += [f"environment={literal(chosen.environment)}"] if chosen.environment else []
-    names = ", ".join(map(literal, chosen.exclude))
-    table += [f"options=ReadingOptions(exclude=({names},))"] if chosen.exclude else []
-    arguments = "".join(f"    {each},\n" for each in [literal(name), *table, *fitting])
-    make = (
-        "" if settings.upload else f"example_table({literal(settings.example)}).to_csv({literal(name)}, index=False)\n"
-    )
-    imports = ["from pathlib import Path\n"]
-    imports += ["from holdfast.estimators import fit_table"]
-    imports += ["from holdfast.tables import ReadingOptions"] if chosen.exclude else []
-    imports += ["from holdfast.apps.lab.examples import example_table"] if make else []
-    python = (
-        "\n".join(imports)
-        + f"""
+    settings, name, exclude = chosen.settings, chosen.file.name, chosen.exclude
+    columns = {"target": chosen.target} | ({"environment": chosen.environment} if chosen.environment else {})
+    options = [f"options=ReadingOptions(exclude={exclude!r})"] if exclude else []
+    imports = ["from holdfast.estimators import fit_table"]
+    imports += ["from holdfast.tables import ReadingOptions"] if exclude else []
+    words = ["fit", name, *(["--held-out"] if chosen.environment else []), "--out=model.json"]
+    # One word, so that a name may begin with a dash, unless a comma in a name would divide it.
+    words += ["--exclude", *exclude] if any("," in each for each in exclude) else []
+    joined = {"exclude": ",".join(exclude)} if exclude and "--exclude" not in words else {}
+    command, make = as_command(words, columns | joined | settings.fitting), ""
+    if not settings.upload:
+        example = "from holdfast.apps.lab.examples import example_table"
+        make = f"example_table({literal(settings.example)}).to_csv({literal(name)}, index=False)\n"
+        imports.append(example)
+        command = f"python -c {shlex.quote(f'{example}; {make.strip()}')} && {command}"
+    listed = "\n".join(imports)
+    python = f"""from pathlib import Path
 
-{make}model, estimator = fit_table(
-{arguments})
+{listed}
+
+{make}model, estimator = {as_call("fit_table", columns | settings.fitting, literal(name), *options)}
 print(estimator.summary())
 print(*model.notes, *model.advice, sep="\\n")
 model.save(Path("model.json"))
 """
-    )
-    return Snippets(python, _command(chosen))
+    return copied(python, command)
 
 
-def _command(chosen: _ChosenTable) -> str:
-    settings, name = chosen.settings, chosen.file.name
-    words = ["holdfast", "fit", name, f"--target={chosen.target}"]
-    words += [f"--environment={chosen.environment}", "--held-out"] if chosen.environment else []
-    if any("," in each for each in chosen.exclude):
-        words += ["--exclude", *chosen.exclude]
-    elif chosen.exclude:  # one word, so that a name may begin with a dash
-        words += [f"--exclude={','.join(chosen.exclude)}"]
-    words += [f"--{each}={value}" for each, value in settings.fitting.items()]
-    command = shlex.join([*words, "--out", "model.json"])
-    if settings.upload:
-        return command
-    script = f'from holdfast.apps.lab.examples import example_table; example_table("{settings.example}")'
-    return f"python -c {shlex.quote(f'{script}.to_csv({literal(name)}, index=False)')} && {command}"
-
-
-def snippets(settings: TableSettings) -> Snippets:
-    """None before the table is known: `compute` sends the code then."""
-    return Snippets("", "")
-
-
-VIEW = View(TableSettings, compute, snippets)
+VIEW = View(TableSettings, compute)

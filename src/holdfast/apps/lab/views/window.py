@@ -1,20 +1,17 @@
 """Window: environments with strengths to drag, the step sizes that wash them out, the tail that remains, and advice."""
 
-import math
-import shlex
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from holdfast.apps.lab.inputs import choice, number, text
-from holdfast.apps.lab.view import Context, Snippets, View
+from holdfast.apps.lab.view import Context, View, as_call, as_command, copied
 
 if TYPE_CHECKING:
     import numpy as np
 
     from holdfast.sensing.environments import FiniteEnvironments
     from holdfast.theory.tails import StationaryLaw
-    from holdfast.theory.window import Limits, Window
 
 # Environments that can be drawn apart and dragged, and the strengths that they may have.
 FEWEST, MOST, LARGEST_STRENGTH = 2, 8, 20.0
@@ -23,7 +20,7 @@ STEP_SIZES = (0.002, 1.0)
 CURVE, POINTS = 240, 80
 # What a search for settings depends on, besides the strengths.
 SEARCHED = ("confidence", "tolerance", "dimension", "batch_size")
-# Below this deviation of eta xi the law of a signal that survives is solved on so fine a grid that nobody would wait.
+# Below this deviation of eta xi the law of a signal that survives needs too fine a grid to follow a slider.
 LEAST_DEVIATION = 0.1
 # Runs behind the simulated law, and the least probability and the least share that are drawn of the exact one.
 RUNS, RAREST, LEAST_SHARE = 2000, 2e-4, 1e-8
@@ -51,6 +48,15 @@ class WindowSettings:
     tolerance: float = number(0.01, "Tolerance, largest share", 1e-4, 0.1, step=0.1, logarithmic=True, group="Advice")
 
     @property
+    def environments(self) -> "FiniteEnvironments":
+        """The law that these strengths make."""
+        import numpy as np
+
+        from holdfast.sensing.environments import table
+
+        return table(np.array(self.values))
+
+    @property
     def values(self) -> list[float]:
         """The strengths as numbers; a ValueError that a person understands if they are none."""
         try:
@@ -71,38 +77,38 @@ class WindowSettings:
 
 def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     """Exponents and windows at once, then the law of the share, and the advice if it is wanted."""
-    import numpy as np
-
-    from holdfast.sensing.environments import table
+    from holdfast.theory.diagnosis import about_step_size
+    from holdfast.theory.lyapunov import top_exponent
     from holdfast.theory.window import limits, window_within
 
-    environments = table(np.array(settings.values))
+    environments = settings.environments
+    context.send("code", code(settings))
     found = limits(environments)
     window = window_within(found, environments)
-    point = _point(environments, settings.step_size, found)
+    top = top_exponent(environments, settings.step_size)
+    stable = settings.step_size < min(found.invariant, found.bounded)
     context.send("window", {"low": window.low, "high": window.high, "empty": window.empty, "bounded": found.bounded})
     context.send("exponents", _exponents(environments))
-    context.send("point", point)
-    law, reason = _stationary(settings, environments, point)
+    context.send("point", {"exponent": top.value, "stable": stable})
+    law, reason = _stationary(settings, environments, top.value) if stable else (None, "")
     context.send("tail", _tail(settings, environments, law, reason))
-    # In the summary without reasons: its height should not change much while a point is dragged.
-    sentences = [_in_short(window), _about_step(settings, point), _about_tail(law, reason)]
-    advice = [_about_window(window)]
+    sentences = [
+        # Without its reason: the height of the summary should not change much while a point is dragged.
+        f"{window.sentence.partition(':')[0].rstrip('.')}.",
+        about_step_size(environments, settings.step_size, found, top),
+    ]
+    if law is not None:
+        sentences.append(f"In the long run the spurious share has {law.averages}.")
+    elif reason:
+        sentences.append(f"In the long run the spurious share is not known: {reason}.")
+    advice = [window.sentence]
     if settings.advice == "on" and not window.empty:
-        found_settings = _search(settings.strengths, *(getattr(settings, name) for name in SEARCHED))
-        advice += found_settings
-        sentences.append(found_settings[0])
-    elif point["stable"]:
+        searched = _search(settings.strengths, **{name: getattr(settings, name) for name in SEARCHED})
+        advice += searched
+        sentences.append(searched[0])
+    elif stable:
         advice.append(_about_order(environments, settings.step_size, settings.steps, settings.init_scale))
     return {"advice": advice, "summary": " ".join(sentences)}
-
-
-def _point(environments: "FiniteEnvironments", step_size: float, found: "Limits") -> dict[str, Any]:
-    """The exponent at the chosen step size, and whether the iteration is stable there."""
-    from holdfast.theory.lyapunov import exponents
-
-    stable = step_size < min(found.invariant, found.bounded)
-    return {"exponent": float(exponents(environments, step_size)[0]), "stable": stable}
 
 
 def _exponents(environments: "FiniteEnvironments") -> dict[str, "np.ndarray"]:
@@ -120,7 +126,7 @@ def _exponents(environments: "FiniteEnvironments") -> dict[str, "np.ndarray"]:
 
 
 def _stationary(
-    settings: WindowSettings, environments: "FiniteEnvironments", point: dict[str, Any]
+    settings: WindowSettings, environments: "FiniteEnvironments", exponent: float
 ) -> tuple["StationaryLaw | None", str]:
     """The law of the share in the long run, or a reason why there is none."""
     import numpy as np
@@ -129,13 +135,11 @@ def _stationary(
     from holdfast.theory.tails import stationary_law
 
     deviation = float(np.std(settings.values))
-    if not point["stable"]:
-        return None, "at this step size runs may diverge"
     if deviation == 0:
-        return None, "it does not vary"
-    if point["exponent"] > 0 and settings.step_size * deviation < LEAST_DEVIATION:
+        return None, "the strengths do not vary"
+    if exponent > 0 and settings.step_size * deviation < LEAST_DEVIATION:
         mean = float(stationary_shares(environments, settings.step_size)[0])
-        return None, f"at so small a step size only its mean is worked out, about {mean:.2g}"
+        return None, f"at so small a step size only its mean is computed, about {mean:.2g}"
     try:
         return stationary_law(environments, settings.step_size, batch_size=settings.batch_size), ""
     except ValueError as error:
@@ -184,28 +188,19 @@ def _tail(
 
 
 @lru_cache(maxsize=64)
-def _search(strengths: str, confidence: float, tolerance: float, dimension: int, batch_size: int) -> tuple[str, ...]:
-    """Sentences about the settings that keep a promise; they do not depend on those of the form."""
-    import numpy as np
+def _search(strengths: str, **wanted: Any) -> tuple[str, ...]:
+    """Sentences about settings that keep a promise; they depend on `SEARCHED` alone."""
+    from holdfast.theory.diagnosis import search_settings
+    from holdfast.theory.window import sharp_window
 
-    from holdfast.sensing.environments import table
-    from holdfast.theory.advice import advise, sufficient_batch_size
-
-    environments = table(np.array(WindowSettings(strengths=strengths).values))
-    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "dimension": dimension}
-    advised = advise(environments, batch_size=batch_size, **wanted)
+    environments = WindowSettings(strengths=strengths).environments
+    advised, sentences = search_settings(environments, sharp_window(environments), **wanted)
     if advised is None:
-        enough = sufficient_batch_size(environments, batch_size, **wanted)
-        reason = f"batches of {enough:,} would suffice" if enough else "no starting point is small enough"
-        return (f"No settings keep the share below {tolerance:g} with a probability of {confidence:g}: {reason}.",)
-    lost = f", and {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""
-    return (
-        f"Advised: step size {advised.step_size:.3g}, initial scale {advised.init_scale:.2g}, {advised.steps} steps. "
-        f"The share then ends below {tolerance:g} with a probability of at least {1 - advised.failure:.3f}.",
-        f"Its median is {advised.median:.2g} and its mean {advised.mean:.2g}{lost}; the invariant share is "
-        f"{advised.invariant:.2f}.",
-        _about_order(environments, advised.step_size, advised.steps, advised.init_scale, batch_size),
+        return tuple(sentences)
+    order = _about_order(
+        environments, advised.step_size, advised.steps, advised.init_scale, batch_size=wanted["batch_size"]
     )
+    return (*sentences, order)
 
 
 def _about_order(
@@ -216,61 +211,19 @@ def _about_order(
     return advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale, batch_size=batch_size)
 
 
-def _in_short(window: "Window") -> str:
-    if window.empty:
-        return "No step size washes the spurious signal out and keeps the invariant one."
-    between = f"Step sizes from {window.low:.3g} to {window.high:.3g}"
-    return f"{between} wash the spurious signal out and keep the invariant one."
-
-
-def _about_window(window: "Window") -> str:
-    if window.empty:
-        return f"No step size is in the window: {window.reason}."
-    return f"The window of step sizes is {window.low:.3g} to {window.high:.3g}: {window.reason}."
-
-
-def _about_step(settings: WindowSettings, point: dict[str, Any]) -> str:
-    exponent = point["exponent"]
-    moves = "shrinks" if exponent < 0 else "grows" if exponent > 0 else "keeps its size"
-    unstable = "" if point["stable"] else ", but runs may diverge"
-    # One environment with 1 + eta xi = 0 makes the signal vanish at once.
-    value = "minus infinity" if math.isinf(exponent) else f"{exponent:.3g}"
-    return f"At step size {settings.step_size:.3g} its exponent is {value}: while it is small it {moves}{unstable}."
-
-
-def _about_tail(law: "StationaryLaw | None", reason: str) -> str:
-    if law is None:
-        return f"Its share has no law in the long run that is known: {reason}."
-    half = f"half of the runs have a share below {law.median:.2g}"
-    if law.tail_index < 0:
-        return f"It survives: in the long run {half}, and the mean is {law.mean:.2g}."
-    if math.isinf(law.tail_index):
-        return f"What sampling error brings back has no power tail: in the long run {half}."
-    heavy = ", so heavy that few runs make the mean" if law.tail_index <= 2 else ""
-    return f"What sampling error brings back has a tail of index {law.tail_index:.3g}{heavy}: in the long run {half}."
-
-
-def snippets(settings: WindowSettings) -> Snippets:
+def code(settings: WindowSettings) -> dict[str, str]:
     """The same numbers and sentences, and a command for the whole advice."""
-    try:
-        values = settings.values
-    except ValueError:
-        return Snippets("", "")  # the computation says what is wrong
-    lines = "".join(f"    {name}={value!r},\n" for name, value in settings.diagnosed().items())
+    given = settings.diagnosed()
     python = f"""import holdfast as hf
 
-environments, step_size = hf.environments.table({values}), {settings.step_size!r}
+environments, step_size = hf.environments.table({settings.values}), {settings.step_size!r}
 print(hf.theory.exponents(environments, step_size), hf.theory.sharp_window(environments))
 # The tail of what sampling error brings back from an invariant signal of eigenvalue 1.
 print(hf.theory.tail_index(environments, step_size, learned=1.0))
-diagnosis = hf.diagnose(
-    environments,
-{lines})
+diagnosis = {as_call("hf.diagnose", given, "environments")}
 print(*diagnosis.sentences, sep="\\n")
 """
-    flags = {f"--{name.replace('_', '-')}": repr(value) for name, value in settings.diagnosed().items()}
-    words = [word for flag in flags.items() for word in flag]
-    return Snippets(python, shlex.join(["holdfast", "window", "--strengths", *map(repr, values), *words]))
+    return copied(python, as_command(["window", "--strengths", *map(repr, settings.values)], given))
 
 
-VIEW = View(WindowSettings, compute, snippets)
+VIEW = View(WindowSettings, compute)

@@ -85,17 +85,17 @@ export function create(stage, { choose, offer, reveal }) {
 const CLAIM_COLUMNS = [
   { name: "statement", label: "Claim", long: true },
   { name: "verdict", label: "Verdict", tone: (row) => (GOOD.test(row.verdict) ? "good" : BAD.test(row.verdict) ? "bad" : "aside") },
-  { name: "value", label: "Measured", words: (value, row) => (value === null ? "–" : `${written(value)}${interval(row)}`) },
-  { name: "allowed_low", label: "Allowed", number: true, words: (_, row) => allowed(row) },
+  { name: "measured", label: "Measured", words: (_, { measured }) => (measured.value === null ? "–" : `${written(measured.value)}${interval(measured)}`) },
+  { name: "allowed", label: "Allowed", number: true, words: allowed },
   { name: "source", label: "Source" },
-  { name: "why", label: "Why", long: true, words: (_, row) => [row.why, row.settings && `Settings: ${row.settings}`, row.missed.length ? `Not met: ${row.missed.join("; ")}` : ""].filter(Boolean).join(". ") },
+  { name: "why", label: "Why", long: true, words: (_, row) => [row.why, row.settings && `Settings: ${row.settings}`, row.conditions.missed?.length ? `Not met: ${row.conditions.missed.join("; ")}` : ""].filter(Boolean).join(". ") },
 ];
 
-function interval(row) {
-  return row.low === null || row.low === row.high ? "" : ` (${written(row.low)} to ${written(row.high)})`;
+function interval({ low, high }) {
+  return low === null || low === high ? "" : ` (${written(low)} to ${written(high)})`;
 }
 
-function allowed({ allowed_low: low, allowed_high: high }) {
+function allowed([low, high]) {
   if (low === null) return `at most ${written(high)}`;
   return high === null ? `at least ${written(low)}` : `${written(low)} to ${written(high)}`;
 }
@@ -160,8 +160,9 @@ function whole({ values, log }) {
 
 function numbers(data) {
   if (data.claims) {
+    const rows = data.claims.map(({ measured, allowed: [allowed_low, allowed_high], ...claim }) => ({ ...claim, ...measured, allowed_low, allowed_high }));
     const names = ["id", "experiment", "source", "statement", "verdict", "value", "low", "high", "allowed_low", "allowed_high", "settings", "why"];
-    return Object.fromEntries(names.map((name) => [name, data.claims.map((claim) => claim[name])]));
+    return Object.fromEntries(names.map((name) => [name, rows.map((row) => row[name])]));
   }
   if (!data.drawn) return { nothing: [] };
   const { x, y } = data.drawn;

@@ -42,7 +42,7 @@ export function create(stage, { choose, offer }) {
       if (names.length) effects.draw(effectSpec(data.fit, index));
       effects.setTitle(names.length ? `Effect of ${names[index]} by environment` : "Effect by environment");
       features.draw(FEATURE_COLUMNS, data.fit.features, (feature) => choose({ feature: feature.name }));
-      advice.draw([...data.fit.advice, ...data.fit.notes, data.fit.legend]);
+      advice.draw(data.fit.advice);
     }
     errors.figure.hidden = !data.held_out?.errors;
     if (data.held_out?.errors) errors.draw(errorSpec(data.held_out, data.fit.task));
@@ -52,7 +52,7 @@ export function create(stage, { choose, offer }) {
 }
 
 function describe(table, about, offer) {
-  const columns = table.columns.map((column) => column.name);
+  const { columns } = table;
   offer("target", columns, `guess: ${table.guesses.target || "none"}`);
   offer("environment", table.environments, `guess: ${table.guesses.environment || "none"}`);
   offer("exclude", columns.filter((name) => name !== table.target && name !== table.environment));
@@ -63,14 +63,16 @@ function describe(table, about, offer) {
 const FEATURE_COLUMNS = [
   { name: "name", label: "Feature" },
   { name: "verdict", label: "Verdict", tone: (row) => VERDICTS[row.verdict] ?? "open" },
-  { name: "reason", label: "Why", long: true },
-  { name: "value", label: "Coefficient", number: true, words: written },
-  { name: "low", label: "95 % interval", number: true, words: (low, row) => (Number.isFinite(low) ? `${written(low)} to ${written(row.high)}` : "–") },
+  { name: "reason", label: "Why", long: true, words: (reason, row) => `${reason} Effects: ${fromTo(row.lowest_effect, row.highest_effect)}.` },
+  { name: "coefficient", label: "Coefficient", number: true, words: written },
+  { name: "low", label: "95 % interval", number: true, words: (low, row) => fromTo(low, row.high) },
   { name: "effect", label: "Mean effect", number: true, words: written },
   { name: "between", label: "SD between", number: true, words: written },
   { name: "i_squared", label: "I²", number: true, words: (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–") },
-  { name: "p_value", label: "p of equal effects", number: true, words: (p) => (Number.isFinite(p) && p < 0.001 ? "< 0.001" : written(p)) },
+  { name: "significance", label: "p of equal effects", number: true, words: (p) => (Number.isFinite(p) && p < 0.001 ? "< 0.001" : written(p)) },
 ];
+
+function fromTo(low, high) { return Number.isFinite(low) ? `${written(low)} to ${written(high)}` : "–"; }
 
 function effectSpec(fit, index) {
   const feature = fit.features[index];
@@ -82,11 +84,11 @@ function effectSpec(fit, index) {
   if (fit.environments.length > 1) {
     rows.push(row("mean", "other", feature.effect, feature.effect_low, feature.effect_high));
   }
-  rows.push(row("pooled fit", "spurious", fit.pooled.value[index], fit.pooled.low[index], fit.pooled.high[index]));
-  rows.push(row("this fit", "invariant", feature.value, feature.low, feature.high));
+  rows.push(row("pooled fit", "spurious", feature.pooled, feature.pooled_low, feature.pooled_high));
+  rows.push(row("this fit", "invariant", feature.coefficient, feature.low, feature.high));
   const more = fit.environments.length - drawn.length;
   return {
-    x: { label: `effect of ${cut(feature.name)}, units of ${cut(fit.units[index])}` }, rows,
+    x: { label: `effect of ${cut(feature.name)}, units of ${cut(feature.unit)}` }, rows,
     description: `${feature.name}: ${feature.verdict}. ${feature.reason}${more > 0 ? ` ${more} more environments are in the numbers.` : ""}`,
   };
 }
@@ -108,8 +110,8 @@ function numbers(data) {
   const rows = (data.fit?.features ?? []).flatMap((feature, index) => data.fit.environments.map((environment, number) => ({
     feature: feature.name, environment,
     effect: data.fit.effects.value[number][index], effect_low: data.fit.effects.low[number][index], effect_high: data.fit.effects.high[number][index],
-    coefficient: feature.value, coefficient_low: feature.low, coefficient_high: feature.high, pooled: data.fit.pooled.value[index],
-    mean_effect: feature.effect, between: feature.between, i_squared: feature.i_squared, p_value: feature.p_value,
+    coefficient: feature.coefficient, coefficient_low: feature.low, coefficient_high: feature.high, pooled: feature.pooled,
+    mean_effect: feature.effect, between: feature.between, i_squared: feature.i_squared, p_value: feature.significance,
     verdict: feature.verdict, reason: feature.reason,
   })));
   const names = rows.length ? Object.keys(rows[0]) : ["feature"];

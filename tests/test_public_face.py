@@ -133,7 +133,7 @@ def test_import_loads_neither_jax_nor_anything_else_that_is_slow():
     script = (
         "import sys, holdfast\n"
         "assert holdfast.__version__\n"
-        "heavy = {'jax', 'numpy', 'xarray', 'pandas', 'sklearn', 'matplotlib', 'rich', 'torch', 'tyro'}\n"
+        "heavy = {'jax', 'numpy', 'xarray', 'pandas', 'sklearn', 'matplotlib', 'rich', 'torch', 'cyclopts'}\n"
         "print(heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -24,7 +24,7 @@ CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
 ROW = re.compile(r"^\| *`([^`]+)` *\| *(?:`([^`]+)`|removed\b)", re.MULTILINE)
 SUCCESSOR = re.compile(r" (?:->|is now|moved to|was renamed to) `([^`]+)`")
-OPTION = re.compile(r"^[│| ] {1,2}(?:-\w, )?(--[a-z][\w-]*)", re.MULTILINE)
+OPTION = re.compile(r"^[│| ] (?:\*| )? {0,2}(?:-\w, )?(--[a-z][\w-]*)", re.MULTILINE)
 
 
 def imported(name: str):
@@ -50,7 +50,7 @@ def options(command: str) -> set[str] | None:
             code = getattr(importlib.import_module(module), function)([*words, "--help"])
         except SystemExit as stop:
             code = stop.code
-    return None if code else set(OPTION.findall(page.getvalue()))
+    return None if code else {"--help", *OPTION.findall(page.getvalue())}
 
 
 def exists(entry: str) -> bool:

@@ -18,8 +18,8 @@ import sys
 import tempfile
 from dataclasses import replace
 
-packages = "cloudpickle dask distributed fsspec lazy_loader matplotlib msgspec optax pandas rich sklearn"
-sys.modules.update(dict.fromkeys([*packages.split(), "threadpoolctl", "tyro", "typing_extensions", "xarray", "zarr"]))
+packages = "cloudpickle cyclopts dask distributed fsspec lazy_loader matplotlib msgspec optax pandas rich sklearn"
+sys.modules.update(dict.fromkeys([*packages.split(), "threadpoolctl", "typing_extensions", "xarray", "zarr"]))
 
 from holdfast.sweeps.engines.threads import DeviceEngine
 from holdfast.sweeps.engines.threads import ThreadEngine

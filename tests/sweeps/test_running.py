@@ -325,7 +325,7 @@ def test_bands_are_two_standard_errors_and_axes_are_sorted():
 def test_a_sweep_runs_where_nothing_but_jax_is_installed(tmp_path):
     script = (
         "import sys\n"
-        "absent = 'xarray zarr pandas matplotlib sklearn rich tyro lazy_loader threadpoolctl fsspec'.split()\n"
+        "absent = 'xarray zarr pandas matplotlib sklearn rich cyclopts lazy_loader threadpoolctl fsspec'.split()\n"
         "sys.modules.update(dict.fromkeys(absent))\n"
         "from holdfast.sweeps.running import run_sweep\n"
         "from holdfast.sweeps.specification import specify\n"

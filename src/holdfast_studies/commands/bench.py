@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from holdfast.apps.cli.command import Command
+from holdfast.apps.cli.command import Command, Positional
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class BenchArguments:
         holdfast bench cost_against_batch_size --out bench.json
     """
 
-    names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]] = ()
+    names: Annotated[tuple[str, ...], Positional("NAME")] = ()
     """Benchmarks to run; all of them if none is named."""
     out: Path | None = None
     """Write the numbers to this JSON file."""

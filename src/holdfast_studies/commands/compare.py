@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import tyro
-
 from holdfast.apps.cli.command import Command
 from holdfast.sweeps.engines.options import EngineOptions
 
@@ -30,7 +28,7 @@ class CompareArguments:
         holdfast compare --recompute --dask scheduler.json --out results
     """
 
-    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
+    engine: EngineOptions
     tests: tuple[str, ...] = ()
     """Tests to run; all of them if none is named."""
     methods: tuple[str, ...] = ()

@@ -7,9 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from holdfast.apps.cli.command import Command
+from holdfast.apps.cli.command import Command, Positional
 from holdfast.sweeps.engines.options import EngineOptions
 from holdfast_studies.names import LONGEST, TITLES
 
@@ -38,8 +36,8 @@ class ReproduceArguments:
         holdfast reproduce --out results
     """
 
-    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
-    names: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]] = ()
+    engine: EngineOptions
+    names: Annotated[tuple[str, ...], Positional("NAME")] = ()
     """Experiments to run; all of them if none is named."""
     out: Path = Path("results")
     """Folder for figures, numbers, claims.json and report.html."""

@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.apps.cli.help import MARK
-from holdfast.apps.cli.main import CLOSING, COMMANDS, main
-from holdfast.apps.cli.parser import parse_command
+from holdfast.apps.cli.main import CLOSING, COMMANDS, _parse, main
 
 EXAMPLE = re.compile(r"^ +(holdfast .*)$", re.MULTILINE)
 # Examples that take seconds, and those that are not run but whose options are checked: they serve a page until they are
@@ -49,7 +47,6 @@ def test_help_is_for_people_with_terminals_of_80_columns(command, capsys, monkey
     printed = _help(command, capsys)
     assert max(map(len, printed.splitlines())) <= 80
     assert "\n\n\n" not in printed
-    assert MARK not in printed
     assert ("[settings]\n    dimension = 20\n\n    [sweep]" in printed) == (command == "sweep")
     assert "\n\n    holdfast " in printed
     assert not re.search(r"\{None|None\}|\(default: ?(None|False|)\)|\[\w+ \[", printed)
@@ -60,7 +57,7 @@ def test_help_is_for_people_with_terminals_of_80_columns(command, capsys, monkey
 
 def test_every_command_is_in_the_overview(capsys):
     printed = _help("", capsys)
-    assert [name for name in COMMANDS if not re.search(rf"^  {name} ", printed, re.MULTILINE)] == []
+    assert [name for name in COMMANDS if not re.search(rf"^│ {name} ", printed, re.MULTILINE)] == []
 
 
 def _examples():
@@ -73,7 +70,7 @@ def _examples():
 def test_options_of_examples_exist():
     for example in _examples():
         _, name, *words = shlex.split(example)
-        parse_command(name, COMMANDS[name].arguments, words)
+        _parse([name, *words])
 
 
 @pytest.fixture(scope="module")

@@ -93,8 +93,7 @@ def test_a_row_without_a_prediction_is_a_row_of_the_output(small_model, tmp_path
 
 
 def test_help_has_no_option_that_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        main(["predict", "--help"])
+    assert main(["predict", "--help"]) == 0
     words = capsys.readouterr().out.split()
     assert {"--separator", "--decimal", "--encoding", "--id"} <= set(words)
     assert not {"--categories", "--numeric", "--exclude", "--missing"} & set(words)

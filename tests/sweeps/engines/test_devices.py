@@ -59,7 +59,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-packages = "cloudpickle dask distributed fsspec pandas rich sklearn threadpoolctl tyro xarray zarr"
+packages = "cloudpickle dask distributed fsspec pandas rich sklearn threadpoolctl cyclopts xarray zarr"
 sys.modules.update(dict.fromkeys(packages.split()))
 
 import jax.numpy as jnp

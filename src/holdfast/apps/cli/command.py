@@ -10,19 +10,27 @@ ENTRY_POINTS = "holdfast.commands"
 
 @dataclass(frozen=True)
 class Command:
-    """What the command line knows of a command.
+    """A command of the command line.
 
     Attributes:
         group: its heading in the overview.
-        arguments: a frozen dataclass, whose docstrings are the help texts.
+        arguments: a frozen dataclass, whose docstrings are the help texts; a field with `Positional` in its annotation
+            is given by position, and a field that is a data class has its own fields as options.
         execute: takes the arguments and returns the exit code; imports what is heavy.
-        choices: what a shell completes for arguments given by position, beside the choices that their type has.
+        choices: the words that are allowed for arguments given by position, if they are not any.
     """
 
     group: str
     arguments: Any
     execute: Callable[[Any], int]
     choices: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Positional:
+    """Marks a field that is given by its position; `name` stands for it in help texts and errors."""
+
+    name: str
 
 
 def installed_commands() -> dict[str, Command]:

@@ -1,14 +1,15 @@
 """The command line: finds the command by its name, and turns what went wrong into a sentence and an exit code."""
 
 import contextlib
-import inspect
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tyro import _errors as events
+from cyclopts import App, CycloptsError
+from rich.console import Console
 
 from holdfast import __version__
 from holdfast.apps.cli.command import Command, installed_commands
@@ -28,15 +29,12 @@ from holdfast.apps.cli.commands import (
     window,
 )
 from holdfast.apps.cli.errors import sentence
-from holdfast.apps.cli.help import described, overview
-from holdfast.apps.cli.parser import parse_command
+from holdfast.apps.cli.parser import STREAM, arguments_of, command_line
 from holdfast.core.validation import suggestion
 from holdfast.sweeps.engines.remote import RefusedWorkerError
 from holdfast.sweeps.store.work import FailedCellsError
 
-INTRODUCTION = """usage: holdfast COMMAND [OPTIONS]
-
-What heterogeneity in the data makes SGD hold on to, and what it washes away.
+INTRODUCTION = """What heterogeneity in the data makes SGD hold on to, and what it washes away.
 """
 CLOSING = """`holdfast COMMAND --help` explains the options of a command, with examples. `holdfast --version` prints the
 version.
@@ -50,6 +48,8 @@ First steps:
 Exit code: 0 if all went well, 1 if something failed, 2 for input that cannot be used, 130 if interrupted. Compiled
 programs are cached in ~/.cache/holdfast; the variable JAX_COMPILATION_CACHE_DIR names another folder.
 """
+# Characters of a line of help in a wide terminal.
+WIDEST = 100
 SIMULATIONS, SWEEPS, DATA, EVIDENCE, TOOLS = GROUPS = (
     "Simulations",
     "Sweeps",
@@ -83,12 +83,14 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments == ["--version"]:
             print(f"holdfast {__version__}")
             return 0
-        if arguments in (["--help"], ["-h"]):
-            groups = {
-                group: {name: each.arguments for name, each in COMMANDS.items() if each.group == group}
-                for group in dict.fromkeys((*GROUPS, *(each.group for each in COMMANDS.values())))
-            }
-            print(overview(INTRODUCTION, groups, CLOSING))
+        if {"--help", "-h"} & {*arguments}:
+            # Through `print`: rich ends the process when the other side of a pipe is closed.
+            console = Console(width=min(shutil.get_terminal_size().columns, WIDEST))
+            with console.capture() as page:
+                _application(arguments).help_print(
+                    [word for word in arguments[:1] if word in COMMANDS], console=console
+                )
+            print(page.get(), end="")
             return 0
         parsed = _parse(arguments)
         # Compiled programs are cached between calls, unless the user has chosen a folder for them.
@@ -126,19 +128,25 @@ def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "holdfast"
 
 
-def _parse(arguments: list[str]) -> Any:
-    types = {name: command.arguments for name, command in COMMANDS.items()}
+def _application(words: list[str]) -> App:
+    """The command line with the options of the command that the words name; exits if they name none."""
+    if not words or words[0] not in (*COMMANDS, "--help", "-h"):
+        given = f"{words[0]!r}{suggestion(words[0], COMMANDS)}" if words else "none"
+        raise SystemExit(_fail(f"the command must be one of {', '.join(COMMANDS)}, got {given}", 2))
+    return command_line(COMMANDS, GROUPS, (INTRODUCTION, CLOSING), only=words[0])
 
-    def report(event: events.ParseErrorEvent) -> None:
-        if (message := sentence(event, arguments, types)) is not None:
-            raise SystemExit(_fail(message, 2))
 
-    if not arguments or arguments[0] not in types:
-        given = f"{arguments[0]!r}{suggestion(arguments[0], types)}" if arguments else "none"
-        raise SystemExit(_fail(f"the command must be one of {', '.join(types)}, got {given}", 2))
-    name, *words = arguments
-    with events.on_parse_error(report), described(inspect.getdoc(types[name]) or ""):
-        return parse_command(name, types[name], words)
+def _parse(words: list[str]) -> Any:
+    """The arguments of the command that the words name; exits for words that cannot be used."""
+    app = _application(words)
+    words = [STREAM if word == "-" else word for word in words]
+    try:
+        _, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+        return arguments_of(COMMANDS[words[0]].arguments, bound.arguments)
+    except CycloptsError as error:
+        raise SystemExit(_fail(sentence(error, words, app), 2)) from None
+    except ValueError as error:  # settings check themselves
+        raise SystemExit(_fail(str(error), 2)) from None
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,120 +1,128 @@
-"""From words to arguments: tyro's parsers of the data classes, with placeholders and defaults that people can read."""
+"""Commands as cyclopts takes them: the fields of their data classes become options and arguments given by position."""
 
-import dataclasses
-import functools
-import re
-import types
-from collections.abc import Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-import tyro
+from cyclopts import App, Group, Parameter, Token, convert
+from docstring_parser import parse_from_object
 from typing_extensions import Doc
-from tyro.constructors import ConstructorRegistry, StructConstructorSpec, StructFieldSpec, StructTypeInfo
-from tyro.constructors._struct_spec_dataclass import dataclass_rule
 
-from holdfast.apps.cli.help import MARK
+from holdfast import __version__
+from holdfast.apps.cli.command import Command, Positional
 
-REGISTRY = ConstructorRegistry()
-"""How tyro turns our data classes into options."""
-# A switch is off unless it is given: nobody needs --no-quick.
-MARKERS = (tyro.conf.FlagCreatePairsOff,)
-# How tyro marks positional arguments.
-_POSITIONAL = get_args(tyro.conf.Positional[int])[1]
-_PLACEHOLDERS = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH"}
+STREAM = "\0-"
+"""Stands for the `-` of standard input, which cyclopts takes for an option."""
 
 
-def parse_command(name: str, data_class: Any, words: Sequence[str]) -> Any:
-    """The arguments of one command; prints its help, with `MARK` for the description, if that is asked for."""
-    prog = f"holdfast {name}"
-    return tyro.cli(data_class, prog=prog, description=MARK, args=words, config=MARKERS, registry=REGISTRY)
+def command_line(
+    commands: Mapping[str, Command], groups: Sequence[str], help_texts: tuple[str, str], only: str | None = None
+) -> App:
+    """The command line as an application of cyclopts.
+
+    Args:
+        commands: name -> the command.
+        groups: their headings in the overview, in order.
+        help_texts: what stands before and after the commands in the overview.
+        only: the command whose options are needed, since it takes time to collect them; None: all, for completion.
+    """
+    introduction, closing = map(_in_paragraphs, help_texts)
+    app = App(
+        name="holdfast", help=introduction, help_epilogue=closing, version=f"holdfast {__version__}",
+        help_format="plaintext", default_parameter=Parameter(negative=()), group_parameters=Group("Options"),
+        group_commands=Group("Options", sort_key=len(groups)),
+    )  # fmt: skip
+    headings = {name: Group(name, sort_key=number) for number, name in enumerate(groups)}
+    for number, (name, command) in enumerate(commands.items()):
+        text, mark, examples = (inspect.getdoc(command.arguments) or "").partition("Examples:\n")
+
+        def parsed() -> None:
+            """Only the signature is used."""
+
+        if only in (None, name):
+            parameters = sorted(
+                _parameters(command.arguments, command, completes=only is None), key=lambda each: each.kind
+            )
+            parsed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        app.command(
+            parsed, name=name, help=_in_paragraphs(text), help_epilogue=_in_paragraphs(mark + examples),
+            group=headings.get(command.group, command.group), sort_key=number,
+        )  # fmt: skip
+    return app
 
 
-class Option(NamedTuple):
-    """An option of a command; one without a flag is given by its position."""
-
-    flag: str | None
-    choices: tuple[str, ...]
-    kind: Literal["switch", "number", "text"]
-    text: str
+def _in_paragraphs(text: str) -> str:
+    """A text without the line breaks of the source; indented paragraphs are examples, and stay as they are."""
+    paragraphs = text.strip("\n").split("\n\n")
+    return "\n\n".join(each if each.startswith(" ") else " ".join(each.split()) for each in paragraphs)
 
 
-def options_of(data_class: Any) -> list[Option]:
-    """The options of a command, with those of the settings inside its data class.
+def arguments_of(data_class: Any, given: Mapping[str, Any]) -> Any:
+    """An object of a command's data class, and of those inside it, from what was given on the command line.
 
     Example:
-        >>> @dataclasses.dataclass
-        ... class Arguments:
-        ...     step_size: float = 0.1
-        ...     order: Literal["cyclic", "reshuffled"] = "cyclic"
-        >>> [(option.flag, option.choices) for option in options_of(Arguments)]
-        [('--step-size', ()), ('--order', ('cyclic', 'reshuffled'))]
+        >>> from holdfast.sensing.settings import Settings
+        >>> found = arguments_of(Settings, {"step_size": (0.1,), "bias": (0.0, 1.0)})
+        >>> found.step_size, found.bias
+        (0.1, (0.0, 1.0))
     """
-    spec = _readable(StructTypeInfo.make(data_class, tyro.MISSING_NONPROP, in_union_context=False))
-    options: list[Option] = []
-    for field in () if spec is None else spec.fields:
-        base, *metadata = get_args(field.type)
-        if dataclasses.is_dataclass(base):
-            options += options_of(base)
+    hints, values = get_type_hints(data_class), {}
+    for field in fields(data_class):
+        if is_dataclass(hints[field.name]):
+            values[field.name] = arguments_of(hints[field.name], given)
+        elif field.name in given:
+            value = "-" if given[field.name] == STREAM else given[field.name]
+            # A setting that may be one number or several is one number if one is given.
+            is_one = isinstance(value, tuple) and len(value) == 1 and get_origin(hints[field.name]) is not tuple
+            values[field.name] = value[0] if is_one else value
+    return data_class(**values)
+
+
+def _parameters(
+    data_class: Any, command: Command, group: Group | None = None, *, completes: bool
+) -> Iterator[inspect.Parameter]:
+    """The fields of a data class, and of those inside it, as parameters of a function."""
+    hints = get_type_hints(data_class, include_extras=True)
+    texts = {each.arg_name: each.description for each in parse_from_object(data_class).params}
+    for field in fields(data_class):
+        annotation = hints[field.name]
+        hint, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+        if is_dataclass(hint):
+            title, *rest = (inspect.getdoc(hint) or "").partition("Example")[0].strip().split("\n\n")
+            yield from _parameters(
+                hint, command, Group(title.rstrip("."), "\n\n".join(rest), sort_key=1), completes=completes
+            )
             continue
-        flag = None if _POSITIONAL in metadata else f"--{field.name.replace('_', '-')}"
-        literals = [each for each in (base, *get_args(base)) if get_origin(each) is Literal]
-        choices = tuple(choice for each in literals for choice in get_args(each))
-        texts = [each.documentation for each in metadata if isinstance(each, Doc)]
-        text = texts[-1] if texts else _paragraph(field.helptext) or ""
-        options.append(Option(flag, choices, _kind(base), text))
-    return options
+        sequences = [each for each in (hint, *get_args(hint)) if get_origin(each) in (tuple, Sequence)]
+        text = next((each.documentation for each in metadata if isinstance(each, Doc)), texts.get(field.name) or "")
+        options: dict[str, Any] = {
+            "help": " ".join(text.split()),
+            "show_default": field.default not in (None, False, ()),
+        }
+        if int in (hint, *get_args(hint)) or any(int in get_args(each) for each in sequences):
+            options["converter"] = _whole
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        if place := next((each for each in metadata if isinstance(each, Positional)), None):
+            kind: Any = inspect.Parameter.VAR_POSITIONAL if sequences else inspect.Parameter.POSITIONAL_ONLY
+            hint, default = (get_args(hint)[0], inspect.Parameter.empty) if sequences else (hint, default)
+            options |= {"name": place.name, "choices": (completes and command.choices) or None, "show_choices": False}
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            hint = tuple[(get_args(sequences[0])[0], ...)] if sequences else hint  # type: ignore[misc]
+            options |= {
+                "consume_multiple": bool(sequences),
+                "allow_repeating": True,
+                **({"group": group} if group else {}),
+            }
+        if completes and hint in (str, str | None) and not options.get("choices"):
+            hint = Path  # shells complete files
+        yield inspect.Parameter(field.name, kind, default=default, annotation=Annotated[hint, Parameter(**options)])
 
 
-@REGISTRY.struct_rule
-def _readable(info: StructTypeInfo) -> StructConstructorSpec | None:
-    """The fields of a data class as tyro finds them, made readable."""
-    spec = dataclass_rule(info)
-    if spec is None:
-        return None
-    return dataclasses.replace(spec, fields=tuple(map(_readable_field, spec.fields)))
-
-
-def _readable_field(field: StructFieldSpec) -> StructFieldSpec:
-    """A field with its text in one paragraph, a placeholder without `None`, and a default only if it says something."""
-    base, *metadata = get_args(field.type) if get_origin(field.type) is Annotated else (field.type,)
-    hint = "" if field.default is None or field.default is False or field.default == () else None
-    options = tyro.conf.arg(metavar=placeholder(base), help_behavior_hint=hint)
-    # What the field says about itself comes last, and wins.
-    annotated: Any = Annotated[(base, options, *metadata)]
-    return dataclasses.replace(field, type=annotated, helptext=functools.partial(_paragraph, field.helptext))
-
-
-def _kind(hint: Any) -> Literal["switch", "number", "text"]:
-    if hint is bool:
-        return "switch"
-    found = placeholder(hint) or ""
-    return "number" if "INT" in found or "FLOAT" in found else "text"
-
-
-def _paragraph(text: Any) -> str | None:
-    """A text without the line breaks of the source."""
-    found = text() if callable(text) else text
-    return None if found is None else re.sub(r"\s*\n\s*", " ", found)
-
-
-def placeholder(hint: Any) -> str | None:
-    """What stands for a value in a help text; None for a type that is left to tyro.
-
-    Example:
-        >>> placeholder(int | None), placeholder(float | tuple[float, ...]), placeholder(Literal[".", ","] | None)
-        ('INT', 'FLOAT ...', "{'.',','}")
-    """
-    if hint in _PLACEHOLDERS:
-        return _PLACEHOLDERS[hint]
-    origin, inner = get_origin(hint), [each for each in get_args(hint) if each not in (type(None), ...)]
-    if origin is Literal:
-        return "{" + ",".join(each if each[:1].isalnum() else repr(each) for each in inner) + "}"
-    if origin in (Union, types.UnionType):
-        parts = [placeholder(each) for each in inner]
-        several = {each.removesuffix(" ...") for each in parts if each and each.endswith(" ...")}
-        return None if None in parts else "|".join(each for each in parts if each and each not in several)
-    if isinstance(origin, type) and issubclass(origin, Sequence) and len(inner) == 1:
-        each = placeholder(inner[0])
-        return None if each is None else f"{each} ..."
-    return None
+def _whole(hint: Any, tokens: Sequence[Token]) -> Any:
+    """Whole numbers as Python reads them: cyclopts rounds others."""
+    for token in tokens:
+        int(token.value)
+    return convert(hint, tokens)

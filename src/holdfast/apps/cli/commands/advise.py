@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
-
+from holdfast.apps.cli.command import Positional
 from holdfast.apps.cli.commands.fit import FittingOptions
 from holdfast.tables.options import ReadingOptions
 
@@ -29,11 +28,11 @@ class AdviseArguments:
         holdfast advise wages.csv --target wage --environment region
     """
 
-    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    data: Annotated[str, Positional("DATA")]
     """An .npz file or .zarr folder with X (n, d, d), y (n,) and environment (n,); or a table, as for `holdfast fit`."""
-    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
-    fitting: tyro.conf.OmitArgPrefixes[FittingOptions]
-    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    reading: ReadingOptions
+    fitting: FittingOptions
+    more: Annotated[tuple[str, ...], Positional("MORE")] = ()
     """More files of the same table."""
     target: str | None = None
     """Of a table: column to predict."""

@@ -1,12 +1,9 @@
 """`holdfast completion`."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-import tyro
-
-from holdfast.apps.cli.command import Command
-from holdfast.apps.cli.shells import Shell
+from holdfast.apps.cli.command import Positional
 
 
 @dataclass(frozen=True)
@@ -30,22 +27,14 @@ class CompletionArguments:
         holdfast completion fish
     """
 
-    shell: tyro.conf.Positional[Annotated[Shell, tyro.conf.arg(metavar="{bash,zsh,fish}")]]
+    shell: Annotated[Literal["bash", "zsh", "fish"], Positional("SHELL")]
     """The shell."""
 
 
 def execute(arguments: CompletionArguments) -> int:
     """Print the script."""
-    from holdfast.apps.cli.help import first_sentence
     from holdfast.apps.cli.main import COMMANDS  # which itself imports this module
-    from holdfast.apps.cli.parser import options_of
-    from holdfast.apps.cli.shells import Completed, completion_script
+    from holdfast.apps.cli.parser import command_line
 
-    def completed(command: Command) -> Completed:
-        options = options_of(command.arguments)
-        choices = [choice for option in options if option.flag is None for choice in option.choices]
-        return Completed(first_sentence(command.arguments), options, [*choices, *command.choices])
-
-    commands = {name: completed(command) for name, command in COMMANDS.items()}
-    print(completion_script(commands, arguments.shell), end="")
+    print(command_line(COMMANDS, (), ("", "")).generate_completion(shell=arguments.shell))
     return 0

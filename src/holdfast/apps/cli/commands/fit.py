@@ -4,14 +4,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
-
+from holdfast.apps.cli.command import Positional
 from holdfast.tables.options import ReadingOptions
 
 
 @dataclass(frozen=True)
 class FittingOptions:
-    """What the commands that fit a table have in common, besides the tolerance."""
+    """How the table is fitted."""
 
     task: Literal["auto", "regression", "classification"] = "auto"
     """What to fit; auto: classification if the target is text or has two values."""
@@ -62,14 +61,14 @@ class FitArguments:
         holdfast fit 'data/*.parquet' --target wage --environment region,urban
     """
 
-    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    data: Annotated[str, Positional("DATA")]
     """The table: .csv, .tsv (also .gz), .parquet or .feather; a pattern such as 'data/*.csv' in quotes; an address
     such as 's3://bucket/*.parquet'; - for standard input."""
     target: str
     """Column to predict: numbers, or classes."""
-    reading: tyro.conf.OmitArgPrefixes[ReadingOptions]
-    fitting: tyro.conf.OmitArgPrefixes[FittingOptions]
-    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    reading: ReadingOptions
+    fitting: FittingOptions
+    more: Annotated[tuple[str, ...], Positional("MORE")] = ()
     """More files of the same table."""
     environment: str | None = None
     """Column with the environments, or several with commas between them: region,urban; bins of a number: age:bins=4;

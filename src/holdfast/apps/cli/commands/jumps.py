@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import tyro
-
 from holdfast.completion.settings import CompletionSettings
 
 
@@ -22,7 +20,7 @@ class JumpsArguments:
         holdfast jumps --algorithm gradient-descent --steps 5000 --format json
     """
 
-    settings: tyro.conf.OmitArgPrefixes[CompletionSettings]
+    settings: CompletionSettings
     out: Path | None = None
     """Write the fitted matrices of all runs to NAME.zarr, from which the same command resumes if it was interrupted."""
     overwrite: bool = False

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tyro.conf import FlagCreatePairsOff
-
 # What the optional extra `lab` installs.
 NEEDED = ("starlette", "uvicorn", "fsspec")
 
@@ -29,7 +27,7 @@ class LabArguments:
     """Port to listen on; the first free one from 8440 on if not given."""
     host: str = "127.0.0.1"
     """Address to listen on."""
-    no_browser: FlagCreatePairsOff[bool] = False
+    no_browser: bool = False
     """Print the address only, and open no browser."""
     results: Path | None = None
     """Folder of a sweep or a reproduction that the page shows."""

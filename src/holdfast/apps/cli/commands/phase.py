@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
+from holdfast.apps.cli.command import Positional
 from holdfast.sensing.names import CELLS_OF_A_MAP, SEEDS_OF_A_MAP, OrderName
 from holdfast.sweeps.engines.options import EngineOptions
 
@@ -24,8 +23,8 @@ class PhaseArguments:
         holdfast phase time overlap --cells 8 --seeds 8 --out look
     """
 
-    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
-    planes: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[PLANE ...]")]] = ()
+    engine: EngineOptions
+    planes: Annotated[tuple[str, ...], Positional("PLANE")] = ()
     """Planes to map; all of them if none is named."""
     out: Path = Path("phase")
     """Folder for the figures (PNG, SVG) and their numbers (CSV), named after the plane and any non-default options."""

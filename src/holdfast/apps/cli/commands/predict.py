@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TextIO
 
-import tyro
-
+from holdfast.apps.cli.command import Positional
 from holdfast.tables.options import PredictionOptions
 
 if TYPE_CHECKING:
@@ -25,13 +24,13 @@ class PredictArguments:
         holdfast predict model.json new.csv --out predictions.csv --overwrite
     """
 
-    model: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="MODEL")]]
+    model: Annotated[str, Positional("MODEL")]
     """The model, or its address (s3://...); - for standard input."""
-    data: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="DATA")]]
+    data: Annotated[str, Positional("DATA")]
     """The table, with the columns of the table that was fitted: .csv, .tsv (also .gz), .parquet or .feather; a
     pattern such as 'data/*.csv' in quotes; an address such as s3://bucket/plants.csv; - for standard input."""
-    reading: tyro.conf.OmitArgPrefixes[PredictionOptions]
-    more: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="[DATA ...]")]] = ()
+    reading: PredictionOptions
+    more: Annotated[tuple[str, ...], Positional("MORE")] = ()
     """More files of the same table."""
     out: str | None = None
     """Write the predictions to this .csv or .tsv file (also .gz) instead of printing them; or to an address, s3://..."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import tyro
-
 from holdfast.sensing.settings import Settings
 
 
@@ -24,7 +22,7 @@ class SimulateArguments:
         holdfast simulate --heterogeneity 7 --order reshuffled --out runs.zarr
     """
 
-    settings: tyro.conf.OmitArgPrefixes[Settings]
+    settings: Settings
     out: Path | None = None
     """Write the whole trajectory to this file: NAME.zarr, from which the same command resumes if it was interrupted, or
     NAME.csv."""

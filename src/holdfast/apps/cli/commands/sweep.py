@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
+from holdfast.apps.cli.command import Positional
 from holdfast.sweeps.engines.options import EngineOptions
 
 
@@ -33,9 +32,9 @@ class SweepArguments:
         holdfast sweep spec.toml --out runs --processes 2
     """
 
-    spec: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="SPEC.toml")]]
+    spec: Annotated[Path, Positional("SPEC.toml")]
     """The specification, a TOML file."""
-    engine: tyro.conf.OmitArgPrefixes[EngineOptions]
+    engine: EngineOptions
     out: str | None = None
     """Folder for the result, or its URL (s3://...)."""
     dry_run: bool = False

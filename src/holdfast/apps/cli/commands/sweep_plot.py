@@ -1,12 +1,11 @@
 """`holdfast sweep-plot`."""
 
-import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
+from holdfast.apps.cli.command import Positional
 
 if TYPE_CHECKING:
     from holdfast.sweeps.figures.summary import SweepSummary
@@ -25,7 +24,7 @@ class SweepPlotArguments:
         holdfast sweep-plot runs --x step_size --y heterogeneity --quantity diverged
     """
 
-    folder: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
+    folder: Annotated[str, Positional("FOLDER")]
     """Folder of the sweep, or its URL (s3://...)."""
     x: str
     """Setting on the x axis; `step` if trajectories or quantiles were recorded, `point` for a list or random design."""
@@ -37,7 +36,7 @@ class SweepPlotArguments:
     """Statistic over seeds; share: of those above the threshold."""
     threshold: float = 0.5
     """With --over share: seeds above it are counted."""
-    at: Annotated[tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE ...")] = ()
+    at: tuple[str, ...] = ()
     """Fix other settings, seeds or steps at the nearest available value: --at step_size=0.05 bias=1."""
     scale: Literal["linear", "log"] | None = None
     """Scale of the quantity; by default log if its numbers span more than a factor of 100."""
@@ -59,7 +58,7 @@ def execute(arguments: SweepPlotArguments) -> int:
     if "://" in str(folder):
         raise ValueError(f"out must be a folder of this machine, got {str(folder)!r}")
     check_output_folder(folder)
-    words = [*itertools.chain.from_iterable(arguments.at)]
+    words = arguments.at
     at = dict(map(_fixed, words))
     if len(at) < len(words):
         raise ValueError(f"at must fix each setting at one value, got {' '.join(words)}")

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import tyro
+from holdfast.apps.cli.command import Positional
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class SweepStatusArguments:
         holdfast sweep-status runs --format json
     """
 
-    folder: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="FOLDER")]]
+    folder: Annotated[str, Positional("FOLDER")]
     """Folder of the sweep, or its URL (s3://...)."""
     verify: bool = False
     """Read all values too, and say how many cells have damaged files."""

@@ -7,16 +7,16 @@ import jax
 import pytest
 from packaging.requirements import Requirement
 
-from holdfast.apps.cli import installation
-from holdfast.apps.cli.installation import missing, requirements
+from holdfast.apps.cli.commands import doctor
+from holdfast.apps.cli.commands.doctor import missing
 from holdfast.apps.cli.main import main
 
 
 @pytest.fixture
 def _quick(monkeypatch):
     """Without what takes seconds: a simulation, which is compiled, and the import of torch."""
-    monkeypatch.setattr(installation, "_failures_of_a_simulation", list)
-    monkeypatch.setattr(installation, "_devices", lambda: {"jax": ("cpu:0",)})
+    monkeypatch.setattr(doctor, "_failures_of_a_simulation", list)
+    monkeypatch.setattr(doctor, "_devices", lambda library: ["cpu:0"])
 
 
 def _answer(capsys, *options):
@@ -38,8 +38,8 @@ def test_it_reports_versions_devices_extras_and_folders(capsys, tmp_path):
 
 @pytest.mark.usefixtures("_quick")
 def test_a_missing_extra_is_named_with_its_command_and_is_no_failure(capsys, monkeypatch):
-    true = installation._version
-    monkeypatch.setattr(installation, "_version", lambda name: None if name == "ivmodels" else true(name))
+    true = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "ivmodels" else true(name))
     code, found = _answer(capsys)
     assert code == 0
     assert found["extras"]["compare"]["install"] == "pip install 'holdfast[compare]'"
@@ -60,15 +60,15 @@ def test_a_machine_without_kernels_is_told_what_it_costs(available, capsys, monk
 @pytest.mark.usefixtures("_quick")
 @pytest.mark.parametrize(("found", "words"), [(None, "scipy>="), ("0.1", "(installed: 0.1)")])
 def test_a_core_package_that_is_missing_or_too_old_is_a_failure(found, words, capsys, monkeypatch):
-    true = installation._version
-    monkeypatch.setattr(installation, "_version", lambda name: found if name == "scipy" else true(name))
+    true = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: found if name == "scipy" else true(name))
     code, answer = _answer(capsys)
     assert code == 1
     assert [words in each for each in answer["broken"]] == [True]
 
 
 def test_a_core_that_does_not_compute_is_a_failure(capsys, monkeypatch):
-    monkeypatch.setattr(installation, "_devices", lambda: {"jax": ("cpu:0",)})
+    monkeypatch.setattr(doctor, "_devices", lambda library: ["cpu:0"])
     monkeypatch.setattr("holdfast.sensing.simulation.simulate", lambda settings: 1 / 0)
     code, answer = _answer(capsys)
     assert code == 1
@@ -83,19 +83,20 @@ def test_folders_that_take_no_files_are_reported(capsys, tmp_path):
     assert found["folders"][1]["problem"] == "cannot be written to"
 
 
-def test_without_metadata_it_says_so(monkeypatch):
+@pytest.mark.usefixtures("_quick")
+def test_without_metadata_it_says_so(monkeypatch, capsys):
     def absent(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(installation, "distribution", absent)
-    needed, optional, problems = requirements()
-    assert (needed, optional) == ([], {})
-    assert "holdfast is not installed" in problems[0]
+    monkeypatch.setattr(doctor, "metadata", absent)
+    code, found = _answer(capsys)
+    assert code == 1
+    assert "holdfast is not installed" in found["broken"][0]
 
 
 def test_extras_of_requirements_count(monkeypatch):
     """jax is installed, but jax[cuda13] is more than that."""
-    true = installation._version
-    monkeypatch.setattr(installation, "_version", lambda name: None if "cuda" in name else true(name))
+    true = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: None if "cuda" in name else true(name))
     assert list(missing(Requirement("jax"))) == []
     assert any(each.startswith("jax-cuda13") for each in missing(Requirement("jax[cuda13]")))

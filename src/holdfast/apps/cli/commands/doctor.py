@@ -2,13 +2,20 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from holdfast.apps.cli.installation import Installation
+from packaging.requirements import Requirement
 
+PACKAGE = "holdfast"
+# The extra for work on the package itself is not reported.
+INTERNAL_EXTRA = "dev"
 # Wide enough for the longest heading.
 INDENT = 14
 
@@ -34,35 +41,157 @@ class DoctorArguments:
 
 def execute(arguments: DoctorArguments) -> int:
     """Look, and print."""
-    from holdfast.apps.cli.installation import inspect_installation
+    folders = {"compiled programs": Path(os.environ["JAX_COMPILATION_CACHE_DIR"]), "results": arguments.out}
+    found = inspect_installation(folders)
+    print(json.dumps(found) if arguments.format == "json" else "\n".join(_lines(found)))
+    return 1 if found["broken"] else 0
 
-    found = inspect_installation(arguments.out, Path(os.environ["JAX_COMPILATION_CACHE_DIR"]))
-    if arguments.format == "json":
-        extras = {each.name: {"missing": each.missing, "install": each.install} for each in found.extras}
-        print(json.dumps(asdict(found) | {"extras": extras}))
+
+def inspect_installation(folders: dict[str, Path]) -> dict[str, Any]:
+    """What is installed on this machine and what is missing, by the metadata of the package and by trying it.
+
+    Args:
+        folders: purpose -> a folder that is written to.
+    """
+    from holdfast import __version__
+
+    try:
+        extras = [each for each in metadata(PACKAGE).get_all("Provides-Extra") or [] if each != INTERNAL_EXTRA]
+        wanted = {name: needed(PACKAGE, name) for name in ("", *extras)}
+    except PackageNotFoundError:
+        wanted = {}
+    found = {name: (part for each in parts for part in missing(each)) for name, parts in wanted.items()}
+    lacking = {name: list(dict.fromkeys(parts)) for name, parts in found.items()}
+    broken = lacking.pop("", [f"{PACKAGE} is not installed, only its source is on the path: pip install {PACKAGE}"])
+    devices = {"jax": _devices("jax")} | ({"torch": _devices("torch")} if _version("torch") else {})
+    return {
+        "version": __version__,
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "system": platform.platform(),
+        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1,
+        "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None,
+        "packages": {each.name: _version(each.name) for all_of in wanted.values() for each in all_of},
+        "broken": broken or _failures_of_a_simulation(),
+        "extras": {
+            name: {"missing": parts, "install": f"pip install '{PACKAGE}[{name}]'"} for name, parts in lacking.items()
+        },
+        "devices": devices,
+        "folders": [{"purpose": each, "path": str(path), "problem": _problem(path)} for each, path in folders.items()],
+        "advice": list(_advice(devices["jax"])),
+    }
+
+
+def needed(package: str, extra: str = "") -> list[Requirement]:
+    """What a package needs on this Python: always, or what an extra adds to that.
+
+    Example:
+        >>> "numpy" in [each.name for each in needed("holdfast")]
+        True
+    """
+    stated = [(each, each.marker) for each in map(Requirement, requires(package) or [])]
+    always = [each for each, marker in stated if marker is None or marker.evaluate({"extra": ""})]
+    with_it = [each for each, marker in stated if marker is None or marker.evaluate({"extra": extra})]
+    return [each for each in with_it if each not in always] if extra else always
+
+
+def missing(requirement: Requirement) -> Iterator[str]:
+    """What has to be installed for a requirement, with its own extras: nothing if it is fulfilled.
+
+    Example:
+        >>> list(missing(Requirement("packaging>=20"))), list(missing(Requirement("no-such-package>=1")))
+        ([], ['no-such-package>=1'])
+        >>> list(missing(Requirement("packaging>=9999")))[0].startswith("packaging>=9999 (installed: ")
+        True
+    """
+    installed, wanted = _version(requirement.name), f"{requirement.name}{requirement.specifier}"
+    if installed is None:
+        yield wanted
+    elif not requirement.specifier.contains(installed, prereleases=True):
+        yield f"{wanted} (installed: {installed})"
     else:
-        print("\n".join(lines(found)))
-    return 1 if found.broken else 0
+        for extra in requirement.extras:
+            for inner in needed(requirement.name, extra):
+                yield from missing(inner)
 
 
-def lines(found: "Installation") -> list[str]:
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _failures_of_a_simulation() -> list[str]:
+    """What goes wrong with the smallest simulation, which needs most of the core."""
+    try:
+        from holdfast.sensing.settings import Settings
+        from holdfast.sensing.simulation import simulate
+
+        simulate(Settings(dimension=4, batch_size=8, steps=2, every=1, seeds=1))
+    except Exception as error:  # whatever it is, it is the answer
+        return [f"a simulation of two steps fails: {type(error).__name__}: {error}"]
+    return []
+
+
+def _devices(library: str) -> list[str]:
+    """The devices that a library sees; it may be broken."""
+    try:
+        if library == "jax":
+            import jax
+
+            return [f"{each.platform}:{each.id} ({each.device_kind})" for each in jax.devices()]
+        import torch
+
+        gpus = [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count())]
+        return ["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])]
+    except Exception as error:
+        return [f"none, {type(error).__name__}: {error}"]
+
+
+def _problem(path: Path) -> str | None:
+    from holdfast.core.writing import check_output_folder
+
+    try:
+        check_output_folder(path)
+    except ValueError:
+        return "cannot be written to"
+    return None
+
+
+def _advice(devices: list[str]) -> Iterator[str]:
+    if not all(each.startswith("cpu") for each in devices):
+        return
+    if shutil.which("nvidia-smi"):
+        yield f"This machine has NVIDIA's tools, but jax computes on the CPU: pip install '{PACKAGE}[cuda]'"
+    from holdfast.sensing.kernel import available
+
+    if not available():
+        reason = "numba is missing, or cannot be used with this processor or this jax"
+        yield f"Simulations take about twice as long as they could: {reason}"
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
     """The answer for people, in plain text: what draws tables may be what is broken."""
     sections = {
-        "holdfast": [found.version],
-        "core": [f"broken: {each}" for each in found.broken] or ["works"],
-        "python": [found.python],
-        "system": [found.system],
-        "cores": [str(found.cores)],
-        "memory": ["unknown" if found.memory is None else f"{found.memory / 2**30:.1f} GiB"],
-        **{f"{name} devices": list(devices) for name, devices in found.devices.items()},
-        "folders": [f"{each.path} for {each.purpose}: {each.problem or 'can be written to'}" for each in found.folders],
-        "extras": [
-            f"{each.name}: "
-            + (f"{each.install}   (missing: {', '.join(each.missing)})" if each.missing else "installed")
-            for each in found.extras
+        "holdfast": [found["version"]],
+        "core": [f"broken: {each}" for each in found["broken"]] or ["works"],
+        "python": [found["python"]],
+        "system": [found["system"]],
+        "cores": [str(found["cores"])],
+        "memory": ["unknown" if found["memory"] is None else f"{found['memory'] / 2**30:.1f} GiB"],
+        **{f"{name} devices": devices for name, devices in found["devices"].items()},
+        "folders": [
+            f"{each['path']} for {each['purpose']}: {each['problem'] or 'writable'}" for each in found["folders"]
         ],
-        "packages": [f"{name} {version or '-'}" for name, version in found.packages.items()],
-        "advice": list(found.advice),
+        "extras": [
+            f"{name}: {each['install']}   (missing: {', '.join(each['missing'])})"
+            if each["missing"]
+            else f"{name}: installed"
+            for name, each in found["extras"].items()
+        ],
+        "packages": [f"{name} {version or '-'}" for name, version in found["packages"].items()],
+        "advice": found["advice"],
     }
-    rows = [(heading, texts) for heading, texts in sections.items() if texts]
-    return [f"{name if i == 0 else '':{INDENT}}{text}" for name, texts in rows for i, text in enumerate(texts)]
+    for heading, texts in sections.items():
+        for number, text in enumerate(texts):
+            yield f"{'' if number else heading:{INDENT}}{text}"

@@ -4,7 +4,7 @@ Reference: B. Aubin, A. Słowik, M. Arjovsky, L. Bottou, D. Lopez-Paz, *Linear u
 arXiv:2102.10867 (2021). The constants are those of the published code.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,8 +15,9 @@ ENVIRONMENTS = 3
 BLOCK = 5  # invariant inputs, and as many spurious ones
 SPURIOUS = np.arange(BLOCK, 2 * BLOCK)
 
-# (generator, rows of each environment) -> rows of all environments, not rotated yet.
-Sampler = Callable[[np.random.Generator, int], Split]
+# (generator, rows, parameters of an environment) -> its inputs, not rotated yet, and targets; the parameters of each
+# environment; the coefficients of the invariant inputs
+Maker = tuple[Callable[..., tuple[np.ndarray, np.ndarray]], Sequence[tuple], np.ndarray]
 
 
 def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environments: int = ENVIRONMENTS) -> Dataset:
@@ -40,11 +41,11 @@ def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environmen
         raise ValueError(f"name must be among {', '.join(LINEAR_UNIT_TESTS)}, got {name!r}")
     random = np.random.default_rng(seed)
     make, rotated = LINEAR_UNIT_TESTS[name]
-    draw, coefficients = make(random, environments)
-    rotation = _rotation(random) if rotated else np.eye(2 * BLOCK)
+    environment, parameters, coefficients = make(random, environments)
+    rotation = np.linalg.qr(random.standard_normal((2 * BLOCK, 2 * BLOCK)))[0] if rotated else np.eye(2 * BLOCK)
 
     def split(shortcuts: bool) -> Split:
-        rows = draw(random, samples)
+        rows = stack([environment(random, samples, *own) for own in parameters])
         rows = rows if shortcuts else permute_within(rows, SPURIOUS, random)
         return rows._replace(inputs=rows.inputs @ rotation)
 
@@ -58,11 +59,7 @@ def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environmen
     )
 
 
-def _rotation(random: np.random.Generator) -> np.ndarray:
-    return np.linalg.qr(random.standard_normal((2 * BLOCK, 2 * BLOCK)))[0]
-
-
-def _causes_and_effects(random: np.random.Generator, environments: int) -> tuple[Sampler, np.ndarray]:
+def _causes_and_effects(random: np.random.Generator, environments: int) -> Maker:
     """Example1: causes x and effects z of a target whose noise changes with the environment.
 
     x = s_e N,    t = x W_xy + s_e N,    z = t W_yz + N,    y = sum_j t_j
@@ -72,19 +69,16 @@ def _causes_and_effects(random: np.random.Generator, environments: int) -> tuple
     to_target = random.standard_normal((BLOCK, BLOCK)) / BLOCK
     to_effects = random.standard_normal((BLOCK, BLOCK)) / BLOCK
 
-    def environment(random: np.random.Generator, scale: float, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    def environment(random: np.random.Generator, samples: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
         causes = scale * random.standard_normal((samples, BLOCK))
         parts = causes @ to_target + scale * random.standard_normal((samples, BLOCK))
         effects = parts @ to_effects + random.standard_normal((samples, BLOCK))
         return np.hstack([causes, effects]), parts.sum(1)
 
-    def draw(random: np.random.Generator, samples: int) -> Split:
-        return stack([environment(random, scale, samples) for scale in noise])
-
-    return draw, to_target.sum(1)
+    return environment, [(scale,) for scale in noise], to_target.sum(1)
 
 
-def _animals(random: np.random.Generator, environments: int) -> tuple[Sampler, np.ndarray]:
+def _animals(random: np.random.Generator, environments: int) -> Maker:
     """Example2: cows and camels; the label is the animal, whose features are small, and the background follows it.
 
     Component i of 4 has probability [p s, (1-p) s, p (1-s), (1-p) (1-s)], animal (+, +, -, -), background (+, -, -, +),
@@ -95,36 +89,30 @@ def _animals(random: np.random.Generator, environments: int) -> tuple[Sampler, n
     cows = np.append([0.3, 0.5, 0.7][:environments], random.uniform(0.3, 0.7, further))
     animal, background = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])
 
-    def environment(random: np.random.Generator, p: float, s: float, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    def environment(random: np.random.Generator, samples: int, p: float, s: float) -> tuple[np.ndarray, np.ndarray]:
         component = random.choice(4, samples, p=[p * s, (1 - p) * s, p * (1 - s), (1 - p) * (1 - s)])
         noise = random.standard_normal((samples, 2 * BLOCK)) / np.sqrt(10)
         invariant = 0.01 * (noise[:, :BLOCK] + animal[component][:, None])
         spurious = noise[:, BLOCK:] + background[component][:, None]
         return np.hstack([invariant, spurious]), (invariant.sum(1) > 0).astype(float)
 
-    def draw(random: np.random.Generator, samples: int) -> Split:
-        return stack([environment(random, p, s, samples) for p, s in zip(follows, cows, strict=True)])
-
-    return draw, np.ones(BLOCK)
+    return environment, list(zip(follows, cows, strict=True)), np.ones(BLOCK)
 
 
-def _margins(random: np.random.Generator, environments: int) -> tuple[Sampler, np.ndarray]:
+def _margins(random: np.random.Generator, environments: int) -> Maker:
     """Example3: a small invariant margin, and a large spurious one whose direction mu_e differs between environments.
 
     Class 0: x_inv = 0.1 N + 0.1, x_spu = 0.1 N + mu_e, mu_e ~ N(0, I); class 1: the means negated; classes balanced.
     """
     means = random.standard_normal((environments, BLOCK))
 
-    def environment(random: np.random.Generator, mean: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    def environment(random: np.random.Generator, samples: int, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         label = np.repeat([0.0, 1.0], samples // 2)
         centre = np.append(np.full(BLOCK, 0.1), mean)
         noise = 0.1 * random.standard_normal((len(label), 2 * BLOCK))
         return noise + (1 - 2 * label)[:, None] * centre, label
 
-    def draw(random: np.random.Generator, samples: int) -> Split:
-        return stack([environment(random, mean, samples) for mean in means])
-
-    return draw, -np.ones(BLOCK)
+    return environment, [(mean,) for mean in means], -np.ones(BLOCK)
 
 
 LINEAR_UNIT_TESTS = {

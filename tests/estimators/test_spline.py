@@ -54,7 +54,7 @@ def test_the_causes_are_found_whatever_the_shape(shape):
     model = HeteroSplineRegressor().fit(x, y, environments=environments)
     assert model.invariant_.tolist() == CAUSES
     assert not model.stability_["varies"].to_numpy()[:2].any()
-    straight = any("straight line is the reason" in sentence for sentence in model.advice_)
+    straight = any("because a straight line cannot follow it" in sentence for sentence in model.advice_)
     assert straight == (shape != "line")
 
 

@@ -74,7 +74,7 @@ def test_without_replacement_no_row_is_ahead_of_the_others_of_its_environment(ma
     batches = _first(sequence, count)
     assert all(len(set(batch.tolist())) == len(batch) for batch in batches)
     seen = Counter(np.concatenate(batches).tolist())
-    if not sequence._settings[4]:
+    if not sequence.drop_last:
         for label in set(labels):
             counts = [seen[row] for row in np.flatnonzero(labels == label).tolist()]
             assert max(counts) - min(counts) <= 1

@@ -133,8 +133,7 @@ def attribute_offsets(targets: ArrayLike, attributes: ArrayLike) -> np.ndarray:
         [[0.67, 0.33], [0.67, 0.33], [0.33, 0.67]]
     """
     counts, groups, classes, kinds = _count_groups(np.asarray(targets), np.asarray(attributes))
-    if (counts == 0).any():
-        _refuse(np.argwhere(counts == 0)[0], classes, kinds)
+    _check_complete(counts, classes, kinds)
     by_attributes = counts.reshape(len(classes), -1)
     offsets = np.log(by_attributes / by_attributes.sum(0))
     return offsets.T[groups % by_attributes.shape[1]]
@@ -155,8 +154,7 @@ def _count_groups(
 
 
 def _joint(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
-    if (counts == 0).any():
-        _refuse(np.argwhere(counts == 0)[0], classes, kinds)
+    _check_complete(counts, classes, kinds)
     return _wanted(counts.reshape(len(classes), -1), distribution).reshape(counts.shape) / counts
 
 
@@ -164,8 +162,7 @@ def _each(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tup
     axes = [tuple(a for a in range(1, counts.ndim) if a != own) for own in range(1, counts.ndim)]
     margins = [counts.sum(axis) for axis in axes]
     for number, margin in enumerate(margins):
-        if (margin == 0).any():
-            _refuse(np.argwhere(margin == 0)[0], classes, (kinds[number],))
+        _check_complete(margin, classes, (kinds[number],))
     wanted = [_wanted(margin, distribution) for margin in margins]
     factors = np.ones(counts.shape)
     for _ in range(SWEEPS):
@@ -195,9 +192,11 @@ def _wanted(counts: np.ndarray, distribution: str) -> np.ndarray:
     raise ValueError(f"distribution must be equal or product, got {distribution!r}")
 
 
-def _refuse(index: np.ndarray, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> None:
-    values = " and ".join(f"attribute {kind[spot]}" for kind, spot in zip(kinds, index[1:], strict=True))
-    raise ValueError(
-        f"attributes and targets must occur in all combinations, got no row with the target {classes[index[0]]} and "
-        f"{values}"
-    )
+def _check_complete(counts: np.ndarray, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> None:
+    """Raise an error if some combination of target and attributes has no rows."""
+    for target, *index in np.argwhere(counts == 0)[:1]:
+        values = " and ".join(f"attribute {kind[spot]}" for kind, spot in zip(kinds, index, strict=True))
+        raise ValueError(
+            "attributes and targets must occur in all combinations, got no row with the target "
+            f"{classes[target]} and {values}"
+        )

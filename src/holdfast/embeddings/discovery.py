@@ -77,6 +77,11 @@ class Discovery:
         """Whether each score falls into two groups, more clearly than a uniform law."""
         return tuple(cut.explained > TWO_GROUPS for cut in self.cuts)
 
+    @property
+    def codes(self) -> np.ndarray:
+        """(rows,): the number of the class; of a continuous target, 0 in its lower half and 1 in its upper half."""
+        return self.targets if self.classes else (self.targets > np.median(self.targets)).astype(int)
+
     def score(self, features: ArrayLike) -> np.ndarray:
         """(rows, attributes): the scores of other rows of the same embedding."""
         return (np.asarray(features, float) - self.centre) @ self.loadings
@@ -84,12 +89,10 @@ class Discovery:
     def shares(self, attribute: int = 0) -> np.ndarray:
         """(environments, classes): the share of rows above the best cut; of a continuous target, by halves of it."""
         above = self.scores[:, attribute] > self.cuts[attribute].threshold
-        codes = self.targets if self.classes else (self.targets > np.median(self.targets)).astype(int)
-        size = (self.grouping.count, len(self.classes) or 2)
-        cells = np.ravel_multi_index((self.grouping.codes, codes), size)
-        counts = np.bincount(cells, minlength=int(np.prod(size)))
-        upper = np.bincount(cells, weights=above, minlength=int(np.prod(size)))
-        return np.where(counts > 0, upper / np.maximum(counts, 1), np.nan).reshape(size)
+        upper, counts = np.zeros((2, self.grouping.count, len(self.classes) or 2))
+        np.add.at(counts, (self.grouping.codes, self.codes), 1)
+        np.add.at(upper, (self.grouping.codes, self.codes), above)
+        return np.where(counts > 0, upper / np.maximum(counts, 1), np.nan)
 
     @cached_property
     def sentences(self) -> list[str]:

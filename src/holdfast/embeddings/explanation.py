@@ -8,6 +8,7 @@ from holdfast.core.grouping import Grouping
 from holdfast.embeddings.components import target_units
 from holdfast.embeddings.invariance import InvarianceTests
 from holdfast.embeddings.variation import Variation
+from holdfast.estimators.search.class_means import widest_share
 
 # Shares of classes that differ by less are not worth a sentence, however surely they differ.
 SMALL_SHIFT = 0.05
@@ -33,7 +34,7 @@ def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, cl
         >>> found = find_variation(collect_class_moments(x, y, grouping))
         >>> tests = compare_invariance(found, found.components.coordinates(x), y, grouping.codes)
         >>> explain(found, tests, grouping, (0, 1))
-        ['There is one environment only, so nothing can be compared.']
+        ['There is only one environment, so nothing can be compared.']
     """
     return list(_sentences(variation, tests, grouping, classes))
 
@@ -42,12 +43,12 @@ def _sentences(variation: Variation, tests: InvarianceTests, grouping: Grouping,
     count, number = variation.count, grouping.count
     differ, signal, unit = _WORDS_OF_CLASSES if classes else _WORDS_OF_NUMBERS
     if number == 1:
-        yield "There is one environment only, so nothing can be compared."
+        yield "There is only one environment, so nothing can be compared."
         return
     if variation.found.most == 0:
         yield (
-            f"Nothing can be compared: the {number} environments do not have two classes in common, so what differs "
-            "between classes cannot be told from what differs between environments."
+            f"Nothing can be compared: the {number} environments have no two classes in common, so differences between "
+            "classes cannot be told from differences between environments."
         )
         return
     if count == 0:
@@ -64,16 +65,16 @@ def _sentences(variation: Variation, tests: InvarianceTests, grouping: Grouping,
     yield from _label_sentences(variation, classes)
     if variation.is_signal:
         yield (
-            f"The direction is the signal: nothing beside it {signal} ({_p_value(variation.rest_p_value)}). One signal "
-            "is stronger in one environment than in another, as with noisier labels, or the network has learnt nothing "
-            "else yet. Removing or balancing it would leave nothing to predict with."
+            f"The direction is the signal: nothing else {signal} ({_p_value(variation.rest_p_value)}). Either one "
+            "signal differs in strength between environments, as with noisier labels, or the network has learnt "
+            "nothing else yet. Removing or balancing it would leave nothing to predict with."
         )
     if count and not np.isnan(tests.classes):
         yield from _invariance_sentences(variation, tests, bool(classes))
     if variation.unseen:
         yield (
-            f"So few environments cannot show more than {count} {'direction' if count == 1 else 'directions'}: others "
-            "may vary as well, which further environments would show."
+            f"So few environments cannot show more than {count} {'direction' if count == 1 else 'directions'}; more "
+            "environments may reveal others that vary."
         )
 
 
@@ -83,18 +84,18 @@ def _invariance_sentences(variation: Variation, tests: InvarianceTests, classes:
     if tests.classes >= variation.level:
         yield (
             f"It may be no shortcut: the {target} given all features is the same in all environments ({given_all}), "
-            "and only the features are distributed differently. Then a network trained on all rows is right as it is."
+            "and only the features are distributed differently. A network trained on all rows is then right as it is."
         )
         return
     stays = tests.classes_of_rest >= variation.level
+    other = f"a nonlinear {'class boundary' if classes else 'relation'} could look the same"
     yield (
-        f"It is a shortcut, or the {target} is not {model} in the features: the {model} regression on all of them is "
-        f"not the same in all environments ({given_all}); on the rest of them it is "
-        + (f"the same ({given_rest})." if stays else f"not either ({given_rest}).")
+        f"Probably a shortcut; {other}. The {model} regression on all features differs between environments "
+        f"({given_all}); on the rest of the features it {'does not' if stays else 'differs too'} ({given_rest})."
     )
     if tests.environment_effects < variation.level:
         yield (
-            f"The rest of the features moves between environments, for every {target} alike "
+            f"The rest of the features shifts between environments, equally for every {target} "
             f"({_p_value(tests.environment_effects)}): differences between classes stay, but a threshold may have to "
             "move."
         )
@@ -109,19 +110,16 @@ def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
         _, deviation = target_units(variation.components)
         if np.ptp(means) > SMALL_SHIFT * deviation:
             yield (
-                f"The target itself shifts: its mean goes from {means.min():.3g} to {means.max():.3g} "
+                f"The target itself shifts: its mean ranges from {means.min():.3g} to {means.max():.3g} "
                 f"({_p_value(variation.label_shift_p_value)})."
             )
         return
-    counts = variation.components.moments.counts
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
-    widest = len(classes) - 1 - int(np.argmax(np.ptp(shares, axis=0)[::-1]))  # of two classes the second
-    low, high = shares[:, widest].min(), shares[:, widest].max()
+    widest, low, high = widest_share(variation.components.moments.counts)
     if high - low > SMALL_SHIFT:
         yield (
-            f"The label itself shifts: the share of class {classes[widest]} goes from {low:.0%} to {high:.0%} "
-            f"({_p_value(variation.label_shift_p_value)}). That is no shortcut: directions are compared within "
-            "environments. But probabilities of a network trained on all rows are those of the mixture."
+            f"The label itself shifts: the share of class {classes[widest]} ranges from {low:.0%} to {high:.0%} "
+            f"({_p_value(variation.label_shift_p_value)}). This is no shortcut, since directions are compared within "
+            "environments, but the probabilities of a network trained on all rows are those of the mixture."
         )
 
 

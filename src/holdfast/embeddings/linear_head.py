@@ -10,7 +10,7 @@ from holdfast.core.class_moments import ClassMoments
 from holdfast.embeddings.components import principal_components, target_units
 from holdfast.embeddings.variation import LEVEL, ROWS_PER_COMPONENT, Variation, compare_differences
 from holdfast.estimators.search.class_means import NEGLIGIBLE, class_differences
-from holdfast.estimators.search.discriminant import linear_discriminant
+from holdfast.estimators.search.discriminant import class_sums, linear_discriminant
 
 # The numbers of components that are tried, as far as the features have them: steps of about one half.
 CANDIDATES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -100,7 +100,7 @@ class LinearHead(NamedTuple):
         """How much was removed, and how well these environments can tell it from the rest."""
         quality, share = self.quality, self.variation.share
         if self.variation.found.most == 0:
-            return ["Nothing can be compared: no two environments have two classes in common. Nothing was removed."]
+            return ["Nothing can be compared: no two environments share two classes. Nothing was removed."]
         if quality.varying == 0:
             return [
                 f"Nothing varies in {quality.components} components ({len(self.variation.components.moments.labels)} "
@@ -108,12 +108,12 @@ class LinearHead(NamedTuple):
             ]
         found = [
             f"Removed: {quality.varying} of {quality.components} directions, with {share:.0%} of what separates the "
-            f"classes. Where they say the opposite, about {quality.accuracy:.0%} of the rows would be right."
+            f"classes. If they said the opposite, about {quality.accuracy:.0%} of the rows would be right."
         ]
         if quality.margin <= 0:
             found.append(
-                "So few rows, or environments so much alike, do not tell what varies from the rest: too much of it "
-                "stays in this head. More rows help, or balancing."
+                "There are too few rows, or too similar environments, to tell what varies from the rest: too much of "
+                "it stays in this head. More rows help, or balancing."
             )
         return found
 
@@ -223,8 +223,7 @@ def head_quality(variation: Variation) -> HeadQuality:
     sines = np.clip((size - rank) / np.maximum(found.strengths[:rank] ** 2, 1e-300), 0.0, LARGEST_SINE)
     # what is seen along the estimated direction is cos^2 of what varies, and sin^2 of it stays in the head
     leak = float(energy[:rank] @ (sines / (1 - sines)))
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
-    errors = np.linalg.pinv(np.diag(counts.sum(0)) - counts.T @ shares, rcond=NEGLIGIBLE, hermitian=True)
+    errors = np.linalg.pinv(class_sums(statistics).joint, rcond=NEGLIGIBLE, hermitian=True)
     noise = float(4 * (size - rank) * (weights @ np.diag(errors) - weights @ errors @ weights))
     signal = max(float(energy[rank:].sum()) - noise - leak, 0.0)
     return HeadQuality(size, rank, signal, leak, noise, precision)

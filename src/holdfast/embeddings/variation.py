@@ -15,6 +15,7 @@ from holdfast.estimators.search.class_means import (
     VaryingDirections,
     class_differences,
     differences_beyond,
+    equal_shares,
     varying_directions,
 )
 
@@ -168,16 +169,11 @@ def compare_differences(components: Components, level: float) -> Variation:
 
 def _label_shift(moments: ClassMoments, continuous: bool) -> float:
     """Pearson's test of equal shares, or Cochran's of equal means, in all environments."""
-    counts = moments.counts
-    if continuous:
-        sums = moments.sums[:, 0]
-        rows, means = sums[:, 0, 0], sums[:, 0, 1] / sums[:, 0, 0]
-        variances = (sums[:, 1, 1] / rows - means**2) / np.maximum(rows - 1, 1)
-        weights = 1 / np.maximum(variances, 1e-300)
-        statistic = float(weights @ (means - weights @ means / weights.sum()) ** 2)
-        degrees = len(rows) - 1
-    else:
-        expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
-        statistic = float(np.sum((counts - expected) ** 2 / np.maximum(expected, 1e-300)))
-        degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    return float(chi2.sf(statistic, degrees)) if degrees > 0 else 1.0
+    if not continuous:
+        return equal_shares(moments.counts)
+    sums = moments.sums[:, 0]
+    rows, means = sums[:, 0, 0], sums[:, 0, 1] / sums[:, 0, 0]
+    variances = (sums[:, 1, 1] / rows - means**2) / np.maximum(rows - 1, 1)
+    weights = 1 / np.maximum(variances, 1e-300)
+    statistic = float(weights @ (means - weights @ means / weights.sum()) ** 2)
+    return float(chi2.sf(statistic, len(rows) - 1)) if len(rows) > 1 else 1.0

@@ -23,43 +23,65 @@ DOUBTFUL = 0.01
 # Less than this share of the response explained by all features together is next to nothing.
 NEXT_TO_NOTHING = 0.01
 NOT_COMPARABLE = (
-    "No effect is measured in two environments, so the effects cannot be compared: nothing is known about what is "
-    "invariant."
+    "No effect is measured in two environments, so effects cannot be compared and nothing is known about invariance."
 )
 
 
-class TableFindings(NamedTuple):
-    """The findings that the sentences are made from.
+class TableDescription(NamedTuple):
+    """A table apart from its loss: names, labels and units.
 
     Attributes:
+        names: of the features.
+        labels: of the environments.
+        scale: (features,), standard deviations.
+        response_scale: standard deviation of the response; 1 for classes.
+        constant: (features,), which features are constant.
+        loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
+            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
+        without_features: what is predicted if no feature is selected, in words.
+        task: regression or classification.
+        response: its name.
+        level: "common": one intercept; "environment": one for each environment.
+        second_class: of two classes, the one whose log-odds are fitted.
+    """
+
+    names: Sequence[str]
+    labels: Sequence[Any]
+    scale: np.ndarray
+    response_scale: float
+    constant: np.ndarray
+    loss_scale: float
+    without_features: str
+    task: Literal["regression", "classification"]
+    response: str = "y"
+    level: Literal["common", "environment"] = "common"
+    second_class: Any = None
+
+
+class TableFindings(NamedTuple):
+    """What the sentences are made from.
+
+    Attributes:
+        table: names, labels and units.
         stability: table of features, as in `HeteroRegressor`.
         selection: the invariant features.
         pooling: how much of the prediction comes from all features.
         chosen: whether that weight was chosen from the data.
-        labels: of the environments.
         counts: (environments,), rows.
         levels: (environments,), mean errors, in standard deviations of the response.
         explained, explained_by_all: share of the response that the selected features and that all features explain.
-        constant: names of constant features.
-        without_features: what is predicted if no feature is selected, in words.
-        task: regression or classification.
-        level: "common": one intercept; "environment": one for each environment.
         groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
     """
 
+    table: TableDescription
     stability: pd.DataFrame
     selection: Selection
     pooling: Pooling
     chosen: bool
-    labels: Sequence
     counts: np.ndarray
     levels: np.ndarray
     explained: float
     explained_by_all: float
-    constant: Sequence[str]
-    without_features: str
-    task: Literal["regression", "classification"] = "regression"
-    level: Literal["common", "environment"] = "common"
     groups: Sequence[Any] = ()
 
     @property
@@ -86,7 +108,7 @@ def advise_matrix(
         explained_by_all: share that a full matrix explains.
     """
     if environments == 1:
-        first = "There is one environment only, so nothing can be washed out: this is low-rank regression."
+        first = "There is only one environment, so nothing can be washed out: this is low-rank regression."
     elif pooled_significance >= SIGNIFICANT:
         first = (
             f"The {environments} environments do not differ beyond sampling error (p = {pooled_significance:.2g}): "
@@ -105,36 +127,29 @@ def _verdict(f: TableFindings) -> Iterator[str]:
     # a curve has no numbers of its own
     comparable = f.stability["significance"].notna() | f.stability["coefficient"].isna()
     if len(f.counts) == 1:
-        yield (
-            "There is one environment only, so nothing can be said about what is invariant"
-            + (": the coefficients are those of the pooled fit of all features" if f.pooling.weight == 1 else "")
-            + ", and nothing is known about how they hold elsewhere."
-        )
+        pooled = ": the coefficients are those of the pooled fit of all features" if f.pooling.weight == 1 else ""
+        yield f"There is only one environment, so nothing is known about which effects hold elsewhere{pooled}."
     elif not (comparable.any() or f.selection.varies.any()):
         yield NOT_COMPARABLE
     elif f.selection.pooled_test.significance >= SIGNIFICANT and not f.selection.varies.any():
         yield (
-            f"The effects of the features do not differ between the {len(f.counts)} environments beyond sampling "
-            f"error and what is tolerated (p = {f.selection.pooled_test.significance:.2g}, not below {SIGNIFICANT:g}): "
-            "nothing was washed out, and these environments cannot tell what is invariant from what is not."
+            f"The effects do not differ between the {len(f.counts)} environments beyond sampling error and the "
+            f"tolerance (p = {f.selection.pooled_test.significance:.2g}, not below {SIGNIFICANT:g}): nothing was "
+            "washed out, and these environments cannot tell what is invariant from what is not."
         )
     if not f.selected.any():
         # effects that cancel in the mean explain nothing together, and still vary
         if f.explained_by_all < NEXT_TO_NOTHING and not f.stability["varies"].any():
             yield (
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
-                f"prediction is {f.without_features}."
+                f"prediction is {f.table.without_features}."
             )
         elif len(f.counts) > 1 and comparable.any():
+            left = f": everything was washed out, and the prediction is {f.table.without_features}"
             yield (
-                "No feature has an effect that holds in all environments"
-                + (
-                    f": everything was washed out, and the prediction is {f.without_features}"
-                    if f.pooling.weight == 0
-                    else ""
-                )
-                + f". All features together explain {f.explained_by_all:.0%} of the response in this table, by effects "
-                "that change from one environment to the next."
+                f"No feature has the same effect in all environments{left if f.pooling.weight == 0 else ''}. All "
+                f"features together explain {f.explained_by_all:.0%} of the response in this table, through effects "
+                "that change between environments."
             )
 
 
@@ -144,42 +159,59 @@ def _features(f: TableFindings) -> Iterator[str]:
         yield f"All features together explain {f.explained_by_all:.0%} of the response."
         return
     if f.selected.any():
-        yield (
-            f"Selected: {listed(names, f.selected)}. This explains {f.explained:.0%} of the response, all features "
-            f"together {f.explained_by_all:.0%}."
-        )
+        yield selected_sentence(names, f.selected, f.explained, f.explained_by_all)
     washed = ~f.selected & varies
     if washed.any():
         lowest, highest = f.stability["lowest_effect"].to_numpy(), f.stability["highest_effect"].to_numpy()
-        verdict = "Washed out, because the effect varies" if f.pooling.weight == 0 else "The effect varies"
-        sentence = f"{verdict}: {listed(names, washed)}."
+        sentence = f"{washed_out('effect', f.pooling)} varies: {listed(names, washed)}."
         known = washed & np.isfinite(highest - lowest)  # a curve has no lowest and highest effect
         if known.any():
             most = most_varying(f.stability, known)
-            sentence += f" That of {names[most]} goes from {lowest[most]:.3g} to {highest[most]:.3g}."
+            sentence += f" That of {names[most]} ranges from {lowest[most]:.3g} to {highest[most]:.3g}."
         yield sentence + _carried(f, washed)
         between, effect = (f.stability[name].to_numpy() for name in ("between", "effect"))
         mild = washed & (between < MILD_SPREAD * np.abs(effect))
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
                 f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {listed(names, mild)}. A larger "
-                "tolerance would select what varies so little; use it only for features that cannot be consequences of "
-                "the response."
+                "tolerance would select these too; use one only for features that cannot be consequences of the "
+                "response."
             )
     left = ~f.selected & ~varies
     if left.any() and not left.all():
         yield not_needed(listed(names, left), f.pooling)
 
 
+def selected_sentence(names: Iterable[Any], selected: np.ndarray, explained: float, by_all: float) -> str:
+    """What is selected, and what it explains.
+
+    Example:
+        >>> selected_sentence(["soil", "light"], np.array([True, False]), 0.4, 0.5)
+        'Selected: soil. It explains 40% of the response, all features 50%.'
+    """
+    words = "Together they explain" if selected.sum() > 1 else "It explains"
+    return f"Selected: {listed(names, selected)}. {words} {explained:.0%} of the response, all features {by_all:.0%}."
+
+
+def washed_out(what: str, pooling: Pooling) -> str:
+    """The beginning of a sentence about what varies; a pooled fit still uses it.
+
+    Example:
+        >>> washed_out("effect", Pooling(0.0, 1.0, 0.2)), washed_out("effect", Pooling(0.5, 1.0, 0.2))
+        ('Washed out because the effect', 'The effect')
+    """
+    return f"{'Washed out because the' if pooling.weight == 0 else 'The'} {what}"
+
+
 def not_needed(names: str, pooling: Pooling) -> str:
-    """About features that are neither selected nor vary; a pooled fit has coefficients for them all the same.
+    """About features that are neither selected nor vary; a pooled fit still has coefficients for them.
 
     Example:
         >>> not_needed("soil", Pooling(0.0, 1.0, 0.2))
-        'Left out, because they add nothing to the selected ones: soil.'
+        'Left out because they add nothing to the selected features: soil.'
     """
     if pooling.weight == 0:
-        return f"Left out, because they add nothing to the selected ones: {names}."
+        return f"Left out because they add nothing to the selected features: {names}."
     return f"Not needed: {names}."
 
 
@@ -201,14 +233,14 @@ def most_varying(stability: pd.DataFrame, candidates: np.ndarray) -> int:
 
 
 def _carried(f: TableFindings, washed: np.ndarray) -> str:
-    """Which features go with another one of their column, whose effect varies, although their own does not."""
+    """Which features are washed out with the rest of their column, although their own effect does not vary."""
     if len(f.groups) != len(washed):
         return ""
     own = washed & ~(f.stability["significance"].to_numpy() >= SIGNIFICANT)  # NaN counts as the reason
     labels = pd.Series(list(f.groups), dtype=object)
     carried = washed & ~own & labels.isin(labels[own]).to_numpy()
     columns = ", ".join(dict.fromkeys(str(label) for label in labels[carried]))
-    return f" {listed(f.stability.index, carried)} goes with the column it comes from: {columns}." if columns else ""
+    return f" {listed(f.stability.index, carried)} goes with the rest of its column: {columns}." if columns else ""
 
 
 def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
@@ -220,29 +252,29 @@ def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
 
     Example:
         >>> next(pooling_sentences(Pooling(0.5, 0.1, 0.3), chosen=False))
-        'pooling=0.5 was asked for: coefficients are 50% strict and 50% pooled.'
+        'pooling=0.5 was requested: coefficients are 50% strict and 50% pooled.'
     """
     a, share, varying = pooling
     if not chosen:
-        yield f"pooling={a:g} was asked for: coefficients are {1 - a:.0%} strict and {a:.0%} pooled."
+        yield f"pooling={a:g} was requested: coefficients are {1 - a:.0%} strict and {a:.0%} pooled."
         return
     if a == 0 and share >= 1:
         yield (
-            "In environments that were held out, the invariant features predict at least as well as all features: they "
-            "predict alone (pooling 0)."
+            "In held-out environments the invariant features predict at least as well as all features, so only they "
+            "are used (pooling = 0)."
         )
         return
     reason = (
-        f"In environments that were held out, the invariant features explain {share:.0%} of what all features explain, "
-        f"and the effects of {varying:.0%} of the features vary"
+        f"In held-out environments the invariant features explain {share:.0%} of what all features explain, and the "
+        f"effects of {varying:.0%} of the features vary"
     )
     if a == 0:
-        yield f"{reason}: the invariant features predict alone (pooling 0)."
+        yield f"{reason}: only the invariant features are used (pooling = 0)."
     else:
         yield (
-            f"{reason}: too little to rely on the invariant features alone, so {a:.0%} of each coefficient comes from "
-            f"the pooled fit of all features (pooling {a:.2f}). That is right if new environments are like those in "
-            "this table; pooling=0 uses the invariant features alone."
+            f"{reason}. That is too little to rely on the invariant features alone, so {a:.0%} of each coefficient "
+            f"comes from the pooled fit of all features (pooling = {a:.2f}). This is right if new environments "
+            "resemble those in this table; pooling=0 uses the invariant features alone."
         )
 
 
@@ -269,30 +301,25 @@ def doubtful_sentences(
     """
     selected, significance = stability["selected"].to_numpy(bool), stability["significance"]
     doubtful = selected & (significance < DOUBTFUL).to_numpy()
-    differs = "although the effect by itself differs between environments by more than sampling error"
+    differs = "although the effect by itself differs between environments beyond sampling error"
     if doubtful.any():
-        missed = (
-            " and with one intercept: it can miss one among many, or one of a feature whose mean differs much between "
-            f"environments.{_about_levels(task, level)}"
-            if level == "common"
-            else ": it can miss one among many."
-        )
+        missed = f", or that of a feature whose mean differs a lot between environments.{_about_levels(task, level)}"
         yield (
-            f"Selected, {differs} (p < {DOUBTFUL:g}): {listed(stability.index, doubtful)}. The test that selects takes "
-            f"the effects of all selected features together{missed}"
+            f"Selected, {differs} (p < {DOUBTFUL:g}): {listed(stability.index, doubtful)}. The selection test judges "
+            f"all selected features together: it can miss one effect among many{missed if level == 'common' else '.'}"
         )
     hidden = ~selected & ~stability["varies"].to_numpy(bool) & (significance < SIGNIFICANT).to_numpy()
     if hidden.any() and level == "common":
         yield (
             f"Not needed, {differs} (p < {SIGNIFICANT:g}): {listed(stability.index, hidden)}. With one intercept, the "
-            "level of a feature whose mean differs much between environments hides its effect."
+            "level of a feature whose mean differs a lot between environments can hide its effect."
         )
 
 
 def _about_levels(task: str, level: str) -> str:
     """What can be done about levels that differ; empty if nothing."""
     if task == "regression" and level == "common":
-        return ' level="environment" sets levels aside and compares effects within environments.'
+        return ' level="environment" removes the levels and compares effects within environments.'
     return ""
 
 
@@ -308,28 +335,34 @@ def _cautions(f: TableFindings) -> Iterator[str]:
             "the environments may act in a way that these features do not capture."
         )
     if len(f.counts) > 1:
-        yield from doubtful_sentences(f.stability, f.task, f.level)
+        yield from doubtful_sentences(f.stability, f.table.task, f.table.level)
     if len(f.counts) == 2:
         yield "With two environments an effect has only one chance to vary; a third would make the choice much safer."
     errors = np.abs(f.levels) * np.sqrt(f.counts / max(1 - f.explained, 1e-12))
     if len(f.counts) > 1 and errors.max() > CLEAR_LEVEL and np.ptp(f.levels) > SMALL_LEVEL:
-        high, low = (str(f.labels[int(index)]) for index in (np.argmin(f.levels), np.argmax(f.levels)))
+        high, low = (str(f.table.labels[int(index)]) for index in (np.argmin(f.levels), np.argmax(f.levels)))
         yield (
-            f"The level of the response differs between environments: the mean errors are {np.ptp(f.levels):.2g} "
-            f"standard deviations apart from {low} to {high}. No feature explains that, and a new environment will "
-            f"have a level of its own.{_about_levels(f.task, f.level)}"
+            f"The level of the response differs between environments: mean errors are {np.ptp(f.levels):.2g} standard "
+            f"deviations apart from {low} to {high}. No feature explains this, and a new environment will have its own "
+            f"level.{_about_levels(f.table.task, f.table.level)}"
         )
     tiny = f.counts < FEW_ROWS
     if tiny.any() and len(f.counts) > 1:
-        few = listed(f.labels, tiny)
+        few = listed(f.table.labels, tiny)
         yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {len(f.counts)} ({few})."
-    if f.constant:
-        yield f"Constant, and therefore without effect: {', '.join(f.constant)}."
+    if f.table.constant.any():
+        constant = ", ".join(name for name, flat in zip(f.table.names, f.table.constant, strict=True) if flat)
+        yield f"Constant, and therefore without effect: {constant}."
 
 
-def listed(names: Iterable[Any], chosen: np.ndarray) -> str:
-    """The chosen names in a sentence; beyond `NAMED` of them, their number."""
-    words = [str(name) for name, one in zip(names, chosen, strict=True) if one]
-    if len(words) <= NAMED:
-        return ", ".join(words)
-    return f"{', '.join(words[:NAMED])} and {len(words) - NAMED} more"
+def listed(names: Iterable[Any], chosen: np.ndarray | None = None, most: int = NAMED) -> str:
+    """The names, or the chosen ones, in a sentence; beyond `most` of them, their number.
+
+    Example:
+        >>> listed(["soil", "light", "wind"], np.array([True, False, True])), listed("abc", most=1)
+        ('soil, wind', 'a and 2 more')
+    """
+    words = [str(name) for name in names]
+    if chosen is not None:
+        words = [name for name, one in zip(words, chosen, strict=True) if one]
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")

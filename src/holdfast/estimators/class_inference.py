@@ -11,8 +11,8 @@ from scipy.special import softmax
 
 from holdfast.core.class_moments import ClassStatistics
 from holdfast.estimators.search.class_means import NEGLIGIBLE
-from holdfast.estimators.search.discriminant import ClassScores
-from holdfast.estimators.search.logistic_fit import RIDGE, RIDGE_OF_INTERCEPT
+from holdfast.estimators.search.discriminant import ClassScores, class_sums, projected_inverse
+from holdfast.estimators.search.logistic_fit import softmax_curvature
 
 
 def contrasts(classes: int) -> np.ndarray:
@@ -49,15 +49,13 @@ def discriminant_errors(statistics: ClassStatistics, directions: np.ndarray, poo
     counts, within = statistics.counts, statistics.within
     usable = np.eye(len(within)) * ~statistics.constant
     parts = [
-        (weight, _projected(within, basis))
+        (weight, projected_inverse(within, basis))
         for weight, basis in ((1 - pooling, usable @ directions), (pooling, usable))
         if weight > 0
     ]
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
-    joint = np.linalg.pinv(np.diag(counts.sum(0)) - counts.T @ shares, rcond=NEGLIGIBLE, hermitian=True)
-    freedom = max(float(np.maximum(counts - 1, 0).sum()), 1.0)
-    centred = statistics.means - np.einsum("ec,ecf->ef", shares, statistics.means)[:, None]
-    centres = joint @ np.einsum("ec,ecf->cf", counts, centred)
+    sums, freedom = class_sums(statistics), max(float(np.maximum(counts - 1, 0).sum()), 1.0)
+    joint = np.linalg.pinv(sums.joint, rcond=NEGLIGIBLE, hermitian=True)
+    centres = joint @ sums.right
     errors = []
     for contrast in contrasts(counts.shape[1]):
         difference = contrast @ centres
@@ -111,7 +109,8 @@ def softmax_errors(
         if weight > 0:
             design = np.column_stack([z @ directions, np.ones(len(z))])
             chances = softmax(z @ scores.coefficients.T + scores.intercepts, axis=1)
-            solved.append((weight, directions, design, chances, _inverse_curvature(design, chances, weights)))
+            inverse = np.linalg.pinv(softmax_curvature(design.T, chances.T, weights), hermitian=True)
+            solved.append((weight, directions, design, chances, inverse))
     variance = np.zeros((len(contrast), z.shape[1]))
     for own in parts:
         moved = np.zeros((len(own), *variance.shape))
@@ -127,19 +126,3 @@ def softmax_errors(
     parameters = max(design.shape[1] for _, _, design, _, _ in solved) if solved else 1
     few = len(parts) / max(len(parts) - 1, 1) if clustered else total / max(total - parameters, 1.0)
     return np.sqrt(few * variance)
-
-
-def _projected(within: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    return basis @ np.linalg.pinv(basis.T @ within @ basis, rcond=1e-12, hermitian=True) @ basis.T
-
-
-def _inverse_curvature(design: np.ndarray, chances: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(classes * columns, classes * columns): the inverse of the second derivative of the penalised loss."""
-    classes, size = chances.shape[1], design.shape[1]
-    curvature = np.zeros((classes, size, classes, size))
-    for one in range(classes):
-        for other in range(one, classes):
-            values = weights * chances[:, one] * ((one == other) - chances[:, other])
-            curvature[one, :, other] = curvature[other, :, one] = (design * values[:, None]).T @ design
-    ridge = np.tile(np.append(np.full(size - 1, RIDGE), RIDGE_OF_INTERCEPT), classes)
-    return np.linalg.pinv(curvature.reshape(classes * size, -1) + np.diag(ridge), hermitian=True)

@@ -4,18 +4,30 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
 
 from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics
-from holdfast.estimators.advice import NOT_COMPARABLE, listed, most_varying, not_needed, pooling_sentences
-from holdfast.estimators.class_inference import discriminant_errors
+from holdfast.estimators.advice import (
+    NOT_COMPARABLE,
+    listed,
+    most_varying,
+    not_needed,
+    pooling_sentences,
+    selected_sentence,
+    washed_out,
+)
+from holdfast.estimators.class_inference import contrasts, discriminant_errors
 from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
-from holdfast.estimators.pooling import Pooling, choose_pooling
-from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
+from holdfast.estimators.pooling import Pooling, blend, choose_pooling
+from holdfast.estimators.search.class_means import (
+    class_differences,
+    difference_tests,
+    equal_shares,
+    varying_directions,
+    widest_share,
+)
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.discriminant import (
     ClassScores,
-    blend,
     expected_log_loss,
     held_out_discriminant_losses,
     linear_discriminant,
@@ -105,12 +117,10 @@ def fit_class_means(
         system, names = Coordinates("class means", found.directions), [f"direction {i + 1}" for i in range(features)]
         varies = np.arange(features) < found.varying
         selected, unseen = ~varies, 0 < found.varying == found.most < features
-        turned = _turned(statistics, found.directions)
-        tests = difference_tests(turned, tolerance)
+        own = _rotated(statistics, found.directions)
     else:
-        system, turned, unseen = Coordinates("features", np.eye(features)), statistics, False
-        tests = difference_tests(statistics, tolerance)
-        varies = tests.p_values < significance / max(1, features)
+        system, own, unseen = Coordinates("features", np.eye(features)), statistics, False
+        varies = difference_tests(statistics, tolerance).p_values < significance / max(1, features)
         selected = needed_features(statistics, ~varies)
     strict = linear_discriminant(statistics, system.directions[:, selected])
     everything = linear_discriminant(statistics)
@@ -121,32 +131,31 @@ def fit_class_means(
 
     chosen = choose_pooling(pooling, held_out, weights, selected, float(varies.mean()))
     scores = blend(strict, everything, chosen.weight)
-    plain = not rotation
-    coefficients = scores.coefficients if plain else np.full((len(moments.classes), features), np.nan)
-    widest = _widest(turned)
-    errors = np.full((len(moments.classes), features), np.nan)
-    parameters = (len(moments.classes) - 1) * (1 + (features if chosen.weight else int(selected.sum())))
-    if plain and statistics.counts.sum() > parameters:
-        errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
+    widest, classes = _widest(own), len(moments.classes)
+    coefficients, errors = np.full((2, classes, features), np.nan)
+    if not rotation:
+        coefficients = contrasts(classes) @ scores.coefficients
+        if statistics.counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
+            errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
     tables = describe_effects(
-        _alone(turned),
-        _log_odds(coefficients, widest),
-        np.take_along_axis(errors, widest[None] if len(errors) > 1 else np.zeros((1, features), int), 0)[0],
+        _alone(own, widest),
+        _of_widest(coefficients, widest),
+        _of_widest(errors, widest),
         selected=selected,
         varies=varies,
         names=names,
         labels=moments.labels,
-        units=1 / statistics.scale if plain else 1.0,
+        units=1.0 if rotation else 1 / statistics.scale,
     )
-    of_class = tuple(moments.classes[number] for number in widest) if len(moments.classes) > 2 else ()
+    of_class = tuple(moments.classes[number] for number in widest) if classes > 2 else ()
     form = ClassMeanForm(statistics, scores, strict, everything, chosen, selected, system, tables, of_class, [])
     return form._replace(advice=list(_sentences(form, moments, names, unseen, pooling == "auto")))
 
 
-def _alone(statistics: ClassStatistics) -> OwnEffects:
+def _alone(statistics: ClassStatistics, widest: np.ndarray) -> OwnEffects:
     """The log-odds that each coordinate alone would have, (m_ec - a_e) / W_jj, with their errors.
 
-    Of more than two classes, those of the class for which they have the widest range.
+    Of more than two classes, those of one class for each coordinate.
     """
     seen = statistics.counts[..., None] > 1
     variances = np.einsum("ecff->ecf", statistics.covariances) / np.where(seen, statistics.counts[..., None], np.nan)
@@ -154,14 +163,13 @@ def _alone(statistics: ClassStatistics) -> OwnEffects:
     if means.shape[1] == 2:
         estimates, squares = means[:, 1] - means[:, 0], variances.sum(1)
     else:
-        widest = _widest(statistics)[None, None]
-        estimates, squares = (np.take_along_axis(part, widest, 1)[:, 0] for part in (means, variances))
+        estimates, squares = (np.take_along_axis(part, widest[None, None], 1)[:, 0] for part in (means, variances))
     degrees = np.broadcast_to((statistics.counts.sum(1) - statistics.counts.shape[1])[:, None], estimates.shape)
     errors = np.where(np.isnan(estimates), np.nan, np.sqrt(squares) / spread)
     return OwnEffects(estimates / spread, errors, np.where(np.isnan(errors), np.nan, np.maximum(degrees, 1.0)))
 
 
-def _turned(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatistics:
+def _rotated(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatistics:
     """The statistics of the coordinates z^T directions."""
     return statistics._replace(
         means=statistics.means @ directions,
@@ -203,12 +211,9 @@ def _widest(statistics: ClassStatistics) -> np.ndarray:
     return np.argmax(high.max(0) - low.min(0), axis=0)
 
 
-def _log_odds(coefficients: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """(features,): of two classes the coefficients of the log-odds; of more, those of one class for each feature."""
-    if len(coefficients) == 2:
-        return coefficients[1] - coefficients[0]
-    centred = coefficients - coefficients.mean(0)
-    return np.take_along_axis(centred, classes[None], 0)[0]
+def _of_widest(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """(features,): the log-odds of two classes as they are; of more, those of one class for each feature."""
+    return values[0] if len(values) == 1 else np.take_along_axis(values, classes[None], 0)[0]
 
 
 def _sentences(
@@ -220,7 +225,7 @@ def _sentences(
     fit = class_differences(form.statistics)
     if environments == 1:
         yield (
-            "There is one environment only, so no difference can be compared: this is a linear discriminant, and "
+            "There is only one environment, so no difference can be compared: this is a linear discriminant, and "
             "nothing is known about how it holds elsewhere."
         )
     elif fit.rank < len(moments.classes) - 1:
@@ -238,79 +243,55 @@ def _sentences(
     elif not varies.any():
         yield (
             f"The differences between the classes do not vary between the {environments} environments beyond sampling "
-            "error and what is tolerated: nothing was washed out, and these environments cannot tell what is "
-            "invariant from what is not."
+            "error and the tolerance: nothing was washed out, and these environments cannot tell what is invariant "
+            "from what is not."
         )
     if unseen:
         most = int(varies.sum())
         yield (
-            f"Not identified: differences between {environments} environments show at most {most} of {features} "
-            "directions, and vary in all of them. There may be further directions that vary and cannot be seen here; "
-            "the environments must outnumber the directions that vary."
+            f"Not identified: {environments} environments can show at most {most} of {features} directions, and the "
+            "differences vary in all of these. More directions may vary unseen; the environments must outnumber the "
+            "directions that vary."
         )
     share, everything = explained_by(form.statistics, form.strict_scores), form.explained_by_all
     if not form.selected.any() and (varies.any() or stability["significance"].notna().any()):
+        left = ": the prediction is the share of each class, whatever the features are"
         yield (
-            "No feature separates the classes in the same way in all environments"
-            + (
-                ": the prediction is the share of each class, whatever the features are"
-                if form.pooling.weight == 0
-                else ""
-            )
-            + f". All features together explain {everything:.0%} of the response in this table."
+            f"No feature separates the classes equally in all environments{left if form.pooling.weight == 0 else ''}. "
+            f"All features together explain {everything:.0%} of the response in this table."
         )
     elif form.selected.any() and rotated:
         yield (
             f"Selected: {int(form.selected.sum())} of {features} directions, in which the classes differ equally in "
-            f"all environments. This explains {share:.0%} of the response, all directions together {everything:.0%}."
+            f"all environments. They explain {share:.0%} of the response, all directions {everything:.0%}."
         )
     elif form.selected.any():
-        yield (
-            f"Selected: {listed(names, form.selected)}. This explains {share:.0%} of the response, all features "
-            f"together {everything:.0%}."
-        )
+        yield selected_sentence(names, form.selected, share, everything)
     if varies.any() and not rotated:
         row = stability.iloc[most_varying(stability, varies)]
-        washed = form.pooling.weight == 0
-        verdict = f"{'Washed out, because the' if washed else 'The'} difference between the classes varies"
         yield (
-            f"{verdict}: {listed(names, varies)}. Alone, "
-            f"{row.name} would have log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."
+            f"{washed_out('difference between the classes', form.pooling)} varies: {listed(names, varies)}. By itself, "
+            f"{row.name} has log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."
         )
     left = ~form.selected & ~varies
     if left.any() and not left.all():
         yield not_needed(listed(names, left), form.pooling)
     if environments > 1 and not form.selected.all():
         yield from pooling_sentences(form.pooling, chosen)
-    shares = form.statistics.counts / np.maximum(form.statistics.counts.sum(1, keepdims=True), 1e-300)
-    ranges = np.ptp(shares, axis=0)
-    widest = len(ranges) - 1 - int(np.argmax(ranges[::-1]))  # of two classes the second
-    low, high = shares[:, widest].min(), shares[:, widest].max()
-    if _shares_differ(form.statistics.counts) and high - low > SMALL_SHIFT:
+    widest, low, high = widest_share(form.statistics.counts)
+    if equal_shares(form.statistics.counts) < SIGNIFICANT and high - low > SMALL_SHIFT:
         yield (
-            f"The shares of the classes differ between environments: that of {moments.classes[widest]} goes from "
-            f"{low:.0%} to {high:.0%}. Probabilities are for the shares in this table; a new environment will have "
-            "shares of its own."
+            f"The shares of the classes differ between environments: that of {moments.classes[widest]} ranges from "
+            f"{low:.0%} to {high:.0%}. Probabilities assume the shares in this table; a new environment has its own."
         )
     if environments == 2:
         yield "With two environments a difference has only one chance to vary; a third would make the choice safer."
 
 
-def _shares_differ(counts: np.ndarray) -> bool:
-    """The chi-square test that all environments have the same shares of the classes."""
-    expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
-    statistic = np.sum((counts - expected) ** 2 / np.maximum(expected, 1e-300))
-    degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    return bool(degrees > 0 and chi2.sf(statistic, degrees) < SIGNIFICANT)
-
-
 def explained_by(statistics: ClassStatistics, scores: ClassScores) -> float:
     """The share of the likelihood per row that the scores explain."""
     shares = statistics.counts.sum(1) / statistics.counts.sum()
-    constant = ClassScores(np.zeros_like(scores.coefficients), _log_shares(statistics))
+    log_shares = np.log(np.maximum(statistics.counts.sum(0) / statistics.counts.sum(), 1e-300))
+    constant = ClassScores(np.zeros_like(scores.coefficients), log_shares)
     gained = shares @ (expected_log_loss(statistics, scores) - expected_log_loss(statistics, constant))
     return max(0.0, float(-np.expm1(2 * gained)))
-
-
-def _log_shares(statistics: ClassStatistics) -> np.ndarray:
-    return np.log(np.maximum(statistics.counts.sum(0) / statistics.counts.sum(), 1e-300))

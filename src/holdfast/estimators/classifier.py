@@ -1,7 +1,7 @@
 """Invariant classification."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import and_
 from typing import Any, Literal, NamedTuple, Self
@@ -21,8 +21,9 @@ from holdfast.estimators.contract import (
     response_name,
     weighted_rows,
 )
-from holdfast.estimators.description import DescribedFit
+from holdfast.estimators.description import DescribedFit, FitDescription
 from holdfast.estimators.effect_form import ClassRows, EffectForm, fit_effects
+from holdfast.estimators.linear import SearchSettings
 from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.estimators.summary import TableSummary
@@ -37,7 +38,8 @@ Invariance = Literal["effects", "class_means"]
 PREFERRED_SHARE = 0.8
 
 
-class HeteroClassifier(DescribedFit, LinearClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
     """Classification by what relates features and classes in the same way in all environments.
 
     There are two ways in which a relation can hold, and `invariance` says which is meant:
@@ -108,34 +110,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         [True, False]
     """
 
-    def __init__(
-        self,
-        *,
-        pooling="auto",
-        search="exponents",
-        invariance="auto",
-        groups=None,
-        significance=0.001,
-        tolerance=0.0,
-        rotation=False,
-        amplification=None,
-        step_size=None,
-        n_runs=8,
-        random_state=0,
-        verbose=0,
-    ):
-        self.pooling = pooling
-        self.search = search
-        self.invariance = invariance
-        self.groups = groups
-        self.significance = significance
-        self.tolerance = tolerance
-        self.rotation = rotation
-        self.amplification = amplification
-        self.step_size = step_size
-        self.n_runs = n_runs
-        self.random_state = random_state
-        self.verbose = verbose
+    invariance: Literal["auto", "effects", "class_means"] = "auto"
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroClassifier":
         """Fit to a table.
@@ -157,17 +132,9 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         check_squares(x, self._names())
         self.classes_, codes = class_codes(y)
-        scaling = standard_units(x, weights)
+        scaling, labels = standard_units(x, weights), grouping.labels
         rows = ClassRows(
-            scaling.apply(x),
-            codes,
-            self.classes_,
-            weights,
-            grouping.rows(),
-            grouping.labels,
-            self._names(),
-            scaling,
-            response,
+            scaling.apply(x), codes, self.classes_, weights, grouping.rows(), labels, self._names(), scaling, response
         )
         means = effects = None
         grouped = self._grouped()
@@ -176,18 +143,21 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             means = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())))
         if self.invariance != "class_means":
             with watched(self.verbose, "fitting") as progress:
-                effects = fit_effects(rows, self.get_params(deep=False), seed, progress)
+                effects = fit_effects(rows, self, seed, progress)
         reason: list[str] = []
         if means and effects:
             chosen, reason = _choose(rows, means, effects)
             means, effects = (means, None) if chosen == "class_means" else (None, effects)
         if means:
-            self._describe_class_means(means, grouping.labels, response)
+            self._describe_class_means(means, labels, response)
         elif effects:
-            self._describe_effects(effects, scaling.location)
+            self._describe(effects.description)
+            self.invariance_ = "effects"
+            self.coef_, self.strict_coef_, self.pooled_coef_ = (scores.coefficients for scores in effects[:3])
+            self.intercept_ = effects.blended.intercepts - self.coef_ @ scaling.location
         rule = LinearRule(self.coef_, self.intercept_, self.classes_)
         separated = [_SEPARATED[self.invariance_]] if rule.separates(x, y) else []
-        self.advice_: list[str] = [*reason, *self.advice_, *separated]
+        self.advice_ = [*reason, *self.advice_, *separated]
         return self
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroClassifier":
@@ -227,7 +197,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
         total.introduce(self)
         moments, (x, y, _) = total.ordered(), total.sample.arrays
         self.classes_, _ = class_codes(np.array(moments.classes))
-        self._describe_class_means(self._class_means(moments), list(moments.labels), total.response)
+        self._describe_class_means(self._class_means(moments), moments.labels, total.response)
         rule = LinearRule(self.coef_, self.intercept_, self.classes_)
         # one wrong row of the sample is enough to know
         if rule.separates(x, y) and (len(y) == total.rows or (reread and reread(rule.separates))):
@@ -247,15 +217,7 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             pooling=self.pooling,
         )
 
-    def _describe_effects(self, form: EffectForm, location: np.ndarray) -> None:
-        for name, value in form.attributes.items():
-            setattr(self, name, value)
-        self._summary = replace(self._summary, second_class=self._second_class())
-        self.invariance_ = "effects"
-        self.coef_, self.strict_coef_, self.pooled_coef_ = (scores.coefficients for scores in form[:3])
-        self.intercept_ = form.blended.intercepts - self.coef_ @ location
-
-    def _describe_class_means(self, form: ClassMeanForm, labels: list, response: str = "y") -> None:
+    def _describe_class_means(self, form: ClassMeanForm, labels: Sequence[Any], response: str) -> None:
         statistics = form.statistics
 
         def in_units(scores: ClassScores) -> ClassScores:
@@ -264,17 +226,12 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             two = len(self.classes_) == 2
             return ClassScores(np.diff(own, axis=0), np.diff(levels)) if two else ClassScores(own, levels)
 
+        self.invariance_ = "class_means"
         self.coef_, self.intercept_ = in_units(form.scores)
         self.strict_coef_, self.pooled_coef_ = (
             in_units(scores).coefficients for scores in (form.strict_scores, form.pooled_scores)
         )
-        self.invariance_, self.pooling_ = "class_means", form.pooling.weight
-        self.invariant_, self.effect_tables_ = form.selected, form.tables
-        self.coordinates_, self.directions_ = form.coordinates
-        self.scale_, self.response_scale_ = statistics.scale, 1.0
-        self.environments_, self.advice_ = labels, form.advice
-        self._runs = None
-        self._summary = TableSummary(
+        summary = TableSummary(
             form.tables.stability,
             "classification",
             round(float(statistics.counts.sum())),
@@ -285,12 +242,10 @@ class HeteroClassifier(DescribedFit, LinearClassifier):
             response=response,
             alone=True,
             of_class=form.of_class,
-            second_class=self._second_class(),
+            second_class=self.classes_[1] if len(self.classes_) == 2 else None,
         )
-
-    def _second_class(self) -> Any:
-        """The class whose log-odds the scores are; None of more than two."""
-        return self.classes_[1] if len(self.classes_) == 2 else None
+        found = (form.coordinates, form.selected, form.tables, form.pooling, summary, form.advice)
+        self._describe(FitDescription(*found, statistics.scale, 1.0, labels))
 
 
 class LinearRule(NamedTuple):
@@ -319,21 +274,21 @@ class LinearRule(NamedTuple):
 
 
 _SEPARATED = {
-    "effects": "The scores classify every row of this table correctly: the classes can be separated, so the size of "
-    "the coefficients is a matter of the regularization, and probabilities near 0 and 1 mean little.",
-    "class_means": "The scores classify every row of this table correctly: the classes can be separated, and how near "
-    "probabilities come to 0 and 1 rests on the normal law of the discriminant, not on errors that were seen.",
+    "effects": "The scores classify every row of this table correctly: the classes are separable, so regularization "
+    "decides the size of the coefficients, and probabilities near 0 and 1 mean little.",
+    "class_means": "The scores classify every row of this table correctly: the classes are separable, so probabilities "
+    "near 0 and 1 rest on the normal law that the discriminant assumes, not on observed errors.",
 }
 
 
 def _choose(rows: ClassRows, means: ClassMeanForm, effects: EffectForm) -> tuple[Invariance, list[str]]:
     """Which form of invariance explains more in environments that were not fitted, and a sentence about it."""
-    found = effects.attributes
-    if not (means.varies.any() or found["effect_tables_"].stability["varies"].any()):
+    found = effects.description
+    if not (means.varies.any() or found.tables.stability["varies"].any()):
         return "effects", []  # nothing to choose by: logistic regression is the weaker assumption
     used = {
         "constant": np.zeros((rows.z.shape[1], 0)),
-        "effects": found["directions_"][:, found["invariant_"]],
+        "effects": found.coordinates.directions[:, found.selected],
         "class_means": means.coordinates.directions[:, means.selected],
     }
     # of two classes one says it all
@@ -347,9 +302,9 @@ def _choose(rows: ClassRows, means: ClassMeanForm, effects: EffectForm) -> tuple
         )
     share = {name: max(0.0, 1 - value / max(loss["constant"], 1e-300)) for name, value in loss.items()}
     words = (
-        f"In environments left out of the fit, what has equal class means explains {share['class_means']:.0%} of the "
-        f"log loss, what has equal effects {share['effects']:.0%}"
+        f"In held-out environments, features with equal class means explain {share['class_means']:.0%} of the log "
+        f"loss, those with equal effects {share['effects']:.0%}"
     )
     if share["class_means"] >= PREFERRED_SHARE * share["effects"] and share["class_means"] > 0:
-        return "class_means", [f'{words}: the features given the class are taken to stay (invariance="class_means").']
-    return "effects", [f'{words}: the class given the features is taken to stay (invariance="effects").']
+        return "class_means", [f'{words}: we assume that the features given the class stay (invariance="class_means").']
+    return "effects", [f'{words}: we assume that the class given the features stays (invariance="effects").']

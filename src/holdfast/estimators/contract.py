@@ -1,7 +1,6 @@
 """The contract of an estimator with environments, and the checks that all of ours share."""
 
 import warnings
-from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -14,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.validation import COUNT, NOT_NEGATIVE, SHARE, Rule
 from holdfast.tables.frames import is_dask_frame, map_rows
 
 
@@ -96,6 +96,29 @@ def _holds_text(column: pd.Series) -> bool:
     if column.dtype == object:
         return bool((pd.to_numeric(column, errors="coerce").isna() & column.notna()).any())
     return isinstance(column.dtype, pd.StringDtype)
+
+
+def regression_rows(
+    estimator: Any, X: Any, y: Any, environments: Any, **options: Any
+) -> tuple[np.ndarray, np.ndarray, Grouping]:
+    """Rows of numbers for a linear regression, and their environments, whose labels the estimator learns.
+
+    Args:
+        estimator: that is fitted.
+        X: (rows, features).
+        y: (rows,).
+        environments: one label for each row; None: one environment.
+        options: of scikit-learn's `validate_data`.
+
+    Example:
+        >>> from holdfast.estimators.baselines import PooledRegressor
+        >>> regression_rows(PooledRegressor(), [[1], [2]], [3, 4], ["a", "b"])[2].labels
+        ['a', 'b']
+    """
+    inputs, targets = validate_data(estimator, X, y, y_numeric=True, dtype=np.float64, **options)
+    grouping = group_rows(environments, len(targets))
+    estimator.environments_ = grouping.labels
+    return inputs, targets, grouping
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
@@ -273,61 +296,38 @@ def warn_of_small_weights(total: float, rows: int, features: int, environments: 
         )
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(float(value)))
-
-
-# argument -> (what is allowed, whether a value is)
-_SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "amplification": ("None or a number of at least 0", lambda value: value is None or (_number(value) and value >= 0)),
-    "step_size": (
-        "None or a number between 0 and 1",
-        lambda value: value is None or (_number(value) and 0 < value < 1),
-    ),
-    "pooling": (
-        "'auto' or a number from 0 to 1",
-        lambda value: value == "auto" if isinstance(value, str) else _number(value) and 0 <= value <= 1,
-    ),
-    "search": (
-        "'exponents', 'elimination' or 'dynamics'",
-        lambda value: value in ("exponents", "elimination", "dynamics"),
-    ),
-    "task": (
-        "'auto', 'regression' or 'classification'",
-        lambda value: value in ("auto", "regression", "classification"),
-    ),
-    "effects": ("'auto', 'smooth' or 'linear'", lambda value: value in ("auto", "smooth", "linear")),
-    "interactions": (
-        "'auto', True or False",
-        lambda value: value == "auto" if isinstance(value, str) else isinstance(value, bool | np.bool_),
-    ),
-    "knots": (
-        "'auto' or a whole number of at least 4",
-        lambda value: value == "auto" or (isinstance(value, int | np.integer) and int(value) >= 4),
-    ),
-    "significance": ("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1),
-    "tolerance": ("a number of at least 0", lambda value: _number(value) and value >= 0),
-    "n_runs": ("a whole number of at least 1", lambda value: isinstance(value, int | np.integer) and int(value) >= 1),
-    "level": ("'common' or 'environment'", lambda value: value in ("common", "environment")),
-    "invariance": (
-        "'auto', 'effects' or 'class_means'",
-        lambda value: isinstance(value, str) and value in ("auto", "effects", "class_means"),
-    ),
-    "verbose": (
-        "0, 1 or a function of (done, total)",
-        lambda value: callable(value) or (_number(value) and value >= 0),
-    ),
-    "rotation": ("True or False", lambda value: isinstance(value, bool | np.bool_)),
+_BETWEEN = Rule("a number between 0 and 1", lambda value: 0 < value < 1)
+# argument -> (values that are allowed by name, rule for numbers)
+_SETTINGS: dict[str, tuple[tuple, Rule | None]] = {
+    "amplification": ((None,), NOT_NEGATIVE),
+    "step_size": ((None,), _BETWEEN),
+    "pooling": (("auto",), SHARE),
+    "search": (("exponents", "elimination", "dynamics"), None),
+    "task": (("auto", "regression", "classification"), None),
+    "effects": (("auto", "smooth", "linear"), None),
+    "interactions": (("auto", True, False), None),
+    "knots": (("auto",), Rule("a whole number of at least 4", lambda value: value >= 4, whole=True)),
+    "significance": ((), _BETWEEN),
+    "tolerance": ((), NOT_NEGATIVE),
+    "n_runs": ((), COUNT),
+    "level": (("common", "environment"), None),
+    "invariance": (("auto", "effects", "class_means"), None),
+    "rotation": ((True, False), None),
+    "verbose": ((), Rule("0, 1 or a function of (done, total)", lambda value: value >= 0)),
 }
 
 
 def check_settings(estimator: BaseEstimator) -> int:
     """Check the arguments of one of our estimators; returns the seed that its `random_state`, if any, gives."""
     settings = estimator.get_params(deep=False)
-    for name, value in settings.items():
-        allowed, valid = _SETTINGS.get(name, ("", lambda value: True))
-        if not valid(value):
-            raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    for name in filter(settings.__contains__, _SETTINGS):
+        (named, rule), value = _SETTINGS[name], settings[name]
+        by_name = any(value is each or (isinstance(value, str | np.bool_) and value == each) for each in named)
+        if by_name or (name == "verbose" and callable(value)):
+            continue
+        *first, last = [*map(repr, named), *([rule.allowed] if rule else [])]
+        allowed = f"{', '.join(first)} or {last}" if first else last
+        (rule or Rule("", lambda value: False))._replace(allowed=allowed).check(name, value)
     seed = settings.get("random_state", 0)
     try:
         return int(check_random_state(seed).randint(2**31 - 1))

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.algorithms.losses.slopes import Slopes
+from holdfast.estimators.advice import TableFindings
 from holdfast.estimators.effects import EffectTables
+from holdfast.estimators.pooling import Pooling
+from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.dynamics import CoefficientPaths
 from holdfast.estimators.search.selection import Selection
 from holdfast.estimators.search.washout import Washing, Washout
@@ -61,6 +65,35 @@ class RunsOnDemand:
         )
 
 
+class FitDescription(NamedTuple):
+    """What a fit says about a table besides its coefficients.
+
+    Attributes:
+        coordinates: the features, or directions that were found.
+        selected: (coordinates,), which of them are invariant.
+        tables: effects, and what they have in common.
+        pooling: how much of the prediction comes from all features.
+        summary: as a printed table.
+        advice: sentences.
+        scale, response_scale: standard deviations of the features and of the response.
+        labels: of the environments.
+        runs: of SGD; None if class means are compared.
+        findings: what the sentences are made from, if effects are compared.
+    """
+
+    coordinates: Coordinates
+    selected: np.ndarray
+    tables: EffectTables
+    pooling: Pooling
+    summary: TableSummary
+    advice: list[str]
+    scale: np.ndarray
+    response_scale: float
+    labels: Sequence[Any]
+    runs: RunsOnDemand | None = None
+    findings: TableFindings | None = None
+
+
 class DescribedFit:
     """The part of a fitted estimator that describes it.
 
@@ -70,8 +103,17 @@ class DescribedFit:
     """
 
     effect_tables_: EffectTables
+    findings_: Any
     _summary: TableSummary
     _runs: RunsOnDemand | None
+
+    def _describe(self, found: FitDescription) -> None:
+        """Set the attributes of a fit."""
+        self.coordinates_, self.directions_ = found.coordinates
+        self.invariant_, self.pooling_ = found.selected, found.pooling.weight
+        self.effect_tables_, self._summary, self._runs = found.tables, found.summary, found.runs
+        self.advice_, self.findings_, self.environments_ = list(found.advice), found.findings, list(found.labels)
+        self.scale_, self.response_scale_ = found.scale, found.response_scale
 
     @property
     def effects_(self) -> pd.DataFrame:

@@ -1,9 +1,8 @@
 """Invariance of the class given the features: effects in log-odds, of one class against all others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +12,15 @@ from scipy.special import log_softmax
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.moments import Scaling
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import pooling_sentences
+from holdfast.estimators.advice import TableDescription, pooling_sentences, washed_out
 from holdfast.estimators.class_inference import softmax_errors
+from holdfast.estimators.description import FitDescription
 from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance
-from holdfast.estimators.linear import STAGE, Predictors, TableDescription, TableProblem, fit_linear
-from holdfast.estimators.pooling import Pooling, choose_pooling
+from holdfast.estimators.linear import STAGE, LinearFit, SearchSettings, TableProblem, fit_linear
+from holdfast.estimators.pooling import Pooling, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
-from holdfast.estimators.search.discriminant import ClassScores, blend
+from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.dynamics import logistic_program
 from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
@@ -69,18 +69,16 @@ class EffectForm(NamedTuple):
     Attributes:
         blended, strict, pooled: coefficients, (1, features) of two classes and (classes, features) of more, in the
             units of the table, and intercepts at the mean of all features.
-        attributes: what `fit_linear` found, by the names of the attributes of the estimator.
+        description: of the fit; of more than two classes its runs of SGD and findings are those of the first.
     """
 
     blended: ClassScores
     strict: ClassScores
     pooled: ClassScores
-    attributes: dict[str, Any]
+    description: FitDescription
 
 
-def fit_effects(
-    rows: ClassRows, settings: Mapping[str, Any], seed: int, progress: Progress | None = None
-) -> EffectForm:
+def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: Progress | None = None) -> EffectForm:
     """Compare effects, of the second of two classes, or of each of more classes against all others.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
@@ -88,55 +86,49 @@ def fit_effects(
 
     Args:
         rows: the table.
-        settings: the arguments of the estimator.
+        settings: of the search.
         seed: of the random orders of the environments.
         progress: called with (done, total).
     """
     second = np.stack([
         (rows.z[own] * rows.weights[own, None]).T @ rows.z[own] / rows.weights[own].sum() for own in rows.parts
     ])  # fmt: skip
-    systems = coordinate_systems(second, rows.counts, settings["rotation"])
+    systems = coordinate_systems(second, rows.counts, settings.rotation)
     if len(rows.classes) == 2:
-        attributes, found = _search(rows, 1, systems, settings, seed, progress)
+        found = _search(rows, 1, systems, settings, seed, progress)
         blended, strict, pooled = (
-            ClassScores(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found
+            ClassScores(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found[:3]
         )
-        return EffectForm(blended, strict, pooled, attributes)
-    tried, classes = [], len(rows.classes)
-    reports = stages(progress, [STAGE] * (len(systems) * classes))
-    for number, system in enumerate(systems):
-        own = reports[number * classes :]
-        parts = [_search(rows, one, [system], settings, seed, own[one])[0] for one in range(classes)]
-        varies = np.any([each["effect_tables_"].stability["varies"] for each in parts], axis=0)
-        selected = np.any([each["invariant_"] for each in parts], axis=0) & ~varies
+        return EffectForm(blended, strict, pooled, found.description)
+    tried, classes = [], range(len(rows.classes))
+    reports = iter(stages(progress, [STAGE] * (len(systems) * len(classes))))
+    for system in systems:
+        parts = [_search(rows, one, [system], settings, seed, next(reports)).description for one in classes]
+        varies = np.any([part.tables.stability["varies"] for part in parts], axis=0)
+        selected = np.any([part.selected for part in parts], axis=0) & ~varies
         strict = _softmax(rows, system.directions[:, selected])
         chances = log_softmax(rows.z @ strict.coefficients.T + strict.intercepts, axis=1)
         deviance = -2 * rows.weights @ np.take_along_axis(chances, rows.codes[:, None], 1)[:, 0]
-        parameters = (len(rows.classes) - 1) * selected.sum()
+        parameters = (len(classes) - 1) * selected.sum()
         criterion = float(deviance + parameters * np.log(max(rows.weights.sum(), 2.0)))
-        tried.append((criterion, system, parts, selected, strict))
-    _, system, parts, selected, strict = min(tried, key=lambda entry: entry[0])
-    varies = np.any([each["effect_tables_"].stability["varies"] for each in parts], axis=0)
+        tried.append((criterion, system, parts, selected, varies, strict))
+    _, system, parts, selected, varies, strict = min(tried, key=lambda entry: entry[0])
 
     def held_out(columns: np.ndarray) -> np.ndarray:
-        every = range(len(rows.classes))
-        losses = (held_out_logistic_losses(rows.one_against_all(each, system.directions), columns) for each in every)
+        losses = (held_out_logistic_losses(rows.one_against_all(each, system.directions), columns) for each in classes)
         return np.sum(list(losses), axis=0)
 
     weights = rows.counts / rows.counts.sum()
-    pooling = choose_pooling(settings["pooling"], held_out, weights, selected, float(varies.mean()))
-    pooled = _softmax(rows, system.directions)
-    standard = (strict, pooled)
-    strict, pooled = (ClassScores(each.coefficients / rows.scaling.scale, each.intercepts) for each in standard)
-    blended = blend(strict, pooled, pooling.weight)
-    a = pooling.weight
-    fits = [(1 - a, system.directions[:, selected], standard[0]), (a, system.directions, standard[1])]
+    pooling = choose_pooling(settings.pooling, held_out, weights, selected, float(varies.mean()))
+    pooled, a = _softmax(rows, system.directions), pooling.weight
+    fits = [(1 - a, system.directions[:, selected], strict), (a, system.directions, pooled)]
     errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits) / rows.scaling.scale
-    parameters = (len(rows.classes) - 1) * (1 + (len(selected) if a else int(selected.sum())))
-    if rows.weights.sum() <= parameters:
+    if rows.weights.sum() <= (len(classes) - 1) * (1 + (len(selected) if a else int(selected.sum()))):
         errors = np.full_like(errors, np.nan)
-    attributes = _together(rows, parts, selected, varies, blended, errors, pooling, settings["pooling"])
-    return EffectForm(blended, strict, pooled, attributes)
+    strict, pooled = (ClassScores(each.coefficients / rows.scaling.scale, each.intercepts) for each in (strict, pooled))
+    blended = blend(strict, pooled, a)
+    description = _together(rows, parts, selected, varies, blended, errors, pooling, settings.pooling == "auto")
+    return EffectForm(blended, strict, pooled, description)
 
 
 def _softmax(rows: ClassRows, directions: np.ndarray) -> ClassScores:
@@ -149,82 +141,78 @@ def _search(
     rows: ClassRows,
     number: int,
     systems: Sequence[Coordinates],
-    settings: Mapping[str, Any],
+    settings: SearchSettings,
     seed: int,
     progress: Progress | None,
-) -> tuple[dict[str, Any], Predictors]:
-    """The search for one class against all others: its attributes and its coefficients."""
+) -> LinearFit:
+    """The search for one class against all others."""
     share = float(np.average(rows.codes == number, weights=rows.weights))
-    scaling = rows.scaling
     table = TableDescription(
         rows.names,
         rows.labels,
-        scaling.scale,
+        rows.scaling.scale,
         1.0,
-        scaling.constant,
+        rows.scaling.constant,
         float(np.sqrt(share * (1 - share))),
         "the share of each class, whatever the features are",
         "classification",
         rows.response,
+        second_class=rows.classes[1] if len(rows.classes) == 2 else None,
     )
 
     def problem(system: Coordinates) -> TableProblem:
         parts = rows.one_against_all(number, None if system.name == "features" else system.directions)
-        tolerance = settings["tolerance"]
         return TableProblem(
-            logistic_evidence(parts, tolerance),
-            logistic_program(parts, tolerance, seed),
+            logistic_evidence(parts, settings.tolerance),
+            logistic_program(parts, settings.tolerance, seed),
             partial(logistic_effects, parts),
             partial(blended_logistic_covariance, parts),
         )
 
-    found = SimpleNamespace(**settings)
-    predictors = fit_linear(found, table, systems, problem, seed, progress)
-    return {name: value for name, value in vars(found).items() if name not in settings}, predictors
+    return fit_linear(settings, table, systems, problem, seed, progress)
 
 
 def _together(
     rows: ClassRows,
-    found: Sequence[Mapping[str, Any]],
+    found: Sequence[FitDescription],
     selected: np.ndarray,
     varies: np.ndarray,
     blended: ClassScores,
     coefficient_errors: np.ndarray,
     pooling: Pooling,
-    asked: Any,
-) -> dict[str, Any]:
-    """The attributes of the searches for the single classes, as those of one search.
+    chosen: bool,
+) -> FitDescription:
+    """The descriptions of the searches for the single classes as one.
 
     Tables have the effects of each feature on the class for which they have the widest range.
     Coefficients and their errors are those of that class, measured from the mean over all classes.
     """
-    tables = [each["effect_tables_"] for each in found]
+    tables = [each.tables for each in found]
     ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
     widest = np.argmax(np.nan_to_num(ranges), axis=0)
-    features = tables[0].stability.index
+    names = tables[0].stability.index
     effects, errors, degrees = (
-        pd.concat([getattr(tables[number], part)[name] for name, number in zip(features, widest, strict=True)], axis=1)
+        pd.DataFrame({name: getattr(tables[number], part)[name] for name, number in zip(names, widest, strict=True)})
         for part in ("effects", "errors", "degrees")
     )
-    rows_of = [tables[number].stability.loc[[name]] for name, number in zip(features, widest, strict=True)]
-    plain = found[0]["coordinates_"] == "features"
-    centred = blended.coefficients - blended.coefficients.mean(0)
-    own = np.take_along_axis(centred, widest[None], 0)[0] if plain else np.nan
-    own_error = np.take_along_axis(coefficient_errors, widest[None], 0)[0] if plain else np.nan
-    stability = pd.concat(rows_of).assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
-    effect_tables = EffectTables(effects, errors, degrees, stability)
-    names = np.asarray(features)
+    of_class = widest[None]
+    own, own_error = (
+        np.take_along_axis(part, of_class, 0)[0] if found[0].coordinates.name == "features" else np.nan
+        for part in (blended.coefficients - blended.coefficients.mean(0), coefficient_errors)
+    )
+    stability = pd.concat([tables[number].stability.iloc[[place]] for place, number in enumerate(widest)])
+    stability = stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
     advice = [
-        "Tables have the effects and the coefficient of a feature on the class for which its effects range widest.",
+        "For each feature, tables show the class on which its effects range widest.",
         f"Selected for all {len(rows.classes)} classes together: {', '.join(map(str, names[selected])) or 'none'}.",
     ]
     if varies.any():
-        verdict = f"{'Washed out, because the' if pooling.weight == 0 else 'The'} effect on some class varies"
-        advice.append(f"{verdict}: {', '.join(map(str, names[varies]))}.")
+        verdict = washed_out("effect on some class", pooling)
+        advice.append(f"{verdict} varies: {', '.join(map(str, names[varies]))}.")
     if len(rows.labels) > 1 and not selected.all():
-        advice += pooling_sentences(pooling, asked == "auto")
-    shared = [sentence for sentence in found[0]["advice_"] if all(sentence in each["advice_"] for each in found)]
-    summaries = [each["_summary"] for each in found]
+        advice += pooling_sentences(pooling, chosen)
+    shared = [sentence for sentence in found[0].advice if all(sentence in each.advice for each in found)]
+    summaries = [each.summary for each in found]
     summary = replace(
         summaries[0],
         stability=stability,
@@ -233,10 +221,10 @@ def _together(
         pooling=pooling.weight,
         of_class=tuple(rows.classes[number] for number in widest),
     )
-    return dict(found[0]) | {
-        "effect_tables_": effect_tables,
-        "_summary": summary,
-        "advice_": advice + [sentence for sentence in shared if sentence not in advice],
-        "invariant_": selected,
-        "pooling_": pooling.weight,
-    }
+    return found[0]._replace(
+        selected=selected,
+        tables=EffectTables(effects, errors, degrees, stability),
+        pooling=pooling,
+        summary=summary,
+        advice=advice + [sentence for sentence in shared if sentence not in advice],
+    )

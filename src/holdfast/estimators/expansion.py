@@ -1,8 +1,9 @@
 """Smooth effects and interactions as columns of a linear model, in groups that are tested together."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -30,7 +31,17 @@ SAMPLED_ROWS = 1 << 17
 FEWEST_KNOTS = 4
 
 
-class EffectExpansion(TransformerMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TermSettings:
+    """Which curves and products a model has; `EffectExpansion` explains the fields."""
+
+    effects: Literal["auto", "smooth", "linear"] = "auto"
+    interactions: bool | Literal["auto"] = "auto"
+    knots: int | Literal["auto"] = "auto"
+    significance: float = 0.001
+
+
+class EffectExpansion(TermSettings, TransformerMixin, BaseEstimator):
     """The columns of a table with curves and products, so that a linear model of them has smooth effects.
 
         x_j  ->  B_1(x_j), ..., B_m(x_j),    (x_i, x_j)  ->  (x_i - mean) (x_j - mean)
@@ -66,12 +77,6 @@ class EffectExpansion(TransformerMixin, BaseEstimator):
         >>> expansion.curved_.tolist(), expansion.interacting_
         ([True, False, False], [(1, 2)])
     """
-
-    def __init__(self, *, effects="auto", interactions="auto", knots="auto", significance=0.001):
-        self.effects = effects
-        self.interactions = interactions
-        self.knots = knots
-        self.significance = significance
 
     def fit(self, X: Any, y: Any = None, *, environments: Any = None) -> "EffectExpansion":
         """Place the knots and choose the terms.
@@ -131,6 +136,11 @@ class EffectExpansion(TransformerMixin, BaseEstimator):
         self.interacting_ = joined if self.interactions == "auto" else pairs
         self.groups_ = [number for number in columns for _ in range(self._width(number))] + list(self.interacting_)
         return self
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether there is a curve or a product."""
+        return bool(self.curved_.any() or self.interacting_)
 
     def transform(self, X: Any) -> np.ndarray:
         """(rows, new columns)."""

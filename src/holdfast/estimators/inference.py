@@ -36,8 +36,10 @@ def pooled_covariance(
     """
     weights, slopes = evidence.weights, evidence.joint(fitted, columns)
     if clustered:
-        inverse = np.linalg.pinv(np.tensordot(weights, slopes.curvature, 1), hermitian=True)
-        return _between(weights[:, None] * slopes.gradient @ inverse)
+        if (count := len(weights)) == 1:
+            raise ValueError("clustered must be False for one environment, got True")
+        products = slopes.gradient[:, :, None] * slopes.gradient[:, None, :]
+        slopes = slopes._replace(covariance=count / (count - 1) * products)
     return sandwich(slopes, weights)
 
 
@@ -53,22 +55,12 @@ def sandwich(slopes: JointSlopes, weights: np.ndarray) -> np.ndarray:
     return inverse @ np.tensordot(weights**2, slopes.covariance, 1) @ inverse
 
 
-def _between(parts: np.ndarray) -> np.ndarray:
-    """The covariance of a sum over environments, (environments, coefficients), from how much its terms differ."""
-    count = len(parts)
-    if count == 1:
-        raise ValueError("clustered must be False for one environment, got True")
-    return count / (count - 1) * parts.T @ parts
-
-
 def blended_covariance(
     evidence: Evidence,
     strict: LinearModel,
     selected: np.ndarray,
     pooled: LinearModel,
     pooling: float,
-    *,
-    clustered: bool = False,
 ) -> np.ndarray:
     """(features, features): the covariance of (1 - a) w_S + a w_A, for a given pooling weight a.
 
@@ -85,7 +77,6 @@ def blended_covariance(
         selected: (features,), S.
         pooled: w_A, the pooled fit of all features.
         pooling: a, from 0 to 1.
-        clustered: as in `pooled_covariance`.
 
     Example:
         >>> from holdfast.core.moments import collect_moments, standardized
@@ -102,15 +93,13 @@ def blended_covariance(
     every = np.arange(dimension)
     found = np.zeros((dimension, dimension))
     if pooling == 0:  # a table with many features needs no matrices of all of them
-        found[np.ix_(columns, columns)] = pooled_covariance(evidence, strict, columns, clustered=clustered)
+        found[np.ix_(columns, columns)] = pooled_covariance(evidence, strict, columns)
         return found
     mean = LinearModel((strict.coefficients + pooled.coefficients) / 2, (strict.intercept + pooled.intercept) / 2)
     of_strict, of_pooled, of_mean = (evidence.joint(fitted, every) for fitted in (strict, pooled, mean))
     inside = np.tensordot(weights, of_strict.curvature, 1)[np.ix_(columns, columns)]
     found[np.ix_(columns, columns)] = (1 - pooling) * np.linalg.pinv(inside, hermitian=True)
     one, other = found, pooling * np.linalg.pinv(np.tensordot(weights, of_pooled.curvature, 1), hermitian=True)
-    if clustered:
-        return _between(weights[:, None] * (of_strict.gradient @ one + of_pooled.gradient @ other))
     first, second, middle = (np.tensordot(weights**2, part.covariance, 1) for part in (of_strict, of_pooled, of_mean))
     across = one @ (2 * middle - (first + second) / 2) @ other
     return one @ first @ one + other @ second @ other + across + across.T
@@ -129,8 +118,7 @@ def blended_logistic_covariance(
         pooling: a, from 0 to 1.
     """
     evidence = logistic_evidence([with_constant(rows) for rows in environments])
-    models = (LinearModel(np.append(model.coefficients, 0.0), model.intercept) for model in (strict, pooled))
-    one, other = models
+    one, other = (LinearModel(np.append(model.coefficients, 0.0), model.intercept) for model in (strict, pooled))
     return blended_covariance(evidence, one, np.append(selected, True), other, pooling)[:-1, :-1]
 
 

@@ -1,5 +1,6 @@
 """Invariant matrix sensing and quadratic networks on tables."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,14 @@ from holdfast.estimators.contract import WeightedRows, check_settings, weighted_
 from holdfast.estimators.search.matrices import evenly_scaled, fit_matrix
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _MatrixRegressor(RegressorMixin, BaseEstimator):
     """The settings that both estimators share; a subclass provides `fit` and `predict`."""
 
-    def __init__(self, *, significance=0.001, tolerance=0.0, n_runs=8, random_state=0):
-        self.significance = significance
-        self.tolerance = tolerance
-        self.n_runs = n_runs
-        self.random_state = random_state
+    significance: float = 0.001
+    tolerance: float = 0.0
+    n_runs: int = 8
+    random_state: Any = 0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
@@ -159,27 +160,15 @@ def _square(X: np.ndarray, dimension: int) -> np.ndarray:
     return filled.reshape(-1, dimension, dimension)
 
 
-def _fit_packed(estimator: Any, rows: WeightedRows, dimension: int, seed: int) -> tuple[np.ndarray, float]:
+def _fit_packed(estimator: _MatrixRegressor, rows: WeightedRows, dimension: int, seed: int) -> tuple[np.ndarray, float]:
     """The matrix and the intercept for packed measurements; sets the attributes that both estimators share."""
-    known = standardized(collect_moments(*rows))
+    known, labels = standardized(collect_moments(*rows)), list(rows.grouping.labels)
     even, scale = evenly_scaled(known)
-    labels = rows.grouping.labels
-    fitted = fit_matrix(
-        even,
-        dimension,
-        labels,
-        significance=estimator.significance,
-        tolerance=estimator.tolerance,
-        n_runs=estimator.n_runs,
-        seed=seed,
-    )
-    estimator.directions_ = fitted.directions
-    estimator.invariant_ = fitted.selected
-    estimator.stability_ = fitted.stability
-    estimator.effects_ = fitted.effects
-    estimator.amplification_ = fitted.settings.amplification
-    estimator.step_size_ = fitted.settings.step_size
-    estimator.environments_ = list(labels)
+    fitted = fit_matrix(even, dimension, labels, estimator.significance, estimator.tolerance, estimator.n_runs, seed)
+    estimator.directions_, estimator.invariant_ = fitted.directions, fitted.selected
+    estimator.stability_, estimator.effects_ = fitted.stability, fitted.effects
+    estimator.amplification_, estimator.step_size_ = fitted.settings.amplification, fitted.settings.step_size
+    estimator.environments_ = labels
     estimator.advice_ = advise_matrix(
         fitted.selected, fitted.pooled_test.significance, len(labels), fitted.explained, fitted.explained_by_all
     )

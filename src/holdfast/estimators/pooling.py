@@ -19,7 +19,7 @@ had been put aside; `docs/tabular.md` has the results on both halves.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ TRUSTED, NOT_TRUSTED = 0.4, 0.05
 NOTHING = 0.001
 # Directions with less than this share of the largest eigenvalue are collinear features, not measured ones.
 NEGLIGIBLE = 1e-12
+
+Model = TypeVar("Model", bound=tuple[Any, ...])
 
 
 class Pooling(NamedTuple):
@@ -45,6 +47,17 @@ class Pooling(NamedTuple):
     weight: float
     explained: float
     varying: float
+
+
+def blend(strict: Model, pooled: Model, weight: float) -> Model:
+    """(1 - a) strict + a pooled, of all that two models consist of.
+
+    Example:
+        >>> from holdfast.estimators.search.evidence import LinearModel
+        >>> blend(LinearModel(np.zeros(1), 0.0), LinearModel(np.ones(1), 2.0), 0.25)
+        LinearModel(coefficients=array([0.25]), intercept=0.5)
+    """
+    return type(strict)(*((1 - weight) * one + weight * other for one, other in zip(strict, pooled, strict=True)))
 
 
 def choose_pooling(

@@ -1,19 +1,21 @@
 """Invariant linear regression."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from holdfast.core.moments import MomentSums, collect_moments, standardized
 from holdfast.core.progress import watched
+from holdfast.estimators.advice import TableDescription
 from holdfast.estimators.chunks import ChunkSums, dask_rows, regression_sums, sums_of_chunks
 from holdfast.estimators.contract import LinearRegressor, check_rows, check_settings, response_name, weighted_rows
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.inference import blended_covariance
-from holdfast.estimators.linear import TableDescription, TableProblem, fit_linear
+from holdfast.estimators.linear import SearchSettings, TableProblem, fit_linear
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
@@ -21,7 +23,8 @@ from holdfast.estimators.search.evidence import squared_evidence
 from holdfast.tables.frames import is_dask_frame
 
 
-class HeteroRegressor(DescribedFit, LinearRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
     """Linear regression that relies on the features whose effects are the same in all environments.
 
     The invariant features S are those that HeteroSGD with amplified differences would leave alive: in the Hadamard form
@@ -100,34 +103,7 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         ([True, True, False], [1.0, 1.0, 0.0])
     """
 
-    def __init__(
-        self,
-        *,
-        pooling="auto",
-        search="exponents",
-        groups=None,
-        significance=0.001,
-        tolerance=0.0,
-        level="common",
-        rotation=False,
-        amplification=None,
-        step_size=None,
-        n_runs=8,
-        random_state=0,
-        verbose=0,
-    ):
-        self.pooling = pooling
-        self.search = search
-        self.groups = groups
-        self.significance = significance
-        self.tolerance = tolerance
-        self.level = level
-        self.rotation = rotation
-        self.amplification = amplification
-        self.step_size = step_size
-        self.n_runs = n_runs
-        self.random_state = random_state
-        self.verbose = verbose
+    level: Literal["common", "environment"] = "common"
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
         """Fit to a table.
@@ -179,22 +155,19 @@ class HeteroRegressor(DescribedFit, LinearRegressor):
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
         units = (known.scale[:-1], known.scale[-1], known.constant, 1.0)
         table = TableDescription(
-            names, moments.labels, *units, "the mean of the response", "regression", response, known.within
+            names, moments.labels, *units, "the mean of the response", "regression", response, self.level
         )
 
         def problem(system: Coordinates) -> TableProblem:
-            turned = known if system.name == "features" else rotated(known, system.directions)
-            evidence = squared_evidence(turned, self.tolerance)
-            return TableProblem(
-                evidence,
-                squared_program(turned, self.tolerance),
-                partial(squared_effects, turned),
-                partial(blended_covariance, evidence),
-            )
+            own = known if system.name == "features" else rotated(known, system.directions)
+            evidence = squared_evidence(own, self.tolerance)
+            program = squared_program(own, self.tolerance)
+            return TableProblem(evidence, program, partial(squared_effects, own), partial(blended_covariance, evidence))
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
         with watched(self.verbose, "fitting") as progress:
             found = fit_linear(self, table, systems, problem, seed, progress)
-        self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found)
+        self._describe(found.description)
+        self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found[:3])
         self.intercept_ = float(known.location[-1] - known.location[:-1] @ self.coef_)
         return self

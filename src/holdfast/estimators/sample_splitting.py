@@ -12,7 +12,7 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.moments import collect_moments, standard_units, standardized
 from holdfast.estimators.class_inference import softmax_errors
-from holdfast.estimators.contract import class_codes, two_classes
+from holdfast.estimators.contract import class_codes
 from holdfast.estimators.inference import pooled_covariance, standard_errors, with_constant
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
 from holdfast.estimators.search.logistic_fit import softmax_regression
@@ -71,50 +71,25 @@ def split_intervals(
     grouping = group_rows(environments, len(x))
     first = _first_half(grouping, np.random.default_rng(random_state))
     chosen = clone(estimator).fit(x[first], response[first], environments=grouping.codes[first])
-    columns = np.flatnonzero(np.ravel(chosen.invariant_))
-    own_levels = settings.get("level", "common") == "environment"
+    columns = np.flatnonzero(chosen.invariant_)
+    second, own_levels = ~first, settings.get("level", "common") == "environment"
+    half, index = grouping.where(second), pd.Index([names[column] for column in columns], name="feature")
     if len(columns) == 0:
-        return pd.DataFrame(columns=list(INTERVAL_COLUMNS), index=pd.Index([], name="feature"), dtype=float)
-    if is_classifier(estimator) and len(np.unique(response)) > 2:
-        return _softmax_half(x, response, grouping, ~first, columns, names, confidence, clustered)
-    half = _logistic_half if is_classifier(estimator) else _squared_half
-    coefficients, covariance = half(
-        x[~first], response[~first], grouping.where(~first), columns, own_levels=own_levels, clustered=clustered
-    )
-    rows, count = int((~first).sum()), grouping.where(~first).count
-    parameters = len(columns) + (count if own_levels else 1)
-    errors = standard_errors(covariance, rows, parameters)
-    width = t.isf((1 - confidence) / 2, count - 1 if clustered else max(rows - parameters, 1)) * errors
-    return pd.DataFrame(
-        dict(zip(INTERVAL_COLUMNS, (coefficients, errors, coefficients - width, coefficients + width), strict=True)),
-        index=pd.Index([names[column] for column in columns], name="feature"),
-    )
-
-
-def _softmax_half(
-    x: np.ndarray,
-    y: np.ndarray,
-    grouping: Grouping,
-    second: np.ndarray,
-    columns: np.ndarray,
-    names: list,
-    confidence: float,
-    clustered: bool,
-) -> pd.DataFrame:
-    """Intervals of multinomial logistic regression, of each feature and class."""
-    classes, codes = class_codes(y)
-    scaling, environments = standard_units(x[second][:, columns]), grouping.where(second)
-    z, weights, every = scaling.apply(x[second][:, columns]), np.ones(int(second.sum())), np.eye(len(columns))
-    scores = softmax_regression(z.T, codes[second], len(classes), weights)
-    fits = [(1.0, every, scores)]
-    errors = softmax_errors(z, codes[second], weights, environments.rows(), fits, clustered=clustered) / scaling.scale
-    coefficients = (scores.coefficients - scores.coefficients.mean(0)) / scaling.scale
-    freedom = environments.count - 1 if clustered else max(len(z) - len(columns) - 1, 1)
-    width = t.isf((1 - confidence) / 2, freedom) * errors
+        return pd.DataFrame(columns=list(INTERVAL_COLUMNS), index=index, dtype=float)
+    x, parameters = x[second][:, columns], len(columns) + (half.count if own_levels else 1)
+    if not is_classifier(estimator):
+        coefficients, covariance = _squared_half(x, response[second], half, index.tolist(), own_levels, clustered)
+        errors = standard_errors(covariance, len(x), parameters)
+    elif len(classes := class_codes(response)[0]) == 2:
+        coefficients, covariance = _logistic_half(x, response[second] == classes[1], half, clustered)
+        errors = standard_errors(covariance, len(x), parameters)
+    else:
+        codes = np.searchsorted(classes, response[second])
+        coefficients, errors = _softmax_half(x, codes, len(classes), half, clustered)
+        index = pd.MultiIndex.from_product([index, classes], names=["feature", "class"])
+    width = t.isf((1 - confidence) / 2, half.count - 1 if clustered else max(len(x) - parameters, 1)) * errors
     found = (coefficients, errors, coefficients - width, coefficients + width)
-    labels: Any = ([names[column] for column in columns], classes)
-    index: pd.MultiIndex = pd.MultiIndex.from_product(labels, names=["feature", "class"])
-    return pd.DataFrame(dict(zip(INTERVAL_COLUMNS, (part.T.ravel() for part in found), strict=True)), index=index)
+    return pd.DataFrame(dict(zip(INTERVAL_COLUMNS, found, strict=True)), index=index)
 
 
 def _first_half(grouping: Grouping, random: np.random.Generator) -> np.ndarray:
@@ -128,12 +103,11 @@ def _first_half(grouping: Grouping, random: np.random.Generator) -> np.ndarray:
 
 
 def _squared_half(
-    x: np.ndarray, y: np.ndarray, grouping: Grouping, columns: np.ndarray, *, own_levels: bool, clustered: bool
+    x: np.ndarray, y: np.ndarray, grouping: Grouping, names: list, own_levels: bool, clustered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The coefficients of least squares, and their covariance."""
-    names = [f"x{column}" for column in columns]
-    known = standardized(collect_moments(x[:, columns], y, grouping, names=names), within=own_levels)
-    evidence, every = squared_evidence(known), np.arange(len(columns))
+    known = standardized(collect_moments(x, y, grouping, names=names), within=own_levels)
+    evidence, every = squared_evidence(known), np.arange(x.shape[1])
     fitted = evidence.solve(every)
     units = known.scale[-1] / known.scale[:-1]
     covariance = pooled_covariance(evidence, fitted, every, clustered=clustered)
@@ -141,16 +115,26 @@ def _squared_half(
 
 
 def _logistic_half(
-    x: np.ndarray, y: np.ndarray, grouping: Grouping, columns: np.ndarray, *, own_levels: bool, clustered: bool
+    x: np.ndarray, positive: np.ndarray, grouping: Grouping, clustered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The coefficients of logistic regression, and their covariance; its environments share an intercept."""
-    del own_levels
-    _, positive = two_classes(y)
-    scaling = standard_units(x[:, columns])
-    z = scaling.apply(x[:, columns]).T
-    rows = [LogisticRows(z[:, own], positive[own].astype(float), np.ones(len(own))) for own in grouping.rows()]
-    w, intercept = logistic_evidence(rows).solve(np.arange(len(columns)))
-    every = np.arange(len(columns) + 1)
+    scaling, every = standard_units(x), np.arange(x.shape[1] + 1)
+    z, labels = scaling.apply(x).T, positive.astype(float)
+    rows = [LogisticRows(z[:, own], labels[own], np.ones(len(own))) for own in grouping.rows()]
+    w, intercept = logistic_evidence(rows).solve(every[:-1])
     evidence = logistic_evidence([with_constant(part) for part in rows])
     covariance = pooled_covariance(evidence, LinearModel(np.append(w, 0.0), intercept), every, clustered=clustered)
     return w / scaling.scale, covariance[:-1, :-1] / np.outer(scaling.scale, scaling.scale)
+
+
+def _softmax_half(
+    x: np.ndarray, codes: np.ndarray, classes: int, grouping: Grouping, clustered: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients of multinomial logistic regression and their errors, of each feature and class."""
+    scaling, weights = standard_units(x), np.ones(len(x))
+    z = scaling.apply(x)
+    scores = softmax_regression(z.T, codes, classes, weights)
+    fits = [(1.0, np.eye(x.shape[1]), scores)]
+    errors = softmax_errors(z, codes, weights, grouping.rows(), fits, clustered=clustered) / scaling.scale
+    centred = (scores.coefficients - scores.coefficients.mean(0)) / scaling.scale
+    return centred.T.ravel(), errors.T.ravel()

@@ -193,9 +193,9 @@ class Curvature(NamedTuple):
             return []
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         return [
-            f"Straight lines do not describe single environments ({', '.join(found[:3])}{more}), which may be the "
-            'reason why effects vary: effects="auto" fits curves to a table in files, HeteroSplineRegressor curves and '
-            "interactions to arrays, and both test whether they hold."
+            f"Straight lines do not describe single environments ({', '.join(found[:3])}{more}), which may be why "
+            'effects vary: effects="auto" fits curves to a table in files, HeteroSplineRegressor fits curves and '
+            "interactions to arrays, and both test whether these hold."
         ]
 
 

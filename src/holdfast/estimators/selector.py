@@ -1,7 +1,8 @@
 """The columns whose relation to the response holds in all environments, for any model that comes after."""
 
+from dataclasses import dataclass
 from numbers import Number
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.progress import watched
 from holdfast.estimators.contract import check_settings
-from holdfast.estimators.spline import fit_expanded, fit_expanded_classes, sums_in_memory
+from holdfast.estimators.spline import CurveSettings, column_sums, fit_expanded, fit_expanded_classes
 
 # With a larger weight on the pooled fit, the invariant columns are not trusted to predict without the others.
 MOSTLY_POOLED = 0.5
 
 
-class HeteroSelector(SelectorMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
     """Selects the columns whose relation to the response is the same in all environments.
 
     It is the first step of a pipeline whose last step is any model, such as boosted trees, which would otherwise use
@@ -59,30 +61,7 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
         [True, False]
     """
 
-    def __init__(
-        self,
-        *,
-        task="auto",
-        effects="auto",
-        interactions="auto",
-        knots="auto",
-        pooling="auto",
-        search="elimination",
-        significance=0.001,
-        tolerance=0.0,
-        level="common",
-        verbose=0,
-    ):
-        self.task = task
-        self.effects = effects
-        self.interactions = interactions
-        self.knots = knots
-        self.pooling = pooling
-        self.search = search
-        self.significance = significance
-        self.tolerance = tolerance
-        self.level = level
-        self.verbose = verbose
+    task: Literal["auto", "regression", "classification"] = "auto"
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSelector":
         """Choose the columns.
@@ -100,7 +79,9 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
             if self.task_ == "classification":
                 found = fit_expanded_classes(self, X, y, environments, names, progress=progress)
             else:
-                found, _ = fit_expanded(self, sums_in_memory(X, y, environments), names, progress=progress)
+                found, _ = fit_expanded(
+                    self, column_sums(lambda collect: collect(X, y, environments, None, None)), names, progress=progress
+                )
         self.invariant_, self.stability_ = found.invariant, found.stability
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
         trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED
@@ -111,14 +92,14 @@ class HeteroSelector(SelectorMixin, BaseEstimator):
     def _passed(self) -> str:
         passed = f"{int(self.support_.sum())} of {len(self.support_)} columns are passed on"
         if self.support_ is self.invariant_:
-            return f"{passed}: those whose relation to the response holds in all environments."
+            return f"{passed}: those whose relation to the response is the same in all environments."
         if len(self.environments_) == 1:
-            return f"{passed}: a single environment cannot tell which of them hold."
+            return f"{passed}: a single environment cannot tell which relations hold elsewhere."
         if not self.invariant_.any():
-            return f"{passed}: the relation of none of them holds in all environments."
+            return f"{passed}: none of them has the same relation to the response in all environments."
         return (
             f"{passed}: the {int(self.invariant_.sum())} invariant ones explain too little by themselves "
-            f"(pooling {self.pooling_:.2f}); pooling=0 passes on these alone."
+            f"(pooling = {self.pooling_:.2f}); pooling=0 passes on these alone."
         )
 
     def _get_support_mask(self) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Invariant regression with smooth effects and interactions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from holdfast.estimators.chunks import ChunkSums, Collect, dask_rows, expanded_s
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_rows, check_settings, response_name, two_classes
 from holdfast.estimators.curves import effect_curves
-from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion
+from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
 from holdfast.estimators.summary import TableSummary
@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 
 # Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
 STAGES = (30, 30, 40)
+NO_RUNS = 0  # the seed of runs of SGD, which are not made
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CurveSettings(TermSettings):
+    """How invariant columns with curves and products are searched for; `HeteroSplineRegressor` explains the fields."""
+
+    pooling: float | Literal["auto"] = "auto"
+    search: Literal["exponents", "elimination", "dynamics"] = "elimination"
+    tolerance: float = 0.0
+    level: Literal["common", "environment"] = "common"
+    verbose: int | Progress = 0
 
 
 class ExpandedFit(NamedTuple):
@@ -67,21 +79,23 @@ class ColumnSums(NamedTuple):
     expanded: Callable[[Callable[[np.ndarray], np.ndarray]], ChunkSums]
 
 
-def sums_in_memory(x: np.ndarray, y: np.ndarray, environments: Any) -> ColumnSums:
-    """Those of a table in memory.
+def column_sums(read: Callable[[Collect], Any]) -> ColumnSums:
+    """The sums of a table that can be read more than once.
 
     Args:
-        x: (rows, columns), checked.
-        y: (rows,), numbers.
-        environments: one label for each row; None: one environment.
+        read: what to add up -> its sums over all rows.
+
+    Example, of two rows in memory:
+        >>> table = column_sums(lambda collect: collect([[1.0], [2.0]], [3.0, 4.0], None, None, None))
+        >>> table.straight.rows, table.expanded(np.square).sums.shift.tolist()
+        (2, [2.5, 3.5])
     """
-    straight = regression_sums(x, y, environments, sampled=SAMPLED_ROWS)
-    assert straight is not None  # it has rows
-    return ColumnSums(straight, lambda expand: cast(ChunkSums, regression_sums(expand(x), y, environments)))
+    straight = read(partial(regression_sums, sampled=SAMPLED_ROWS))
+    return ColumnSums(straight, lambda expand: read(partial(expanded_sums, expand=expand)))
 
 
 def fit_expanded(
-    settings: Any,
+    settings: CurveSettings,
     table: ColumnSums,
     names: Sequence[str],
     *,
@@ -91,7 +105,7 @@ def fit_expanded(
     """Fit a linear model to the curves and products that a table needs; also the sums that it was fitted to.
 
     Args:
-        settings: an estimator with the settings of `HeteroSplineRegressor`.
+        settings: of the terms and of the search.
         table: sums of its rows.
         names: of the columns.
         groups: one label for each column; columns of one label are selected and tested together. None: one by one.
@@ -100,7 +114,8 @@ def fit_expanded(
     screening, straight, expanded = stages(progress, STAGES)
     x, y, labels = table.straight.sample.arrays
     check_squares(np.column_stack([x, y]), [*names, "y"])
-    moments, seed = table.straight.ordered(), 0  # no run of SGD is made
+    sums = table.straight._replace(names=None)
+    moments = sums.ordered()
     scale = standardized(moments)
     expansion = _expansion(settings).fit_errors(
         np.asarray(x, float),
@@ -110,20 +125,18 @@ def fit_expanded(
     )
     screening(1, 1)
     model = HeteroRegressor(**_shared(settings), level=settings.level, groups=groups, verbose=straight)
-    sums = table.straight._replace(names=None)
     sums.introduce(model)
-    model._fit_moments(moments, seed)
-    lines = model.stability_["varies"].to_numpy() & ~model.invariant_
-    if expansion.curved_.any() or expansion.interacting_:
+    lines = _varied(model._fit_moments(moments, NO_RUNS))
+    if expansion.has_terms:
         model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
         sums = table.expanded(expansion.transform)
         sums.introduce(model)
-        model._fit_moments(sums.ordered(), seed)
+        model._fit_moments(sums.ordered(), NO_RUNS)
     return _described(expansion, model, names, lines, scale.constant, groups), sums
 
 
 def fit_expanded_classes(
-    settings: Any,
+    settings: CurveSettings,
     x: np.ndarray,
     y: np.ndarray,
     environments: Any,
@@ -134,7 +147,7 @@ def fit_expanded_classes(
     """As `fit_expanded`, for two classes, of which all rows are needed.
 
     Args:
-        settings: an estimator with the settings of `HeteroSplineRegressor`.
+        settings: of the terms and of the search.
         x: (rows, columns), checked.
         y: (rows,), two labels.
         environments: one label for each row; None: one environment.
@@ -147,17 +160,24 @@ def fit_expanded_classes(
     screening(1, 1)
     # effects are what curves and products are about
     model = HeteroClassifier(**_shared(settings), invariance="effects", verbose=straight)
-    model.fit(x, y, environments=environments)
-    lines = model.stability_["varies"].to_numpy() & ~model.invariant_
-    if expansion.curved_.any() or expansion.interacting_:
+    lines = _varied(model.fit(x, y, environments=environments))
+    if expansion.has_terms:
         model.set_params(groups=expansion.groups_, verbose=expanded)
         model.fit(expansion.transform(x), y, environments=environments)
     return _described(expansion, model, names, lines, np.ptp(x, axis=0) == 0, None)
 
 
-def _expansion(settings: Any) -> EffectExpansion:
-    names = ("effects", "interactions", "knots", "significance")
-    return EffectExpansion(**{name: getattr(settings, name) for name in names})
+def _expansion(settings: CurveSettings) -> EffectExpansion:
+    return EffectExpansion(**{field.name: getattr(settings, field.name) for field in fields(TermSettings)})
+
+
+def _shared(settings: CurveSettings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
+
+
+def _varied(model: HeteroRegressor | HeteroClassifier) -> np.ndarray:
+    """(columns,): whose effects vary in a fit of straight lines."""
+    return model.stability_["varies"].to_numpy() & ~model.invariant_
 
 
 def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
@@ -165,10 +185,6 @@ def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
     if groups is None:
         return list(numbers)
     return [tuple(groups[one] for one in each) if isinstance(each, tuple) else groups[each] for each in numbers]
-
-
-def _shared(settings: Any) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
 
 
 def _described(
@@ -181,63 +197,45 @@ def _described(
 ) -> ExpandedFit:
     """What a model of the expanded columns says about the columns."""
     model.set_params(verbose=0)
-    owners = [group if isinstance(group, tuple) else (group, group) for group in expansion.groups_]
-    first = np.array([pair[0] for pair in owners])
-    main = first == np.array([pair[1] for pair in owners])
-    starts = np.searchsorted(first[main], np.arange(len(names)))  # the first feature of each column speaks for it
+    starts = [expansion.groups_.index(number) for number in range(len(names))]  # the first feature speaks for a column
     stability = model.stability_.iloc[starts].set_axis(pd.Index(names, name="feature"))
-    invariant = model.invariant_[starts]
+    invariant, findings = model.invariant_[starts], model.findings_
     # a curve has no single effect that could be low or high
-    numbers = stability.columns.difference(["varies", "selected"])
-    stability.loc[expansion.curved_, numbers] = np.nan
-    findings = model.findings_
+    stability.loc[expansion.curved_, stability.columns.difference(["varies", "selected"])] = np.nan
     selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
-    flat = [name for name, one in zip(names, constant, strict=True) if one]
-    advice = advise(findings._replace(stability=stability, selection=selection, constant=flat, groups=groups or ()))
+    table = findings.table._replace(names=names, constant=constant)
+    advice = advise(findings._replace(table=table, stability=stability, selection=selection, groups=groups or ()))
     curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
     summary = replace(model.summary(), stability=stability, curves=curved)
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
     stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
-    return ExpandedFit(
-        expansion,
-        model,
-        stability,
-        [*about_shapes(expansion, names), *about_straight_lines(varied_as_lines, invariant, names), *advice],
-        summary,
-    )
+    about = [*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)]
+    return ExpandedFit(expansion, model, stability, [*about, *advice], summary)
 
 
-def about_shapes(expansion: EffectExpansion, names: Sequence[str]) -> list[str]:
+def _about_terms(expansion: EffectExpansion, names: Sequence[str]) -> Iterator[str]:
     """Which terms a model has besides straight lines, in words."""
     terms = [f"a curve of {name}" for name, curved in zip(names, expansion.curved_, strict=True) if curved]
     terms += [f"the product {names[first]} * {names[second]}" for first, second in expansion.interacting_]
-    sentences = []
     if terms:
-        sentences.append(f"The model has {listed(terms, np.ones(len(terms), bool))} besides straight lines.")
+        yield f"The model has {listed(terms)} besides straight lines."
     elif "auto" in (expansion.effects, expansion.interactions):
-        sentences.append("Straight lines describe each environment: no curve and no interaction was found.")
+        yield "Straight lines describe each environment: no curve and no interaction was found."
     if expansion.interactions == "auto" and len(names) > MOST_INTERACTING:
-        sentences.append(f"Interactions were not looked for, since there are more than {MOST_INTERACTING} columns.")
-    return sentences
+        yield f"Interactions were not searched for, since there are more than {MOST_INTERACTING} columns."
 
 
-def about_straight_lines(varied: np.ndarray, invariant: np.ndarray, names: Sequence[str]) -> list[str]:
-    """When a straight line was the reason why an effect varied, in words.
-
-    Args:
-        varied: (columns,), whose effects vary in a fit of straight lines.
-        invariant: (columns,), whose relation holds in the fit with curves.
-        names: of the columns.
-    """
-    if not (varied & invariant).any():
-        return []
-    return [
-        f"With straight lines alone the effect of {listed(names, varied & invariant)} varies between environments; "
-        "with these terms it is the same in all of them, so the straight line is the reason why it varies."
-    ]
+def _about_straight_lines(bent: np.ndarray, names: Sequence[str]) -> Iterator[str]:
+    """When a straight line was the reason why an effect varied, in words: of columns that vary as lines alone."""
+    if bent.any():
+        yield (
+            f"With straight lines alone the effect of {listed(names, bent)} varies between environments; with these "
+            "terms it is the same in all of them, so it varies only because a straight line cannot follow it."
+        )
 
 
-class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
     """Regression with smooth effects and interactions that are the same in all environments.
 
         y = b + sum_j f_j(x_j) + sum_ij c_ij x_i x_j + error
@@ -282,32 +280,8 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         ([True], [4.0])
     """
 
-    has_runs_ = False  # of SGD, to be drawn
-
-    def __init__(
-        self,
-        *,
-        effects="auto",
-        interactions="auto",
-        knots="auto",
-        groups=None,
-        pooling="auto",
-        search="elimination",
-        significance=0.001,
-        tolerance=0.0,
-        level="common",
-        verbose=0,
-    ):
-        self.effects = effects
-        self.interactions = interactions
-        self.knots = knots
-        self.groups = groups
-        self.pooling = pooling
-        self.search = search
-        self.significance = significance
-        self.tolerance = tolerance
-        self.level = level
-        self.verbose = verbose
+    groups: Sequence[Any] | None = None
+    has_runs_: ClassVar[bool] = False  # of SGD, to be drawn
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSplineRegressor":
         """Fit to a table.
@@ -326,7 +300,7 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         response = response_name(y)
         X, y = check_rows(self, X, y, y_numeric=True, dtype=np.float64)
         check_squares(X, getattr(self, "feature_names_in_", None))
-        return self._fit_sums(sums_in_memory(X, y, environments), response)
+        return self._fit_sums(column_sums(lambda collect: collect(X, y, environments, None, None)), response)
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroSplineRegressor":
         """Fit to a table that does not fit into memory, and is read twice.
@@ -341,14 +315,13 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
                 "can be read once"
             )
         self._fit_passes(partial(sums_of_chunks, chunks, weighted=False))
-        self.passes_ = 2 if self.expansion_.curved_.any() or self.expansion_.interacting_ else 1
+        self.passes_ = 2 if self.expansion_.has_terms else 1
         return self
 
     def _fit_passes(self, read: Callable[[Collect], ChunkSums]) -> None:
-        straight = read(partial(regression_sums, sampled=SAMPLED_ROWS))
-        straight.introduce(self)
-        table = ColumnSums(straight, lambda expand: read(partial(expanded_sums, expand=expand)))
-        self._fit_sums(table, straight.response)
+        table = column_sums(read)
+        table.straight.introduce(self)
+        self._fit_sums(table, table.straight.response)
 
     def _fit_sums(self, table: ColumnSums, response: str) -> "HeteroSplineRegressor":
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)])
@@ -367,9 +340,8 @@ class HeteroSplineRegressor(RegressorMixin, BaseEstimator):
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
         lines = np.flatnonzero(~self.expansion_.curved_).tolist()
         positions = [self.expansion_.groups_.index(number) for number in lines]
-        self.effects_ = self.regressor_.effects_.iloc[:, positions].set_axis(
-            pd.Index(names, name="feature")[lines], axis="columns"
-        )
+        own = pd.Index(names, name="feature")[lines]
+        self.effects_ = self.regressor_.effects_.iloc[:, positions].set_axis(own, axis="columns")
         return self
 
     def summary(self) -> TableSummary:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from holdfast.estimators.advice import doubtful_sentences
+from holdfast.estimators.advice import doubtful_sentences, listed
 
 CONFIDENCE = 0.95
 # The table is at most this wide; longer names of features are cut.
@@ -145,16 +145,13 @@ class TableSummary:
     def notes(self) -> list[str]:
         """What to mind, in sentences."""
         if self.environments == 1:
-            return ["There is one environment only: nothing is known about how effects differ elsewhere."]
+            return ["There is only one environment: nothing is known about how effects differ elsewhere."]
         return [self.legend, *self.remarks]
 
     @property
     def remarks(self) -> list[str]:
         """What to mind besides what effects are; nothing of a single environment, which has nothing to compare."""
-        if self.environments == 1:
-            return []
-        about = (self._about_curves(), self._about_classes(), self._about_intervals())
-        return [sentence for part in (*about, self._outside(), self._disagreements()) for sentence in part]
+        return [] if self.environments == 1 else [*self._about_coefficients(), *self._outside(), *self._disagreements()]
 
     def __str__(self) -> str:
         table = self.table
@@ -180,16 +177,17 @@ class TableSummary:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def _header(self, width: int) -> Iterator[str]:
-        selected = int(self.stability["selected"].sum())
-        left = {"Rows": f"{self.rows:,}", "Environments": f"{self.environments:,}"}
-        middle = {
-            "Same effect": f"{selected} of {len(self.stability)} features",
-            "Pooling weight": f"{self.pooling:.2f}",
-        }
-        right = {"Explained": f"{self.explained:.1%}", "by all features": f"{self.explained_by_all:.1%}"}
-        column = width // 3 - 2
-        for facts in zip(left.items(), middle.items(), right.items(), strict=True):
-            yield "   ".join(f"{name}:{value:>{column - len(name) - 1}}" for name, value in facts)
+        selected, column = int(self.stability["selected"].sum()), width // 3 - 2
+        same = f"{selected} of {len(self.stability)} features"
+        for facts in (
+            {"Rows": f"{self.rows:,}", "Same effect": same, "Explained": f"{self.explained:.1%}"},
+            {
+                "Environments": f"{self.environments:,}",
+                "Pooling weight": f"{self.pooling:.2f}",
+                "by all features": f"{self.explained_by_all:.1%}",
+            },
+        ):
+            yield "   ".join(f"{name}:{value:>{column - len(name) - 1}}" for name, value in facts.items())
 
     @property
     def units(self) -> dict[str, str]:
@@ -206,67 +204,62 @@ class TableSummary:
     def legend(self) -> str:
         """What the effects in the table are, and why a coefficient may differ from them."""
         what = (
-            "The table has its mean over environments, the standard deviation between them that sampling error does "
-            "not explain, the share I² of the variation that this is, and the lowest and highest over the environments "
-            "that measure it well."
+            "The table shows its mean over environments, the standard deviation between them beyond sampling error, "
+            "its share I² of the variation, and the lowest and highest value over the environments that measure it "
+            "well."
         )
         if self.alone:
             against = "of a class against the mean of all classes " if self.of_class else ""
             return (
                 f"effect: the log-odds {against}that a feature by itself would have in one environment, from the "
-                "difference between the means of the classes. coef is that of the feature next to the others in the "
-                "fit: what correlated features say is shared between them, so it may lie far outside of the range of "
-                f"the effects. {what}"
+                "difference between the means of the classes. coef belongs to the feature next to the others in the "
+                "fit: correlated features share what they say, so it may lie far outside the range of the effects. "
+                f"{what}"
             )
         unit = "log-odds" if self.task == "classification" else f"units of {self.response}"
         classes = (
             " Effects compare a class with all other rows, coefficients with the mean of all classes, so these may lie "
-            "outside of the range of the effects."
+            "outside the range of the effects."
         )
         return (
-            f"effect: the coefficient in one environment alone, with an intercept of its own, in {unit}; the selected "
+            f"effect: the coefficient in one environment alone, with its own intercept, in {unit}; the selected "
             "features are fitted together, any other feature next to them."
             f"{classes if self.of_class else ''} {what}"
         )
 
-    def _about_curves(self) -> Iterator[str]:
+    def _about_coefficients(self) -> Iterator[str]:
         if self.curves:
             yield (
-                f"The effect of {_listed(list(self.curves))} is a curve, which has no single coefficient: "
+                f"The effect of {listed(self.curves, most=NAMED)} is a curve, which has no single coefficient: "
                 "`plot_effects` draws it."
             )
-
-    def _about_classes(self) -> Iterator[str]:
         if self.of_class:
             names = pd.Series(self.stability.index, dtype=object)
             by_class = names.groupby(pd.Series(self.of_class).map(str)).agg(list)
             about = "; ".join(f"{label} for {', '.join(map(str, found))}" for label, found in by_class.items())
             yield (
-                f"Of more than two classes, a row is about the one on which the effects range widest: {about}. "
+                f"Of more than two classes, each row shows the one on which the effects range widest: {about}. "
                 "Coefficients of a class are measured from their mean over all classes."
             )
-
-    def _about_intervals(self) -> Iterator[str]:
-        if self.alone and (self.stability["coefficient"] != 0).any():
-            yield (
-                "Intervals are for other rows of the same environments, whose features have a normal law with one "
-                "covariance within classes. They take the selected features as given, although the same rows selected "
-                "them."
-            )
-            return
         if not (self.stability["coefficient"] != 0).any():
             return
+        if self.alone:
+            yield (
+                "Intervals cover new rows from these environments, for features that are normal with one covariance "
+                "within classes. They treat the selected features as given, although the same rows selected them."
+            )
+            return
         yield (
-            "Intervals are for other rows of the same environments, whose errors have a variance each; a new "
-            "environment differs by `between` on top. They take the selected features as given, although the same rows "
-            "selected them: coefficients near zero look larger than they are. In Python, "
-            "`holdfast.estimators.split_intervals` selects on one half of the rows and has intervals from the other, "
-            "for the features with the same effect alone."
+            "Intervals cover new rows from these environments; error variances may differ between them. A new "
+            "environment differs by `between` in addition. Intervals treat the selected features as given, although "
+            "the same rows selected them, so coefficients near zero look larger than they are. In Python, "
+            "`holdfast.estimators.split_intervals` selects on one half of the rows and computes intervals of the "
+            "features with the same effect from the other."
         )
         if 0 < self.pooling < 1:
             yield (
                 f"Coefficients are {1 - self.pooling:.2f} times those of the features with the same effect plus "
-                f"{self.pooling:.2f} times those of all features; intervals take this weight as given."
+                f"{self.pooling:.2f} times those of all features; intervals treat this weight as given."
             )
 
     def _outside(self) -> Iterator[str]:
@@ -282,26 +275,21 @@ class TableSummary:
             f"{name} ({value:.3g}; effects from {low:.3g} to {high:.3g})"
             for name, value, low, high in zip(*(column[outside] for column in columns), strict=True)
         ]
-        reasons = []
-        if self.pooling > 0:
-            reasons.append(
-                "part of each coefficient is that next to all features, while the effects are those next to the "
-                "features with the same effect"
-            )
-        if self.level == "environment":
-            reasons.append(
-                "features are correlated differently in different environments, and a fit of several features to all "
-                "rows need not lie between those to the environments"
-            )
-        else:
-            reasons.append(
-                "the fit to all rows mixes the relation between environments, whose means may differ, with the one "
-                "within them (Simpson's paradox)"
-            )
-        reason = ", or ".join(reasons)
+        reason = (
+            "part of each coefficient comes from the fit of all features, while effects are those next to the features "
+            "with the same effect, or "
+            if self.pooling > 0
+            else ""
+        ) + (
+            "correlations between features differ between environments, and a fit of several features to all rows need "
+            "not lie between the fits to single environments"
+            if self.level == "environment"
+            else "the fit to all rows mixes the relation within environments with the one between their means "
+            "(Simpson's paradox)"
+        )
         if self.level == "common" and self.task == "regression":
-            reason += '. With level="environment" it would not'
-        yield f"Coefficients outside of the range of their environments: {_listed(named)}. Why: {reason}."
+            reason += '; level="environment" avoids that'
+        yield f"Coefficients outside the range of their effects: {listed(named, most=NAMED)}. Why: {reason}."
 
     def _disagreements(self) -> Iterator[str]:
         """Where the verdict and the test of the single effect say different things, and why."""
@@ -309,16 +297,17 @@ class TableSummary:
         level = frame["varies"] & ~frame["selected"] & (frame["significance"] > PLAUSIBLE)
         if level.any():
             yield (
-                f"Varying although the effect within environments is the same ({_listed(frame.index[level])}): with "
-                "such a feature the level of the response, or the effect of another feature, differs."
+                "Varying although the effect within environments is the same: "
+                f"{listed(frame.index[level], most=NAMED)}. The level of the response, or the effect of another "
+                "feature, differs with such a feature."
             )
         # differences between class means, which are compared alone, have no intercept in them
         yield from doubtful_sentences(frame, self.task, "environment" if self.alone else self.level)
         nowhere = frame["effect"].isna() & ~frame.index.isin(self.curves)
         if nowhere.any():
             yield (
-                "No environment identifies the effect, as if the feature were constant in each, or followed from the "
-                f"selected ones: {_listed(frame.index[nowhere])}."
+                "No environment identifies the effect, for instance because the feature is constant in each or follows "
+                f"from the selected ones: {listed(frame.index[nowhere], most=NAMED)}."
             )
 
 
@@ -350,9 +339,3 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
 def _cut(name: str, width: int, front: int) -> str:
     """The name with an ellipsis after the first letters."""
     return name if len(name) <= width else f"{name[:front]}…{name[len(name) - (width - 1 - front) :]}"
-
-
-def _listed(names: pd.Index | list[str]) -> str:
-    listed = [str(name) for name in names]
-    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-    return ", ".join(listed[:NAMED]) + more

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import WeightedRandomSampler
 
 from holdfast.core.grouping import group_rows
-from holdfast.core.validation import COUNT
+from holdfast.core.validation import COUNT, require
 from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import (
     BINS,
@@ -217,16 +217,16 @@ def train_balanced(
         1
     """
     # all that can be checked before the first training, which may take hours
-    if not 0 < held_out < 1:
-        raise ValueError(f"held_out must be a number between 0 and 1, got {held_out!r}")
-    if not weight_decays:
-        raise ValueError(f"weight_decays must hold at least one number, got {weight_decays!r}")
-    _check_choice("remedy", remedy, ("weights",) if continuous else ("weights", "offsets"))
-    _check_choice("distribution", distribution, ("equal", "product"))
-    _check_choice("independence", independence, ("joint", "each"))
+    require(0 < held_out < 1, "held_out must be a number between 0 and 1", repr(held_out))
+    require(len(weight_decays) > 0, "weight_decays must hold at least one number", repr(weight_decays))
+    for name, value, allowed in (
+        ("remedy", remedy, ("weights",) if continuous else ("weights", "offsets")),
+        ("distribution", distribution, ("equal", "product")),
+        ("independence", independence, ("joint", "each")),
+    ):
+        require(value in allowed, f"{name} must be {' or '.join(allowed)}", repr(value))
     COUNT.check("rounds", rounds)
-    if continuous and rounds > 1:
-        raise ValueError(f"rounds must be 1 for a continuous target, got {rounds}")
+    require(rounds == 1 or not continuous, "rounds must be 1 for a continuous target", rounds)
     inputs, targets = as_read_by(module, torch.as_tensor(data[0])), torch.as_tensor(data[1])
     if not continuous:
         check_labels(targets.cpu().numpy())
@@ -313,8 +313,3 @@ def _no_better_than_chance(
         f"On balanced rows the network is not better than chance (accuracy {accuracy:.2f} on held-out "
         f"rows, two standard errors are {2 * error:.2f}): what varies was the signal, or the rows are too few."
     ]
-
-
-def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be {' or '.join(allowed)}, got {value!r}")

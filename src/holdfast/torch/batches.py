@@ -5,7 +5,7 @@ NumPy alone, no torch.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from hashlib import blake2b
 from math import gcd
@@ -139,6 +139,7 @@ class Visits:
             number, skipped = number + 1, 0
 
 
+@dataclass
 class RowStream:
     """The rows of one environment (or of all), pass after pass, each in a fresh random order.
 
@@ -159,22 +160,19 @@ class RowStream:
         [[3, 5, 8], [3, 5, 8]]
     """
 
-    def __init__(
-        self,
-        rows: np.ndarray,
-        batch_size: int,
-        key: tuple[int, ...],
-        replacement: bool = False,
-        drop_last: bool = False,
-        probabilities: np.ndarray | None = None,
-    ):
-        self.rows, self.batch_size, self.key, self.replacement = rows, batch_size, key, replacement
-        self.cumulative = None if probabilities is None else np.cumsum(probabilities)
-        if replacement:
-            self.batches = max(1, BLOCK // batch_size)
-        else:
-            self.batches = len(rows) // batch_size if drop_last else -(-len(rows) // batch_size)
-        self._pass, self._shuffled = -1, rows
+    rows: np.ndarray
+    batch_size: int
+    key: tuple[int, ...]
+    replacement: bool = False
+    drop_last: bool = False
+    probabilities: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.batches = max(1, BLOCK // self.batch_size)
+        if not self.replacement:
+            self.batches = (len(self.rows) + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
+        self._cumulative = None if self.probabilities is None else np.cumsum(self.probabilities)
+        self._pass, self._shuffled = -1, self.rows
 
     @property
     def shortest(self) -> int:
@@ -193,11 +191,12 @@ class RowStream:
         if not self.replacement:
             return random.permutation(self.rows)
         count = self.batches * self.batch_size
-        if self.cumulative is None:
+        if self._cumulative is None:
             return self.rows[random.integers(len(self.rows), size=count)]
-        return self.rows[np.searchsorted(self.cumulative, random.random(count) * self.cumulative[-1], side="right")]
+        return self.rows[np.searchsorted(self._cumulative, random.random(count) * self._cumulative[-1], side="right")]
 
 
+@dataclass
 class BatchSequence:
     """Batches number 0, 1, 2, ... of rows of labelled environments.
 
@@ -218,79 +217,64 @@ class BatchSequence:
         [[0, 2], [1, 3], [0, 2], [1, 3]]
     """
 
-    def __init__(
-        self,
-        grouping: Grouping,
-        batch_size: int = 16,
-        *,
-        order: str = "reshuffled",
-        weights: Any = "size",
-        mixing: float = 0.0,
-        replacement: bool = False,
-        drop_last: bool = False,
-        seed: int = 0,
-    ):
-        for rule, name, value in ((COUNT, "batch_size", batch_size), (SHARE, "mixing", mixing), (SEED, "seed", seed)):
-            rule.check(name, value)
+    grouping: Grouping
+    batch_size: int = 16
+    _: KW_ONLY
+    order: str = "reshuffled"
+    weights: Any = "size"
+    mixing: float = 0.0
+    replacement: bool = False
+    drop_last: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for rule, name in ((COUNT, "batch_size"), (SHARE, "mixing"), (SEED, "seed")):
+            rule.check(name, getattr(self, name))
         known = f"order must be one of {', '.join(ORDERS)}, or mixing 1 for pooled batches"
-        require(order in ORDERS, known, repr(order))
-        require(len(grouping.codes) > 0, "labels must have at least one row", 0)
-        self.labels = grouping.labels
-        self.codes = grouping.codes.astype(np.min_scalar_type(max(grouping.count - 1, 1)))
-        pooled = round(mixing * batch_size)
-        whole = mixing in (0, 1) or 0 < pooled < batch_size
-        require(whole, f"mixing must give at least one row of a batch of {batch_size} to each part", mixing)
-        self.pure = batch_size - pooled
-        self._settings = (batch_size, order, mixing, replacement, drop_last, seed)
+        require(self.order in ORDERS, known, repr(self.order))
+        codes, sizes, self.labels = self.grouping.codes, self.grouping.sizes, self.grouping.labels
+        require(len(codes) > 0, "labels must have at least one row", 0)
+        self.codes = codes.astype(np.min_scalar_type(max(self.grouping.count - 1, 1)))
+        pooled = round(self.mixing * self.batch_size)
+        whole = self.mixing in (0, 1) or 0 < pooled < self.batch_size
+        require(whole, f"mixing must give at least one row of a batch of {self.batch_size} to each part", self.mixing)
+        self.pure = self.batch_size - pooled
 
-        smallest = np.int32 if len(self.codes) < 2**31 else np.int64
-        rows = np.argsort(self.codes, kind="stable").astype(smallest)
-        ends = np.cumsum(grouping.sizes)
+        rows = np.argsort(self.codes, kind="stable").astype(np.int32 if len(codes) < 2**31 else np.int64)
         own = self.pure or 1  # pooled batches come from no environment, and their order does not matter
-        self.passes = grouping.sizes // own if drop_last and not replacement else -(-grouping.sizes // own)
-        if self.pure and not self.passes.all():
-            small = {str(label): int(n) for label, n in zip(self.labels, grouping.sizes, strict=True) if n < own}
-            message = f"drop_last must be False for environments with fewer than the {own} rows of a batch"
-            require(False, message, small)
-        cycle = visits_per_cycle(weights, grouping, self.passes)
-        self.visits = Visits(order, cycle, seed)
-        parts = np.split(rows, ends[:-1]) if self.pure else []
-        self._streams = [
-            RowStream(part, own, (seed, ROWS, number), replacement, drop_last) for number, part in enumerate(parts)
-        ]
-        self._pool = self._pooled_stream(rows, grouping, pooled, weights, cycle) if pooled else None
-
-    def _pooled_stream(
-        self, rows: np.ndarray, grouping: Grouping, size: int, weights: Any, cycle: np.ndarray
-    ) -> RowStream:
-        _, _, _, replacement, drop_last, seed = self._settings
-        if weights == "size":
-            probabilities = None
-        else:
-            require(replacement, "replacement must be True for pooled rows whose weights are not 'size'", replacement)
-            probabilities = (cycle / grouping.sizes)[self.codes[rows]]
-        stream = RowStream(rows, size, (seed, POOL), replacement, drop_last, probabilities)
-        require(stream.batches > 0, f"drop_last must be False for fewer than {size} rows", len(rows))
-        return stream
+        drawn = (self.replacement, self.drop_last)
+        self.passes = sizes // own if drawn == (False, True) else -(-sizes // own)
+        small = {str(label): int(n) for label, n in zip(self.labels, sizes, strict=True) if n < own}
+        few = f"drop_last must be False for environments with fewer than the {own} rows of a batch"
+        require(not self.pure or bool(self.passes.all()), few, small)
+        cycle = visits_per_cycle(self.weights, self.grouping, self.passes)
+        self.visits = Visits(self.order, cycle, self.seed)
+        parts = np.split(rows, np.cumsum(sizes)[:-1]) if self.pure else []
+        self._streams = [RowStream(part, own, (self.seed, ROWS, number), *drawn) for number, part in enumerate(parts)]
+        self._pool = None
+        if pooled:
+            even = self.weights == "size"
+            unequal = "replacement must be True for pooled rows whose weights are not 'size'"
+            require(even or self.replacement, unequal, self.replacement)
+            probabilities = None if even else (cycle / sizes)[self.codes[rows]]
+            self._pool = RowStream(rows, pooled, (self.seed, POOL), *drawn, probabilities)
+            require(self._pool.batches > 0, f"drop_last must be False for fewer than {pooled} rows", len(rows))
 
     @property
     def batches_per_pass(self) -> int:
         """The batches in which every row is seen once, up to those that `drop_last` leaves out."""
         if self.pure:
             return int(self.passes.sum())
-        size, drop_last = self._settings[0], self._settings[4]
-        return max(1, len(self.codes) // size) if drop_last else -(-len(self.codes) // size)
+        rows, size = len(self.codes), self.batch_size
+        return max(1, rows // size) if self.drop_last else -(-rows // size)
 
     def iterate(self, start: int, stride: int = 1) -> Iterator[np.ndarray]:
         """The rows of batches start, start + stride, ..."""
         for step, (environment, visit) in enumerate(self.visits.numbered(start)):
             if step % stride == 0:
-                own = self._streams[environment].batch(visit) if self.pure else None
-                pooled = self._pool.batch(start + step) if self._pool else None
-                if own is None or pooled is None:
-                    yield pooled if own is None else own  # type: ignore[misc]
-                else:
-                    yield np.concatenate([own, pooled])
+                own = [self._streams[environment].batch(visit)] if self.pure else []
+                pooled = [self._pool.batch(start + step)] if self._pool else []
+                yield np.concatenate(own + pooled)
 
     def batch(self, number: int) -> np.ndarray:
         """The rows of one batch."""
@@ -304,7 +288,8 @@ class BatchSequence:
     def fingerprint(self) -> str:
         """Equal for sequences of the same labels and settings, in any process."""
         digest = blake2b(self.codes.tobytes(), digest_size=8)
-        digest.update(repr((self.labels, self._settings, self.visits.cycle.tolist())).encode())
+        settings = (self.batch_size, self.order, self.mixing, self.replacement, self.drop_last, self.seed)
+        digest.update(repr((self.labels, settings, self.visits.cycle.tolist())).encode())
         return digest.hexdigest()
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -260,33 +261,26 @@ def lightning_callback(loss: BatchLoss, batches: Mapping[Any, Any], *, every: in
         ValueError: every must be a whole number of at least 1, got 0
     """
     COUNT.check("every", every)
-    base = _lightning_callback_class()
+    found = [name for name in ("lightning.pytorch", "pytorch_lightning") if find_spec(name.partition(".")[0])]
+    if not found:
+        raise ModuleNotFoundError("lightning_callback needs Lightning, which is not installed: pip install lightning")
+    base = import_module(found[0]).Callback
 
     def log_environments(callback: Any, trainer: Any, module: Any, outputs: Any, batch: Any, number: int) -> None:
         if trainer.global_step % every == 0:
             with torch.enable_grad():
-                found = measure_environments(module, loss, batches, **settings)
-            module.log_dict(found.scalars())
+                measured = measure_environments(module, loss, batches, **settings)
+            module.log_dict(measured.scalars())
 
     return type("EnvironmentCallback", (base,), {"on_train_batch_end": log_environments})()
-
-
-def _lightning_callback_class() -> type:
-    for package in ("lightning.pytorch", "pytorch_lightning"):
-        if find_spec(package.partition(".")[0]) is not None:
-            found: type = import_module(package).Callback
-            return found
-    raise ModuleNotFoundError("lightning_callback needs Lightning, which is not installed: pip install lightning")
 
 
 def _geometry(labels: list, gram: np.ndarray, share: np.ndarray) -> tuple[dict, dict, float]:
     """Norms, cosines and heterogeneity, from the inner products of the gradients."""
     norms = np.sqrt(np.diagonal(gram))
-    conflicts = {}
-    for i, first in enumerate(labels):
-        for j in range(i + 1, len(labels)):
-            both = norms[i] * norms[j]
-            conflicts[first, labels[j]] = float(gram[i, j] / both) if both > 0 else math.nan
+    both = np.outer(norms, norms)
+    cosines = np.where(both > 0, gram / np.where(both > 0, both, 1.0), np.nan)
+    conflicts = {(labels[i], labels[j]): float(cosines[i, j]) for i, j in combinations(range(len(labels)), 2)}
     mean = float(share @ gram @ share)
     spread = max(float(share @ np.diagonal(gram)) - mean, 0.0)
     heterogeneity = math.sqrt(spread / mean) if mean > 0 else (math.inf if spread > 0 else math.nan)

@@ -108,11 +108,10 @@ def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
     if not isinstance(items, np.ndarray):
         raise ValueError(f"images must be an array of images, got {type(images)}; write_sheet shows texts and rows")
     names, codes = _class_names(discovery), _classes(discovery)
-    strips = len(codes)
-    height = strips * (PICTURE + 0.35)
+    height = len(codes) * (PICTURE + 0.35)
     figure = Figure(figsize=(2 * EXAMPLES * PICTURE * 0.8, height + PANEL + 0.9), layout="constrained")
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, PANEL + 0.6])[:, 0]
-    panels = above.subplots(strips, 2, squeeze=False)
+    panels = above.subplots(len(codes), 2, squeeze=False)
     for line, code in zip(panels, codes, strict=True):
         ends = _ends(discovery, attribute, code)
         for axes, end, chosen in zip(line, ("lowest", "highest"), ends, strict=True):
@@ -170,19 +169,13 @@ def _coloured(images: np.ndarray) -> np.ndarray:
 
 def _ends(discovery: Discovery, attribute: int, code: int) -> tuple[np.ndarray, np.ndarray]:
     """The rows of a class with the lowest and with the highest scores, the most extreme first."""
-    rows = np.flatnonzero(_codes(discovery) == code)
+    rows = np.flatnonzero(discovery.codes == code)
     order = rows[np.argsort(discovery.scores[rows, attribute], kind="stable")]
     return order[:EXAMPLES], order[::-1][:EXAMPLES]
 
 
-def _codes(discovery: Discovery) -> np.ndarray:
-    if discovery.classes:
-        return discovery.targets
-    return (discovery.targets > np.median(discovery.targets)).astype(int)
-
-
 def _classes(discovery: Discovery) -> list[int]:
-    counts = np.bincount(_codes(discovery))
+    counts = np.bincount(discovery.codes)
     return sorted(np.argsort(-counts, kind="stable")[:CLASSES_ON_SHEET].tolist())
 
 

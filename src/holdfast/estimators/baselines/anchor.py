@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from holdfast.core.grouping import group_rows
+from holdfast.core.versions import for_comparisons
 from holdfast.estimators.baselines.pooled import PooledRegressor
-from holdfast.estimators.contract import LinearRegressor
+from holdfast.estimators.contract import LinearRegressor, regression_rows
 
 
 class AnchorRegressor(LinearRegressor):
@@ -39,24 +38,15 @@ class AnchorRegressor(LinearRegressor):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "AnchorRegressor":
         """Fit; with one environment there is no anchor, and the result is least squares."""
-        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
-        grouping = group_rows(environments, len(targets))
+        inputs, targets, grouping = regression_rows(self, X, y, environments, ensure_min_samples=2)
         if not self.gamma > 0:
             raise ValueError(f"gamma must be above 0, got {self.gamma}")
         if grouping.count == 1:
             fitted = PooledRegressor().fit(inputs, targets)
         else:
             indicators = (grouping.codes[:, None] == np.arange(1, grouping.count)).astype(float)
-            fitted = _anchor_regression()(gamma=self.gamma).fit(inputs, targets, Z=indicators)
+            package = for_comparisons("ivmodels.models.anchor_regression", "anchor regression")
+            fitted = package.AnchorRegression(gamma=self.gamma).fit(inputs, targets, Z=indicators)
         self.coef_ = np.asarray(fitted.coef_, float).ravel()
         self.intercept_ = float(fitted.intercept_)
-        self.environments_ = grouping.labels
         return self
-
-
-def _anchor_regression() -> Any:
-    try:
-        from ivmodels.models.anchor_regression import AnchorRegression
-    except ModuleNotFoundError as error:
-        raise ValueError("anchor regression needs the package ivmodels: pip install 'holdfast[compare]'") from error
-    return AnchorRegression

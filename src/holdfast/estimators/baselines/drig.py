@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.utils.validation import validate_data
 
 from holdfast.algorithms.losses.squared import second_moments
-from holdfast.core.grouping import group_rows
 from holdfast.core.moments import standard_units
-from holdfast.estimators.contract import LinearRegressor
+from holdfast.estimators.contract import LinearRegressor, regression_rows
 
 # A reference with fewer rows for each feature has no second moments to speak of.
 ROWS_PER_FEATURE = 2
@@ -66,8 +64,7 @@ class InvariantGradientRegressor(LinearRegressor):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantGradientRegressor":
         """Fit; with one environment the result is least squares."""
-        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        grouping = group_rows(environments, len(targets))
+        inputs, targets, grouping = regression_rows(self, X, y, environments)
         if not self.gamma >= 0:
             raise ValueError(f"gamma must be at least 0, got {self.gamma}")
         if self.reference is not None and self.reference not in grouping.labels:
@@ -97,7 +94,6 @@ class InvariantGradientRegressor(LinearRegressor):
         self.coef_, shift = scaling.undo(found * response.scale[0])
         self.intercept_ = float(response.location[0] + shift)
         self.reference_ = grouping.labels[reference]
-        self.environments_ = grouping.labels
         return self
 
 

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import lars_path
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
-from holdfast.core.grouping import group_rows
 from holdfast.core.moments import standard_units
-from holdfast.estimators.contract import LinearRegressor
+from holdfast.core.versions import for_comparisons
+from holdfast.estimators.contract import LinearRegressor, regression_rows
 
 # A test of equal residuals in an environment needs a few of them; smaller ones are left out of the tests.
 FEWEST_ROWS = 10
@@ -52,8 +51,7 @@ class InvariantCausalRegressor(LinearRegressor):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantCausalRegressor":
         """Fit; with one environment nothing can be tested, and the estimate is empty."""
-        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        grouping = group_rows(environments, len(targets))
+        inputs, targets, grouping = regression_rows(self, X, y, environments)
         if not 0 < self.significance < 1:
             raise ValueError(f"significance must be between 0 and 1, got {self.significance}")
         chosen = _on_lasso_path(inputs, targets, self.candidates)
@@ -61,7 +59,8 @@ class InvariantCausalRegressor(LinearRegressor):
         found: set[int] | None = set()
         if len(parts) > 1 and len(chosen):
             data = [np.column_stack([inputs[np.ix_(rows, chosen)], targets[rows]]) for rows in parts]
-            found = _causalicp().fit(data, len(chosen), alpha=float(self.significance)).estimate
+            package = for_comparisons("causalicp", "invariant causal prediction")
+            found = package.fit(data, len(chosen), alpha=float(self.significance)).estimate
         self.accepted_ = found is not None
         self.invariant_ = np.isin(np.arange(inputs.shape[1]), chosen[sorted(found or ())])
         selected = inputs[:, self.invariant_]
@@ -69,7 +68,6 @@ class InvariantCausalRegressor(LinearRegressor):
         self.coef_ = np.zeros(inputs.shape[1])
         self.coef_[self.invariant_] = np.linalg.lstsq(selected - centre, targets - mean, rcond=None)[0]
         self.intercept_ = float(mean - self.coef_[self.invariant_] @ centre)
-        self.environments_ = grouping.labels
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -87,13 +85,3 @@ def _on_lasso_path(inputs: np.ndarray, targets: np.ndarray, count: int) -> np.nd
     _, _, coefficients = lars_path(scaling.apply(inputs)[:, varying], targets - targets.mean(), method="lasso")
     entry = np.where(coefficients.any(1), (coefficients != 0).argmax(1), coefficients.shape[1])
     return np.sort(varying[np.argsort(entry, kind="stable")[:count]])
-
-
-def _causalicp() -> Any:
-    try:
-        import causalicp
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "invariant causal prediction needs the package causalicp: pip install 'holdfast[compare]'"
-        ) from error
-    return causalicp

@@ -4,12 +4,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from holdfast.algorithms.losses.squared import SecondMoments, second_moments
-from holdfast.core.grouping import group_rows
 from holdfast.core.moments import standard_units
-from holdfast.estimators.contract import LinearRegressor
+from holdfast.estimators.contract import LinearRegressor, regression_rows
 
 # All sets of features are searched: 2^16 of them take seconds, each further feature doubles that.
 MOST_FEATURES = 16
@@ -48,8 +46,7 @@ class InvariantLeastSquares(LinearRegressor):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "InvariantLeastSquares":
         """Fit; with one environment the result is least squares."""
-        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        grouping = group_rows(environments, len(targets))
+        inputs, targets, grouping = regression_rows(self, X, y, environments)
         if not self.penalty >= 0:
             raise ValueError(f"penalty must be at least 0, got {self.penalty}")
         if inputs.shape[1] > MOST_FEATURES:
@@ -63,7 +60,6 @@ class InvariantLeastSquares(LinearRegressor):
         self.coef_, shift = scaling.undo(coefficients)
         self.invariant_ = np.isin(np.arange(inputs.shape[1]), chosen)
         self.intercept_ = float(response.location[0] + shift)
-        self.environments_ = grouping.labels
         return self
 
 

@@ -22,6 +22,34 @@ from holdfast.core.class_moments import PRIOR_ROWS, ClassStatistics
 NEGLIGIBLE = 1e-10
 
 
+def equal_shares(counts: np.ndarray) -> float:
+    """The p-value of Pearson's test that the classes have the same shares in all environments.
+
+    Args:
+        counts: (environments, classes), rows.
+
+    Example:
+        >>> [round(equal_shares(np.array(counts)), 3) for counts in ([[10, 20], [100, 200]], [[10, 20], [200, 100]])]
+        [1.0, 0.0]
+    """
+    expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
+    statistic = np.sum((counts - expected) ** 2 / np.maximum(expected, 1e-300))
+    degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    return float(chi2.sf(statistic, degrees)) if degrees > 0 else 1.0
+
+
+def widest_share(counts: np.ndarray) -> tuple[int, float, float]:
+    """The class whose share differs most between environments (of two the second), its lowest and highest share.
+
+    Example:
+        >>> widest_share(np.array([[10, 30], [30, 10]]))
+        (1, 0.25, 0.75)
+    """
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
+    widest = counts.shape[1] - 1 - int(np.argmax(np.ptp(shares, axis=0)[::-1]))
+    return widest, float(shares[:, widest].min()), float(shares[:, widest].max())
+
+
 class ClassDifferences(NamedTuple):
     """The additive fit m_ec = a_e + delta_c of the means of the classes.
 
@@ -37,8 +65,12 @@ class ClassDifferences(NamedTuple):
     rank: int
 
 
-def class_differences(statistics: ClassStatistics) -> ClassDifferences:
-    """Weighted least squares of the additive layout; each mean counts by its rows.
+def class_differences(statistics: ClassStatistics, weights: np.ndarray | None = None) -> ClassDifferences:
+    """Weighted least squares of the additive layout.
+
+    Args:
+        statistics: n and m.
+        weights: (environments, classes, features), of the means; None: each counts by its rows.
 
     Example, class 1 lies two standard deviations above class 0, whatever the environment:
         >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
@@ -48,13 +80,8 @@ def class_differences(statistics: ClassStatistics) -> ClassDifferences:
         >>> (class_differences(found).differences * found.scale).round(6).tolist()
         [[-1.0], [1.0]]
     """
-    counts = np.broadcast_to(statistics.counts[..., None], statistics.means.shape)
-    differences, residuals, rank = _additive(counts, statistics.means)
-    return ClassDifferences(differences, residuals, rank)
-
-
-def _additive(weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """The additive fit with weights of any kind, (environments, classes, features)."""
+    means = statistics.means
+    weights = np.broadcast_to(statistics.counts[..., None], means.shape) if weights is None else weights
     totals = np.maximum(weights.sum(1, keepdims=True), 1e-300)
     shares = weights / totals
     # the normal equations of delta, once the effects a_e of the environments are eliminated
@@ -69,7 +96,7 @@ def _additive(weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.nd
     fitted = delta - (shares * delta).sum(1, keepdims=True)
     values = np.linalg.eigvalsh(joint[0])
     rank = int(np.sum(values > NEGLIGIBLE * max(values[-1], 1e-300)))
-    return delta, np.where(weights > 0, centred - fitted, 0.0), rank
+    return ClassDifferences(delta, np.where(weights > 0, centred - fitted, 0.0), rank)
 
 
 class DifferenceTests(NamedTuple):
@@ -109,18 +136,14 @@ def difference_tests(statistics: ClassStatistics, tolerance: float = 0.0) -> Dif
         >>> (found.p_values < 0.001).tolist()
         [False, True]
     """
-    variances = _tolerant(statistics, tolerance)
-    variances = np.einsum("ecff->ecf", variances)
+    variances = np.einsum("ecff->ecf", _tolerant(statistics, tolerance))
     counts = statistics.counts[..., None]
     # the inverse of a variance that is estimated from few rows is too large, on average by this share of it
     excess = 2 * np.maximum(counts - 1, 0) / (np.maximum(counts - 1, 0) + PRIOR_ROWS) ** 2
     # a feature that does not move within a class has no scale of its own; rounding is its sampling error
     weights = counts * (1 - excess) / np.maximum(variances, 1e-20)
-    _, residuals, _ = _additive(weights, statistics.means)
-    rank = class_differences(statistics).rank
-    present = (statistics.counts > 0).sum(1)
-    degrees = int(np.maximum(present - 1, 0).sum()) - rank
-    statistic = (weights * residuals**2).sum((0, 1))
+    degrees = _contrasts(statistics) - class_differences(statistics).rank
+    statistic = (weights * class_differences(statistics, weights).residuals ** 2).sum((0, 1))
     p_values = chi2.sf(statistic, degrees) if degrees > 0 else np.ones(len(statistic))
     return DifferenceTests(statistic, degrees, np.where(statistics.constant, 1.0, p_values))
 
@@ -189,32 +212,46 @@ def varying_directions(
         >>> varying_directions(class_statistics(collect_class_moments(x, y, environments))).varying
         1
     """
-    counts, present = statistics.counts, statistics.counts > 0
     fit = class_differences(statistics)
-    degrees = int(np.maximum(present.sum(1) - 1, 0).sum()) - fit.rank
-    root = _inverse_root(statistics.within)
-    residuals = (np.sqrt(counts)[..., None] * fit.residuals)[present] @ root
-    left, values, right = np.linalg.svd(residuals, full_matrices=True)
-    most = min(degrees, len(right))
-    whitening = root @ right.T
-    spreads = whitening.T @ _tolerant(statistics, tolerance)[present] @ whitening
-    projection = _interactions(counts, present)
+    spectrum = _spectrum(statistics, fit.residuals, _tolerant(statistics, tolerance))
+    most = min(_contrasts(statistics) - fit.rank, len(spectrum.whitening))
+    projection = _interactions(statistics.counts, statistics.counts > 0)
     found: list[float] = []
-    for rank in range(most):
-        found.append(_beyond(rank, left, values, spreads, projection, statistics.freedom))
-        if found[-1] >= significance:
-            break
+    while len(found) < most and (not found or found[-1] < significance):
+        found.append(spectrum.beyond(len(found), projection, statistics.freedom))
     varying = int(np.sum(np.array(found) < significance))
-    return VaryingDirections(whitening, varying, most, np.array(found), values[:most])
+    return VaryingDirections(spectrum.whitening, varying, most, np.array(found), spectrum.values[:most])
 
 
-def _beyond(
-    rank: int, left: np.ndarray, values: np.ndarray, spreads: np.ndarray, projection: np.ndarray, freedom: float
-) -> float:
-    """The p-value of the singular values beyond the first `rank`, if there are only so many directions."""
-    # over the left singular vectors of the values that are left out
-    overlap = projection - left[:, :rank] @ left[:, :rank].T
-    return quadratic_form_p_value(float(np.sum(values[rank:] ** 2)), overlap, spreads[:, rank:, rank:], freedom)
+class _Spectrum(NamedTuple):
+    """Singular values and vectors of means times the roots of their counts, and the covariances of their rotation."""
+
+    left: np.ndarray
+    values: np.ndarray
+    whitening: np.ndarray
+    spreads: np.ndarray
+
+    def beyond(self, rank: int, projection: np.ndarray, freedom: float) -> float:
+        """The p-value of the singular values beyond the first `rank`, if there are only so many directions."""
+        # over the left singular vectors of the values that are left out
+        overlap = projection - self.left[:, :rank] @ self.left[:, :rank].T
+        statistic = float(np.sum(self.values[rank:] ** 2))
+        return quadratic_form_p_value(statistic, overlap, self.spreads[:, rank:, rank:], freedom)
+
+
+def _spectrum(statistics: ClassStatistics, means: np.ndarray, covariances: np.ndarray) -> _Spectrum:
+    present = statistics.counts > 0
+    scales, axes = np.linalg.eigh(statistics.within)
+    root = axes / np.sqrt(scales) @ axes.T
+    rows = (np.sqrt(statistics.counts)[..., None] * means)[present] @ root
+    left, values, right = np.linalg.svd(rows, full_matrices=True)
+    whitening = root @ right.T
+    return _Spectrum(left, values, whitening, whitening.T @ covariances[present] @ whitening)
+
+
+def _contrasts(statistics: ClassStatistics) -> int:
+    """How many differences between classes the environments measure, all together."""
+    return int(np.maximum((statistics.counts > 0).sum(1) - 1, 0).sum())
 
 
 def quadratic_form_p_value(statistic: float, projection: np.ndarray, spreads: np.ndarray, freedom: float) -> float:
@@ -282,14 +319,10 @@ def differences_beyond(statistics: ClassStatistics, rank: int) -> float:
     counts, present = statistics.counts, statistics.counts > 0
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
     centred = statistics.means - np.einsum("ec,ecf->ef", shares, statistics.means)[:, None]
-    root = _inverse_root(statistics.within)
-    left, values, right = np.linalg.svd((np.sqrt(counts)[..., None] * centred)[present] @ root, full_matrices=True)
-    if rank >= min(int(np.maximum(present.sum(1) - 1, 0).sum()), len(right)):
+    if rank >= min(_contrasts(statistics), len(statistics.within)):
         return 1.0
-    whitening = root @ right.T
-    spreads = whitening.T @ statistics.covariances[present] @ whitening
     projection = np.eye(int(present.sum())) - _environment_effects(counts, present)
-    return _beyond(rank, left, values, spreads, projection, statistics.freedom)
+    return _spectrum(statistics, centred, statistics.covariances).beyond(rank, projection, statistics.freedom)
 
 
 def _interactions(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -306,8 +339,3 @@ def _environment_effects(counts: np.ndarray, present: np.ndarray) -> np.ndarray:
     environments, roots = np.nonzero(present)[0], np.sqrt(counts[present])
     same = environments[:, None] == environments
     return np.where(same, roots[:, None] * roots, 0.0) / counts.sum(1)[environments]
-
-
-def _inverse_root(matrix: np.ndarray) -> np.ndarray:
-    values, vectors = np.linalg.eigh(matrix)
-    return vectors / np.sqrt(values) @ vectors.T

@@ -26,17 +26,31 @@ class ClassScores(NamedTuple):
     intercepts: np.ndarray
 
 
-def blend(strict: ClassScores, pooled: ClassScores, weight: float) -> ClassScores:
-    """(1 - a) strict + a pooled.
+class ClassSums(NamedTuple):
+    """What the centres of the classes depend on; those of environments add up.
 
-    Example:
-        >>> zero, one = (ClassScores(np.full((1, 1), value), np.full(1, value)) for value in (0.0, 1.0))
-        >>> blend(zero, one, 0.25).intercepts.tolist()
-        [0.25]
+    Attributes:
+        counts: (classes,), rows.
+        values: (classes, features), sums over the rows.
+        joint: (classes, classes), the matrix of the normal equations of the differences, levels eliminated.
+        right: (classes, features), their right side.
     """
-    return ClassScores(
-        (1 - weight) * strict.coefficients + weight * pooled.coefficients,
-        (1 - weight) * strict.intercepts + weight * pooled.intercepts,
+
+    counts: np.ndarray
+    values: np.ndarray
+    joint: np.ndarray
+    right: np.ndarray
+
+
+def class_sums(statistics: ClassStatistics, environment: int | None = None) -> ClassSums:
+    """Those of all environments, or of one."""
+    own = slice(None) if environment is None else slice(environment, environment + 1)
+    counts, means = statistics.counts[own], statistics.means[own]
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
+    joint = np.diag(counts.sum(0)) - counts.T @ shares
+    centred = means - np.einsum("ec,ecf->ef", shares, means)[:, None]
+    return ClassSums(
+        counts.sum(0), np.einsum("ec,ecf->cf", counts, means), joint, np.einsum("ec,ecf->cf", counts, centred)
     )
 
 
@@ -63,7 +77,7 @@ def linear_discriminant(statistics: ClassStatistics, directions: np.ndarray | No
         >>> (np.diff(scores.coefficients, axis=0) / found.scale).round(1).tolist()
         [[2.0]]
     """
-    return _discriminant(_sums(statistics), statistics.within, _basis(statistics, directions))
+    return _discriminant(class_sums(statistics), statistics.within, _basis(statistics, directions))
 
 
 def _basis(statistics: ClassStatistics, directions: np.ndarray | None) -> np.ndarray:
@@ -71,43 +85,24 @@ def _basis(statistics: ClassStatistics, directions: np.ndarray | None) -> np.nda
     return basis * ~statistics.constant[:, None]
 
 
-def _discriminant(sums: "_ClassSums", within: np.ndarray, basis: np.ndarray) -> ClassScores:
+def projected_inverse(within: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """B (B^T W B)^+ B^T.
+
+    Example:
+        >>> projected_inverse(np.diag([2.0, 4.0]), np.array([[1.0], [0.0]])).tolist()
+        [[0.5, 0.0], [0.0, 0.0]]
+    """
+    return basis @ np.linalg.pinv(basis.T @ within @ basis, rcond=1e-12, hermitian=True) @ basis.T
+
+
+def _discriminant(sums: ClassSums, within: np.ndarray, basis: np.ndarray) -> ClassScores:
     centres = _centres(sums)
-    inverse = basis @ np.linalg.pinv(basis.T @ within @ basis, rcond=1e-12, hermitian=True) @ basis.T
-    coefficients = centres @ inverse
+    coefficients = centres @ projected_inverse(within, basis)
     shares = np.maximum(sums.counts / sums.counts.sum(), 1e-300)
     return ClassScores(coefficients, np.log(shares) - (coefficients * centres).sum(1) / 2)
 
 
-class _ClassSums(NamedTuple):
-    """What the centres of the classes depend on; those of environments add up.
-
-    Attributes:
-        counts: (classes,), rows.
-        values: (classes, features), sums over the rows.
-        joint: (classes, classes), the matrix of the normal equations of the differences, levels eliminated.
-        right: (classes, features), their right side.
-    """
-
-    counts: np.ndarray
-    values: np.ndarray
-    joint: np.ndarray
-    right: np.ndarray
-
-
-def _sums(statistics: ClassStatistics, environment: int | None = None) -> _ClassSums:
-    """Those of all environments, or of one."""
-    own = slice(None) if environment is None else slice(environment, environment + 1)
-    counts, means = statistics.counts[own], statistics.means[own]
-    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
-    joint = np.diag(counts.sum(0)) - counts.T @ shares
-    centred = means - np.einsum("ec,ecf->ef", shares, means)[:, None]
-    return _ClassSums(
-        counts.sum(0), np.einsum("ec,ecf->cf", counts, means), joint, np.einsum("ec,ecf->cf", counts, centred)
-    )
-
-
-def _centres(sums: _ClassSums) -> np.ndarray:
+def _centres(sums: ClassSums) -> np.ndarray:
     """(classes, features), the means of the classes at the mean level of all environments.
 
     If some classes never meet in an environment, levels and classes cannot be told apart: the means of all rows.
@@ -141,7 +136,7 @@ def needed_features(statistics: ClassStatistics, candidates: np.ndarray) -> np.n
     """
     counts = statistics.counts
     shares = counts.sum(0) / counts.sum()
-    centres = _centres(_sums(statistics))
+    centres = _centres(class_sums(statistics))
     centres = centres - shares @ centres
     total = statistics.within + (centres.T * shares) @ centres
     rows = float(max(counts.sum(), 2.0))
@@ -206,13 +201,13 @@ def held_out_discriminant_losses(statistics: ClassStatistics, directions: np.nda
         >>> bool((losses < 0.45).all())
         True
     """
-    total, basis, everything = _sums(statistics), _basis(statistics, directions), statistics.total
+    total, basis, everything = class_sums(statistics), _basis(statistics, directions), statistics.total
     freedom = np.maximum(statistics.counts - 1, 0)
     scatter = np.tensordot(freedom, statistics.covariances, 2)
     found = []
     for number, own in enumerate(freedom):
         # the sums of all others are differences
-        others = _ClassSums(*(all_ - one for all_, one in zip(total, _sums(statistics, number), strict=True)))
+        others = ClassSums(*(all_ - one for all_, one in zip(total, class_sums(statistics, number), strict=True)))
         spread = scatter - np.tensordot(own, statistics.covariances[number], 1)
         scores = _discriminant(others, pooled_covariance(spread, freedom.sum() - own.sum(), everything), basis)
         alone = statistics._replace(

@@ -1,6 +1,7 @@
 """The washing-out on a table, as runs of the common loop."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -174,22 +175,21 @@ def _observe(state: Hadamard) -> dict[str, jax.Array]:
 
 def _squared_run(shared: Any, parameters: Any) -> Run:
     data = SecondMoments(*map(jnp.asarray, shared["data"]))
-    weights = jnp.asarray(shared["weights"])
-
-    def slopes(w: jax.Array, intercept: jax.Array) -> Slopes:
-        return tolerant(squared.slopes(data, shared["counts"], w), weights, w, shared["tolerance"])
-
-    return Run(hadamard(slopes, weights, data.cross.shape[1], init_scale=INIT_SCALE, **parameters), _observe)
+    return _run(lambda w, intercept: squared.slopes(data, shared["counts"], w), data.cross.shape[1], shared, parameters)
 
 
 def _logistic_run(shared: Any, parameters: Any) -> Run:
     data = LogisticRows(*map(jnp.asarray, shared["data"]))
+    return _run(partial(logistic.slopes, data), data.columns.shape[1], shared, parameters)
+
+
+def _run(own: Callable[[jax.Array, jax.Array], Slopes], dimension: int, shared: Any, parameters: Any) -> Run:
     weights = jnp.asarray(shared["weights"])
 
     def slopes(w: jax.Array, intercept: jax.Array) -> Slopes:
-        return tolerant(logistic.slopes(data, w, intercept), weights, w, shared["tolerance"])
+        return tolerant(own(w, intercept), weights, w, shared["tolerance"])
 
-    return Run(hadamard(slopes, weights, data.columns.shape[1], init_scale=INIT_SCALE, **parameters), _observe)
+    return Run(hadamard(slopes, weights, dimension, init_scale=INIT_SCALE, **parameters), _observe)
 
 
 def _rounded(size: int, smallest: int) -> int:

@@ -5,7 +5,7 @@ loss as rows.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
@@ -47,14 +47,6 @@ class JointSlopes(NamedTuple):
     covariance: np.ndarray
 
 
-class Solve(Protocol):
-    """The pooled fit of some features."""
-
-    def __call__(self, columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
-        """Of these columns, beginning from a fit nearby."""
-        ...
-
-
 class Evidence(NamedTuple):
     """A loss on a table with environments, as functions.
 
@@ -79,7 +71,7 @@ class Evidence(NamedTuple):
     dimension: int
     slopes: Callable[[LinearModel], Slopes]
     joint: Callable[[LinearModel, np.ndarray], JointSlopes]
-    solve: Solve
+    solve: Callable[..., LinearModel]
     without: Callable[[LinearModel, np.ndarray], Callable[[np.ndarray], tuple[LinearModel, JointSlopes]]]
     deviance: Callable[[LinearModel], float]
     information: Callable[[LinearModel], float]

@@ -56,7 +56,7 @@ class Groups:
     """
 
     def __init__(self, codes: np.ndarray, second: np.ndarray | None = None):
-        self.codes, self.second = codes, codes if second is None else second
+        self.codes, self.second = codes, codes if second is None or np.array_equal(codes, second) else second
         self.count = int(max(self.codes.max(), self.second.max())) + 1
         self.columns = [np.flatnonzero((codes == number) & (self.second == number)) for number in range(self.count)]
 

@@ -46,12 +46,7 @@ def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, wei
     for _ in range(STEPS):
         chances = np.exp(log_softmax(parameters @ design, axis=0))
         gradient = ((chances - target) * weights) @ design.T + ridge * parameters
-        hessian = np.zeros((classes, size, classes, size))
-        for one in range(classes):
-            for other in range(one, classes):
-                curvature = weights * chances[one] * ((one == other) - chances[other])
-                hessian[one, :, other] = hessian[other, :, one] = (design * curvature) @ design.T
-        hessian = hessian.reshape(classes * size, -1) + np.diag(ridge.ravel())
+        hessian = softmax_curvature(design, chances, weights)
         direction = np.linalg.solve(hessian, gradient.ravel()).reshape(classes, size)
         length = 1.0
         while (proposed := objective(parameters - length * direction)) > value and length > 1e-6:
@@ -60,6 +55,28 @@ def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, wei
         if change <= SMALLEST_GAIN * weights.sum():
             break
     return ClassScores(parameters[:, :-1], parameters[:, -1])
+
+
+def softmax_curvature(design: np.ndarray, chances: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(classes * columns, classes * columns): the curvature of the loss of `softmax_regression`, with its ridge.
+
+    Args:
+        design: (columns, rows), the features and a last column of ones.
+        chances: (classes, rows), probabilities.
+        weights: (rows,).
+
+    Example, of a constant, one row and two classes:
+        >>> softmax_curvature(np.ones((1, 1)), np.full((2, 1), 0.5), np.ones(1)).round(2).tolist()
+        [[0.25, -0.25], [-0.25, 0.25]]
+    """
+    classes, size = len(chances), len(design)
+    curvature = np.zeros((classes, size, classes, size))
+    for one in range(classes):
+        for other in range(one, classes):
+            values = weights * chances[one] * ((one == other) - chances[other])
+            curvature[one, :, other] = curvature[other, :, one] = (design * values) @ design.T
+    ridge = np.tile(np.append(np.full(size - 1, RIDGE), RIDGE_OF_INTERCEPT), classes)
+    return curvature.reshape(classes * size, -1) + np.diag(ridge)
 
 
 def logistic_regression(rows: LogisticRows, begin: tuple[np.ndarray, float] | None = None) -> tuple[np.ndarray, float]:

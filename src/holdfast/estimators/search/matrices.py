@@ -17,13 +17,14 @@ from jax.typing import ArrayLike
 from holdfast.algorithms.factored import Factors, factored
 from holdfast.algorithms.hadamard import amplify
 from holdfast.algorithms.losses import squared
+from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
+from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
 from holdfast.core.run import Run
 from holdfast.estimators.search.coordinates import rotated
 from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, WashSettings, end_of_runs, repeated_runs
-from holdfast.estimators.search.effects import effect_spread, effect_table, stability_table
 from holdfast.estimators.search.evidence import (
     Equality,
     Evidence,
@@ -79,7 +80,6 @@ def fit_matrix(
     known: StandardizedMoments,
     dimension: int,
     labels: list,
-    *,
     significance: float,
     tolerance: float,
     n_runs: int,
@@ -98,22 +98,18 @@ def fit_matrix(
     """
     candidates = _candidates(known)
     runs = _wash(known, dimension, candidates, SCAN_RUNS, seed)
-    best: tuple[float, np.ndarray, LinearModel] | None = None
-    for finals in runs:
-        for matrix in finals:
-            values, vectors = np.linalg.eigh(matrix)
-            order = np.argsort(-np.abs(values))
-            for rank in range(min(LARGEST_RANK, dimension, int((np.abs(values) > SURVIVED).sum())) + 1):
-                span = vectors[:, order[:rank]]
-                evidence, fitted = _within(known, span, tolerance)
-                test = equality(evidence, fitted, np.arange(evidence.dimension))
-                if test.significance >= significance and 2 * evidence.dimension <= known.counts.sum():
-                    freedom = rank * (rank + 1) / 2 + rank * (dimension - rank)
-                    criterion = information_criterion(evidence, fitted, freedom)
-                    if best is None or criterion < best[0]:
-                        best = (criterion, span, fitted)
-    assert best is not None  # rank 0 passes every test
-    _, span, fitted = best
+    passed: list[tuple[float, np.ndarray, LinearModel]] = []
+    for matrix in np.concatenate(runs):
+        values, vectors = np.linalg.eigh(matrix)
+        order = np.argsort(-np.abs(values))
+        for rank in range(min(LARGEST_RANK, dimension, int((np.abs(values) > SURVIVED).sum())) + 1):
+            span = vectors[:, order[:rank]]
+            evidence, fitted = _within(known, span, tolerance)
+            test = equality(evidence, fitted, np.arange(evidence.dimension))
+            if test.significance >= significance and 2 * evidence.dimension <= known.counts.sum():
+                freedom = rank * (rank + 1) / 2 + rank * (dimension - rank)
+                passed.append((information_criterion(evidence, fitted, freedom), span, fitted))
+    _, span, fitted = min(passed, key=lambda entry: entry[0])  # rank 0 passes every test
     # of all candidates, the one whose runs themselves end nearest to this matrix
     matrix = _lifted(span, fitted)
     nearest = candidates[int(np.argmin([np.mean(np.square(finals - matrix)) for finals in runs]))]
@@ -221,17 +217,22 @@ def _described(
     amplified = amplify(single.gradient, weights @ single.gradient, settings.amplification)
     exponents = effect_exponents(settings.step_size, amplified)
     sizes = np.abs(np.einsum("ik,rij,jk->rk", directions, finals, directions))
-    names = [f"direction {number + 1}" for number in range(dimension)]
-    effects, spread = effect_table(single, values.coefficients, names, labels), effect_spread(single)
-    stability = stability_table(
-        effects,
-        "direction",
-        coefficient=values.coefficients,
-        exponent=np.where(values.coefficients < 0, exponents[1], exponents[0]),
-        spread=spread,
-        varies=spread > 0,
-        survived=(sizes > SURVIVED).mean(0),
-    )
+    curvature, seen = np.asarray(single.curvature), np.asarray(single.curvature) > 0
+    own = values.coefficients - np.asarray(single.gradient) / np.where(seen, curvature, np.nan)
+    index, names = pd.Index(labels, name="environment"), [f"direction {number + 1}" for number in range(dimension)]
+    effects = pd.DataFrame(own, index=index, columns=names)
+    low, high, spread = effects.min(), effects.max(), _spread(single)
+    columns = {
+        "coefficient": values.coefficients,
+        "exponent": np.where(values.coefficients < 0, exponents[1], exponents[0]),
+        "lowest_effect": low,
+        "highest_effect": high,
+        "effect_range": high - low,
+        "spread": spread,
+        "varies": spread > 0,
+        "survived": (sizes > SURVIVED).mean(0),
+    }
+    stability = pd.DataFrame(columns, index=pd.Index(names, name="direction"))
     every = squared_evidence(known, tolerance)
     pooled = every.solve(np.arange(every.dimension))
     return MatrixFit(
@@ -245,3 +246,10 @@ def _described(
         explained_share(every, LinearModel(pack_symmetric(matrix), 0.0)),
         explained_share(every, pooled),
     )
+
+
+def _spread(slopes: Slopes) -> np.ndarray:
+    """(directions,): the standard deviation of each effect over environments that sampling error does not explain."""
+    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
+    curvature, variance = np.where((curvature > 0) & (variance > 0), (curvature, variance), np.nan)
+    return np.nan_to_num(random_effects(-gradient / curvature, np.sqrt(variance) / curvature).between)

@@ -68,8 +68,8 @@ def in_options(sentences: Iterable[str]) -> list[str]:
     """Sentences that name arguments of Python, with the options of the command line instead.
 
     Example:
-        >>> in_options(['level="environment" sets levels aside; pooling=0 uses no other feature.'])
-        ['--level environment sets levels aside; --pooling 0 uses no other feature.']
+        >>> in_options(['level="environment" removes the levels; pooling=0 uses no other feature.'])
+        ['--level environment removes the levels; --pooling 0 uses no other feature.']
     """
     return [_ARGUMENT.sub(lambda found: f"--{found['name']} {found['value']}", sentence) for sentence in sentences]
 

@@ -80,7 +80,7 @@ def test_the_forest_plot_has_the_effects_and_intervals_of_the_library(gardens, o
         example_table("gardens")["height"],
         rcond=None,
     )[0][1:]
-    np.testing.assert_allclose([each["pooled"] for each in gardens["fit"]["features"]], pooled)
+    np.testing.assert_allclose([each["pooled_coefficient"] for each in gardens["fit"]["features"]], pooled)
 
 
 def test_errors_where_it_was_not_fitted_are_those_of_the_library(gardens, on_disk):

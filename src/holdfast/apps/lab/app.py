@@ -80,11 +80,9 @@ def create_app(
         finally:
             forgetting.cancel()
             state.jobs.close()
-            state.uploads.close()
 
     routes = [
-        Route("/", partial(_file, "index.html")),
-        Route("/favicon.ico", partial(_file, "icon.svg")),
+        Route("/", lambda request: FileResponse(STATIC / "index.html")),
         Route("/api/views", state.list_views),
         Route("/api/views/{name}", state.compute, methods=["POST"]),
         Route("/api/uploads", state.upload, methods=["POST"]),
@@ -183,10 +181,6 @@ def _parsed(body: bytes) -> Any:
         return json.loads(body, parse_constant=lambda word: word)
     except (ValueError, RecursionError):
         raise ValueError("settings must be JSON, got something else") from None
-
-
-async def _file(name: str, request: Request) -> Response:
-    return FileResponse(STATIC / name)
 
 
 # What a request may end in -> the status and the sentence of the answer; without a sentence that of the error.

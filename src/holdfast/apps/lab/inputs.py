@@ -6,6 +6,7 @@ The page builds its form from them, and the server checks with them what the pag
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from holdfast.apps.lab.uploads import ENDINGS, LARGEST_FILE
@@ -49,7 +50,6 @@ def number(
     high: float,
     *,
     step: float,
-    whole: bool = False,
     logarithmic: bool = False,
     group: str = "",
     only_for: tuple[str, tuple[Any, ...]] | None = None,
@@ -57,12 +57,11 @@ def number(
     """A field of settings that holds a number between two bounds; the page shows a slider.
 
     Args:
-        default: of the field.
+        default: of the field; a whole number allows only whole numbers.
         label: next to the slider, with the symbol of the theory.
         low: least value.
         high: largest value.
         step: of the slider; of a logarithmic one in decades.
-        whole: only whole numbers.
         logarithmic: the slider moves by factors.
         group: heading above it.
         only_for: another field, and its values for which the number means something.
@@ -75,6 +74,7 @@ def number(
         Traceback (most recent call last):
         ValueError: step_size must be a number from 0.001 to 1, got 2
     """
+    whole = isinstance(default, int)
 
     def fits(value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -95,20 +95,15 @@ def choice(
     display: bool = False,
 ) -> Any:
     """A field of settings that holds one of several values, each with words that say what it means."""
-    described = [
-        {"value": value, "words": words.words if isinstance(words, Named) else words}
-        for value, words in options.items()
-    ]
+    words = {value: each.words if isinstance(each, Named) else each for value, each in options.items()}
+    described = [{"value": value, "words": each} for value, each in words.items()]
     known = {(type(value), value) for value in options}
-    return _field(
-        default,
-        Input(
-            {"kind": "choice", "label": label, "group": group, "display": display, "options": described},
-            f"one of {', '.join(map(str, options))}",
-            lambda value: isinstance(value, str | int) and (type(value), value) in known,
-            lambda value: value,
-        ),
-    )
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, str | int) and (type(value), value) in known
+
+    form = {"kind": "choice", "label": label, "group": group, "display": display, "options": described}
+    return _field(default, Input(form, f"one of {', '.join(map(str, options))}", fits, lambda value: value))
 
 
 def text(default: str, label: str, *, longest: int = 200, group: str = "", display: bool = False) -> Any:
@@ -130,10 +125,8 @@ def column(label: str, *, group: str = "", empty: str = "guess", display: bool =
 
 def _text(default: str, kind: str, label: str, longest: int, group: str, display: bool, **more: str) -> Any:
     form = {"kind": kind, "label": label, "group": group, "display": display, "longest": longest, **more}
-    return _field(
-        default,
-        Input(form, f"a text of at most {longest} characters", lambda value: _is_text(value, longest), str),
-    )
+    contract = f"a text of at most {longest} characters"
+    return _field(default, Input(form, contract, partial(_is_text, longest=longest), str))
 
 
 def columns(label: str, *, group: str = "") -> Any:

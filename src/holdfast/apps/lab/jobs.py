@@ -33,13 +33,10 @@ class _Computation:
     def __init__(self, work: Work, seconds: float) -> None:
         self._work, self._seconds = work, seconds
         self._loop = asyncio.get_running_loop()
-        self._stop = threading.Event()
+        self.stop = threading.Event()
         self._reported = 0.0
         self.begun: float | None = None
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-
-    def stop(self) -> None:
-        self._stop.set()
 
     @property
     def overdue(self) -> bool:
@@ -59,8 +56,8 @@ class _Computation:
         """Compute, in a thread of the pool."""
         self.begun = time.monotonic()
         try:
-            with working(threads=1, stopped=lambda: self._stop.is_set() or self.overdue):
-                if self._stop.is_set():
+            with working(threads=1, stopped=lambda: self.stop.is_set() or self.overdue):
+                if self.stop.is_set():
                     raise StoppedError
                 self.send({"event": "done", "data": self._work(self.send)})
         except StoppedError:
@@ -96,9 +93,8 @@ class Jobs:
             owner: of the computation; an older one of the same owner is stopped.
             work: what is computed.
         """
-        older = self._newest.get(owner)
-        if older is not None:
-            older.stop()
+        if owner in self._newest:
+            self._newest[owner].stop.set()
         if self._unfinished >= self._limit:
             raise BusyError
         job = self._newest[owner] = _Computation(work, self._seconds)
@@ -113,14 +109,10 @@ class Jobs:
         if self._newest.get(owner) is job:
             del self._newest[owner]
 
-    def submit(self, function: Callable[[], Any]) -> None:
-        """Compute something whose result goes to no page."""
-        self._pool.submit(function)
-
     def close(self) -> None:
         """Stop everything; called when the server ends."""
         for job in self._newest.values():
-            job.stop()
+            job.stop.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -137,7 +129,7 @@ async def _follow(job: _Computation, future: Future) -> AsyncGenerator[Event, No
             if event["event"] in ("done", "stopped", "failed"):
                 return
     finally:
-        job.stop()
+        job.stop.set()
         future.cancel()
 
 

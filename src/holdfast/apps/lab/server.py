@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from holdfast.apps.lab.app import create_app
-from holdfast.apps.lab.jobs import Jobs, logger
+from holdfast.apps.lab.jobs import logger
 from holdfast.apps.lab.uploads import Upload
 from holdfast.apps.lab.view import Context, View
 from holdfast.apps.lab.views import VIEWS
@@ -38,17 +38,16 @@ def serve(
     listening = _listen(host, port)
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
     address = page_address(host, listening.getsockname()[1], token)
-    jobs = Jobs()
 
     def begin() -> None:
         print(f"The page is at {address}  (Ctrl+C ends it)", flush=True)
+        threading.Thread(target=_warm_up, daemon=True).start()
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        jobs.submit(_warm_up)
 
     logger.addHandler(logging.StreamHandler())
     config = uvicorn.Config(
-        create_app(token=token, results=results, jobs=jobs, begin=begin),
+        create_app(token=token, results=results, begin=begin),
         log_level="critical",
         access_log=False,
         ws="none",

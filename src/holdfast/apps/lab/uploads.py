@@ -129,10 +129,6 @@ class Uploads:
                 total -= len(owned.upload.content)
                 self.drop(tab)
 
-    def close(self) -> None:
-        """Forget all files; called when the server ends."""
-        self._files.clear()
-
 
 def harmless(name: str) -> str:
     r"""The name of a file without folders and without signs that mean something in addresses, patterns or code.

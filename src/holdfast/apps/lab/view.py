@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,11 +48,8 @@ def copied(python: str, command: str) -> dict[str, str]:
 
 def different(settings: Any) -> dict[str, Any]:
     """The fields of a dataclass that do not have their default values."""
-    return {
-        field.name: value
-        for field in fields(settings)
-        if (value := getattr(settings, field.name)) != field.default or field.default is MISSING
-    }
+    known = ((field.default, field.name, getattr(settings, field.name)) for field in fields(settings))
+    return {name: value for default, name, value in known if value != default}
 
 
 def as_call(name: str, arguments: Mapping[str, Any], *positional: str) -> str:

@@ -4,8 +4,10 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from holdfast.apps.lab.inputs import choice, number
 from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, different
@@ -36,16 +38,14 @@ class OscillationSettings:
     environments: str = choice("two-point", "Law", LAWS, group="Environments")
     order: str = choice("independent", "Order", ORDERS, group="Environments")
     batching: str = choice("pooled", "Compared with", {n: BATCHINGS[n] for n in NAMES}, group="Environments")
-    batch_size: int = number(
-        8000, "Batch size m", 100, 100_000, step=0.05, whole=True, logarithmic=True, group="Sampling"
-    )
-    steps: int = number(200, "Steps T", 50, 2000, step=50, whole=True, group="Sampling")
+    batch_size: int = number(8000, "Batch size m", 100, 100_000, step=0.05, logarithmic=True, group="Sampling")
+    steps: int = number(200, "Steps T", 50, 2000, step=50, group="Sampling")
     init_scale: float = number(1e-3, "Initial scale α", 1e-6, 0.1, step=0.1, logarithmic=True, group="Sampling")  # noqa: RUF001
-    dimension: int = number(20, "Dimension d", 10, 100, step=10, whole=True, group="Size")
-    invariant_rank: int = number(1, "Invariant rank r₁", 1, 4, step=1, whole=True, group="Size")
-    spurious_rank: int = number(1, "Spurious rank r₂", 1, 4, step=1, whole=True, group="Size")
+    dimension: int = number(20, "Dimension d", 10, 100, step=10, group="Size")
+    invariant_rank: int = number(1, "Invariant rank r₁", 1, 4, step=1, group="Size")
+    spurious_rank: int = number(1, "Spurious rank r₂", 1, 4, step=1, group="Size")
     seeds: int = choice(16, "Runs", {16: "of each method", 32: "of each method", 64: "of each method"}, group="Size")
-    seed: int = number(0, "First seed", 0, 9999, step=1, whole=True, group="Size")
+    seed: int = number(0, "First seed", 0, 9999, step=1, group="Size")
     scale: str = choice(
         "log",
         "Axis of shares",
@@ -63,17 +63,20 @@ class OscillationSettings:
 
 def compute(settings: OscillationSettings, context: Context) -> dict[str, Any]:
     """Trajectories first, then the map, which stays the same for most sliders."""
+    from holdfast.sensing.simulation import execute
     from holdfast.theory.diagnosis import about_step_size
     from holdfast.theory.lyapunov import top_exponent
     from holdfast.theory.window import limits, window_within
 
     simulated = settings.simulated()
     context.send("code", code(settings))
-    # Each in a thread of its own, with the limits of the worker that computes.
+    # Each in a thread of its own, with the limits of the worker that computes; the first one reports its progress.
     with ThreadPoolExecutor(len(simulated)) as pool:
-        running = [pool.submit(copy_context().run, _run, each, context) for each in simulated.values()]
-        records = [future.result() for future in running]
-    trajectories = {name: _bands(found, settings.seeds) for name, found in zip(simulated, records, strict=True)}
+        running = {
+            name: pool.submit(copy_context().run, partial(execute, each, progress=progress))
+            for (name, each), progress in zip(simulated.items(), (context.progress, None), strict=True)
+        }
+    trajectories = {name: _bands(future.result(), settings.seeds) for name, future in running.items()}
     context.send("trajectories", trajectories)
     law = LAWS[settings.environments].load()(settings.bias, settings.heterogeneity)
     found, top = limits(law), top_exponent(law, settings.step_size)
@@ -86,16 +89,8 @@ def compute(settings: OscillationSettings, context: Context) -> dict[str, Any]:
     }
 
 
-def _run(settings: Settings, context: Context) -> "Records":
-    from holdfast.sensing.simulation import execute
-
-    return execute(settings, progress=context.progress if settings.batching == "hetero" else None)
-
-
 def _bands(records: "Records", runs: int) -> dict[str, Any]:
     """Quantiles over the runs that have not diverged, and a single run, of both signals."""
-    import numpy as np
-
     diverged = records.diverged_at[:, None]
     # From the step of its divergence on a run has no signals, only its last finite state.
     gone = (diverged >= 0) & (records.steps >= diverged)
@@ -114,8 +109,6 @@ def _bands(records: "Records", runs: int) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def _exponent_map(environments: str, bias: float) -> dict[str, Any]:
     """The exponent over the plane: the spurious signal grows where it is positive."""
-    import numpy as np
-
     from holdfast.theory.lyapunov import exponents
 
     law = LAWS[environments].load()
@@ -127,8 +120,6 @@ def _exponent_map(environments: str, bias: float) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def _curves(environments: str, bias: float, steps: int, init_scale: float) -> list[dict[str, Any]]:
     """The borders that the theory draws in the plane, each as points (x, y) with a label."""
-    import numpy as np
-
     from holdfast.sweeps.phase_planes import least_heterogeneity, least_step_size
     from holdfast.theory.regions import WASHED_OUT
     from holdfast.theory.window import stability_limits

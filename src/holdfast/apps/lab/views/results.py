@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from holdfast.apps.lab.inputs import choice, column, text
 from holdfast.apps.lab.results import CLAIMS, choose_axes, open_reproduction, sweep_axes
 from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, literal
@@ -138,8 +140,6 @@ def _drawn(found: "SweepSummary") -> dict[str, Any]:
 
 def _axis(values: "xr.DataArray", name: str) -> dict[str, Any]:
     """The values of an axis; those that are no numbers are numbered."""
-    import numpy as np
-
     labels = values[name].values
     if labels.dtype.kind in "iuf":
         spread = labels.max() / labels.min() if labels.size > 2 and labels.min() > 0 else 1.0

@@ -73,12 +73,14 @@ class _ChosenTable:
 
 def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
     """The columns first, then the fit, then the held-out errors, which take longest."""
+    from holdfast.estimators.files import fit_table
+
     chosen = _chosen(settings, context)
     context.send("table", _description(chosen))
     context.send("code", _code(chosen))
     fitting, pooling, *holding_out = stages(_stoppable(context), STAGES)
-    ours = _fit(chosen, fitting)
-    pooled = ours if settings.pooling == "1" else _fit(chosen, pooling, pooling=1.0)
+    ours = chosen.each(fit_table, fitting)
+    pooled = ours if settings.pooling == "1" else chosen.each(fit_table, pooling, pooling=1.0)
     context.send("fit", _findings(ours, pooled))
     held_out = _held_out(chosen, len(ours.model.effects), holding_out)
     return {"held_out": held_out, "summary": _summary(ours, held_out)}
@@ -87,7 +89,10 @@ def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
 def _chosen(settings: TableSettings, context: Context) -> _ChosenTable:
     from holdfast.tables.labels import parse_environment
 
-    file = context.uploaded(settings.upload) if settings.upload else _example(settings.example)
+    if settings.upload:
+        file = context.uploaded(settings.upload)
+    else:
+        file = Upload(f"{settings.example}.csv", example_table(settings.example).to_csv(index=False).encode())
     look = look_at(file)
     target, environment = settings.target or look.target, settings.environment or look.environment
     if not target:
@@ -99,10 +104,6 @@ def _chosen(settings: TableSettings, context: Context) -> _ChosenTable:
     exclude = tuple(name for name in settings.exclude if name not in used)
     check_features(look, (*exclude, *used))
     return _ChosenTable(file, look, target, environment, exclude, settings)
-
-
-def _example(name: str) -> Upload:
-    return Upload(f"{name}.csv", example_table(name).to_csv(index=False).encode())
 
 
 def _stoppable(context: Context) -> Callable[[int, int], None]:
@@ -129,15 +130,6 @@ def _description(chosen: _ChosenTable) -> dict[str, Any]:
     }
 
 
-def _fit(chosen: _ChosenTable, progress: Any, **more: Any) -> "FittedTable":
-    from holdfast.estimators.files import fit_table
-
-    progress(0, 1)
-    found = chosen.each(fit_table, progress, **more)
-    progress(1, 1)
-    return found
-
-
 def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
     """What is drawn and listed: features with verdicts and reasons, effects with intervals, and the model itself."""
     from scipy.stats import t
@@ -156,18 +148,14 @@ def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
         effect_low=features["effect"] - mean_half,
         effect_high=features["effect"] + mean_half,
         unit=[summary.units[name] for name in names],
-        pooled=pooled.estimator.summary().table["coefficient"],
-        pooled_low=pooled.estimator.summary().table["low"],
-        pooled_high=pooled.estimator.summary().table["high"],
     )
+    compared = pooled.estimator.summary().table[["coefficient", "low", "high"]].add_prefix("pooled_")
+    drawn = {"value": effects, "low": effects - half, "high": effects + half}
     return {
         "task": model.task,
-        "features": [{"name": str(name), **row} for name, row in described.to_dict("index").items()],
+        "features": [{"name": str(name), **row} for name, row in described.join(compared).to_dict("index").items()],
         "environments": [str(label) for label in effects.index],
-        "effects": {
-            name: each.to_numpy(float)
-            for name, each in (("value", effects), ("low", effects - half), ("high", effects + half))
-        },
+        "effects": {name: each.to_numpy(float) for name, each in drawn.items()},
         "advice": list(dict.fromkeys([*model.advice, *model.notes, *summary.notes])),
         "model": model.json().decode(),
     }

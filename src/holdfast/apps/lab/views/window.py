@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from holdfast.apps.lab.inputs import choice, number, text
 from holdfast.apps.lab.view import Context, View, as_call, as_command, copied
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from holdfast.sensing.environments import FiniteEnvironments
     from holdfast.theory.tails import StationaryLaw
 
@@ -18,7 +18,8 @@ FEWEST, MOST, LARGEST_STRENGTH = 2, 8, 20.0
 STEP_SIZES = (0.002, 1.0)
 # Points of the exponent over the step size, and of a law of shares.
 CURVE, POINTS = 240, 80
-# What a search for settings depends on, besides the strengths.
+# What a run depends on, and what a search for settings depends on, besides the strengths.
+RUN = ("step_size", "steps", "init_scale")
 SEARCHED = ("confidence", "tolerance", "dimension", "batch_size")
 # Below this deviation of eta xi the law of a signal that survives needs too fine a grid to follow a slider.
 LEAST_DEVIATION = 0.1
@@ -32,12 +33,10 @@ class WindowSettings:
 
     strengths: str = text("-5, 7", "Strengths ξ of the environments", longest=100, group="Environments")
     step_size: float = number(0.1, "Step size η", *STEP_SIZES, step=0.01, logarithmic=True, group="Step")
-    batch_size: int = number(
-        8000, "Batch size m", 100, 100_000, step=0.05, whole=True, logarithmic=True, group="Sampling"
-    )
-    steps: int = number(200, "Steps T", 10, 2000, step=10, whole=True, group="Sampling")
+    batch_size: int = number(8000, "Batch size m", 100, 100_000, step=0.05, logarithmic=True, group="Sampling")
+    steps: int = number(200, "Steps T", 10, 2000, step=10, group="Sampling")
     init_scale: float = number(1e-3, "Initial scale α", 1e-8, 0.1, step=0.1, logarithmic=True, group="Sampling")  # noqa: RUF001
-    dimension: int = number(100, "Dimension d", 10, 1000, step=10, whole=True, group="Sampling")
+    dimension: int = number(100, "Dimension d", 10, 1000, step=10, group="Sampling")
     advice: str = choice(
         "off",
         "Search for settings",
@@ -50,8 +49,6 @@ class WindowSettings:
     @property
     def environments(self) -> "FiniteEnvironments":
         """The law that these strengths make."""
-        import numpy as np
-
         from holdfast.sensing.environments import table
 
         return table(np.array(self.values))
@@ -72,13 +69,14 @@ class WindowSettings:
 
     def diagnosed(self) -> dict[str, Any]:
         """The arguments of `diagnose`, in the order of the form."""
-        return {name: getattr(self, name) for name in ("step_size", "steps", "init_scale", *SEARCHED)}
+        return {name: getattr(self, name) for name in (*RUN, *SEARCHED)}
 
 
 def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     """Exponents and windows at once, then the law of the share, and the advice if it is wanted."""
     from holdfast.theory.diagnosis import about_step_size
     from holdfast.theory.lyapunov import top_exponent
+    from holdfast.theory.order_advice import advise_order
     from holdfast.theory.window import limits, window_within
 
     environments = settings.environments
@@ -91,7 +89,7 @@ def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     context.send("exponents", _exponents(environments))
     context.send("point", {"exponent": top.value, "stable": stable})
     law, reason = _stationary(settings, environments, top.value) if stable else (None, "")
-    context.send("tail", _tail(settings, environments, law, reason))
+    context.send("tail", _tail(settings, environments, law))
     sentences = [
         # Without its reason: the height of the summary should not change much while a point is dragged.
         f"{window.sentence.partition(':')[0].rstrip('.')}.",
@@ -107,14 +105,12 @@ def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
         advice += searched
         sentences.append(searched[0])
     elif stable:
-        advice.append(_about_order(environments, settings.step_size, settings.steps, settings.init_scale))
+        advice.append(advise_order(environments, **{name: getattr(settings, name) for name in RUN}))
     return {"advice": advice, "summary": " ".join(sentences)}
 
 
-def _exponents(environments: "FiniteEnvironments") -> dict[str, "np.ndarray"]:
+def _exponents(environments: "FiniteEnvironments") -> dict[str, np.ndarray]:
     """E log|1 + eta xi| of the spurious signal, and log(1 + eta) of an invariant one of eigenvalue 1."""
-    import numpy as np
-
     from holdfast.theory.lyapunov import exponents
 
     step_size = np.geomspace(*STEP_SIZES, CURVE)
@@ -129,8 +125,6 @@ def _stationary(
     settings: WindowSettings, environments: "FiniteEnvironments", exponent: float
 ) -> tuple["StationaryLaw | None", str]:
     """The law of the share in the long run, or a reason why there is none."""
-    import numpy as np
-
     from holdfast.theory.lyapunov import stationary_shares
     from holdfast.theory.tails import stationary_law
 
@@ -146,12 +140,8 @@ def _stationary(
         return None, str(error)
 
 
-def _tail(
-    settings: WindowSettings, environments: "FiniteEnvironments", law: "StationaryLaw | None", reason: str
-) -> dict[str, Any]:
+def _tail(settings: WindowSettings, environments: "FiniteEnvironments", law: "StationaryLaw | None") -> dict[str, Any]:
     """How likely shares above each level are: in the long run by the theory, and after T steps by simulation."""
-    import numpy as np
-
     from holdfast.theory.shares import simulate_shares
 
     shares = simulate_shares(
@@ -170,7 +160,6 @@ def _tail(
         "simulated": {"share": finite[RUNS - ranks][::-1], "probability": (ranks / RUNS)[::-1]},
         "diverged": int(shares.diverged.sum()),
         "runs": RUNS,
-        "reason": reason,
     }
     if law is None:
         return tail
@@ -191,24 +180,15 @@ def _tail(
 def _search(strengths: str, **wanted: Any) -> tuple[str, ...]:
     """Sentences about settings that keep a promise; they depend on `SEARCHED` alone."""
     from holdfast.theory.diagnosis import search_settings
+    from holdfast.theory.order_advice import advise_order
     from holdfast.theory.window import sharp_window
 
     environments = WindowSettings(strengths=strengths).environments
     advised, sentences = search_settings(environments, sharp_window(environments), **wanted)
     if advised is None:
         return tuple(sentences)
-    order = _about_order(
-        environments, advised.step_size, advised.steps, advised.init_scale, batch_size=wanted["batch_size"]
-    )
-    return (*sentences, order)
-
-
-def _about_order(
-    environments: "FiniteEnvironments", step_size: float, steps: int, init_scale: float, batch_size: int | None = None
-) -> str:
-    from holdfast.theory.order_advice import advise_order
-
-    return advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale, batch_size=batch_size)
+    given = {name: getattr(advised, name) for name in RUN}
+    return (*sentences, advise_order(environments, **given, batch_size=wanted["batch_size"]))
 
 
 def code(settings: WindowSettings) -> dict[str, str]:

@@ -84,7 +84,7 @@ function effectSpec(fit, index) {
   if (fit.environments.length > 1) {
     rows.push(row("mean", "other", feature.effect, feature.effect_low, feature.effect_high));
   }
-  rows.push(row("pooled fit", "spurious", feature.pooled, feature.pooled_low, feature.pooled_high));
+  rows.push(row("pooled fit", "spurious", feature.pooled_coefficient, feature.pooled_low, feature.pooled_high));
   rows.push(row("this fit", "invariant", feature.coefficient, feature.low, feature.high));
   const more = fit.environments.length - drawn.length;
   return {
@@ -110,7 +110,7 @@ function numbers(data) {
   const rows = (data.fit?.features ?? []).flatMap((feature, index) => data.fit.environments.map((environment, number) => ({
     feature: feature.name, environment,
     effect: data.fit.effects.value[number][index], effect_low: data.fit.effects.low[number][index], effect_high: data.fit.effects.high[number][index],
-    coefficient: feature.coefficient, coefficient_low: feature.low, coefficient_high: feature.high, pooled: feature.pooled,
+    coefficient: feature.coefficient, coefficient_low: feature.low, coefficient_high: feature.high, pooled: feature.pooled_coefficient,
     mean_effect: feature.effect, between: feature.between, i_squared: feature.i_squared, p_value: feature.significance,
     verdict: feature.verdict, reason: feature.reason,
   })));

@@ -18,7 +18,7 @@ from holdfast.completion.annealing import (
 from holdfast.completion.jumps import GONE, Jump, jumps, ranks
 from holdfast.completion.observations import Centred, CompletionRegressor, balanced_factors, centrings, finish, read
 from holdfast.core.progress import Progress, stages, watched
-from holdfast.core.validation import COUNT, POSITIVE, Rule
+from holdfast.core.validation import COUNT, POSITIVE, Rule, check_attributes
 
 # The grid of ridges: they lose singular values from the largest of the data down to this share of it.
 RIDGES, SMALLEST_SHARE = 8, 0.05
@@ -32,8 +32,12 @@ START = 0.5
 # The default width of the network lies between these, and is about the rank at which all entries could be fitted.
 SMALLEST_WIDTH, LARGEST_WIDTH = 8, 32
 
-DEPTH = Rule("a whole number of at least 3", lambda value: value >= 3, whole=True)
-FOLDS = Rule("a whole number of at least 2", lambda value: value >= 2, whole=True)
+RULES = {
+    POSITIVE: ("ridge", "step_size"),
+    COUNT: ("width", "steps", "restarts"),
+    Rule("a whole number of at least 3", lambda value: value >= 3, whole=True): ("depth",),
+    Rule("a whole number of at least 2", lambda value: value >= 2, whole=True): ("folds",),
+}
 
 
 class _Plan(NamedTuple):
@@ -164,12 +168,7 @@ class DeepMatrixFactorization(CompletionRegressor):
 
     def _check(self) -> int:
         """Check the arguments; returns the seed that `random_state` gives."""
-        for rule, names in {POSITIVE: ("ridge", "step_size"), COUNT: ("width",)}.items():
-            for name in names:
-                if getattr(self, name) is not None:
-                    rule.check(name, getattr(self, name))
-        for rule, name in ((DEPTH, "depth"), (FOLDS, "folds"), (COUNT, "steps"), (COUNT, "restarts")):
-            rule.check(name, getattr(self, name))
+        check_attributes(self, RULES, optional=("ridge", "step_size", "width"))
         # Seeds of restarts and stages are added to it.
         return int(check_random_state(self.random_state).randint(2**30))
 

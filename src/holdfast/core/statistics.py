@@ -124,18 +124,3 @@ def exact_proportion(successes: int, count: int) -> Estimate:
     low = betaincinv(successes, count - successes + 1, LOWER) if successes else 0.0
     high = betaincinv(successes + 1, count - successes, UPPER) if successes < count else 1.0
     return Estimate(successes / count, float(low), float(high))
-
-
-def crossing(positions: np.ndarray, levels: np.ndarray, mark: float) -> float:
-    """Where a falling curve first passes below a mark, interpolated in the logarithm; NaN if it does not.
-
-    Example:
-        >>> round(crossing(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.1, 0.01]), 0.03), 3)
-        1.523
-    """
-    excess = np.log(np.maximum(levels, np.finfo(float).tiny) / mark)
-    after = int(np.argmax(excess < 0))
-    if after == 0:
-        return np.nan
-    weight = excess[after - 1] / (excess[after - 1] - excess[after])
-    return float(positions[after - 1] + weight * (positions[after] - positions[after - 1]))

@@ -77,6 +77,23 @@ COUNT_OR_ZERO = Rule("a whole number of at least 0", lambda value: value >= 0, w
 SEED = Rule("a whole number from 0 to 2^32 - 1", lambda value: 0 <= value < 2**32, whole=True)
 
 
+def check_attributes(owner: Any, rules: Mapping[Rule, Collection[str]], optional: Collection[str] = ()) -> None:
+    """Check numbers that an object, such as an estimator, has as attributes.
+
+    Args:
+        owner: of the numbers.
+        rules: rule -> the attributes it is for.
+        optional: those that may be None.
+
+    Example:
+        >>> check_attributes(range(5, 9), {COUNT_OR_ZERO: ("start", "stop"), POSITIVE: ("step",)})
+    """
+    for rule, names in rules.items():
+        for name in names:
+            if name not in optional or getattr(owner, name) is not None:
+                rule.check(name, getattr(owner, name))
+
+
 def check_settings(settings: Any, rules: Mapping[Rule, Collection[str]], swept: Collection[str] = ()) -> None:
     """Check the fields of a dataclass: numbers by rules, choices and truth values by their types.
 

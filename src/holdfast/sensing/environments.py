@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -182,8 +182,7 @@ def two_point(
         >>> two_point(1.0, 6.0).strengths.ravel().tolist()
         [-5.0, 7.0]
     """
-    _check_numbers(bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
-    _check_shape(rank, shared)
+    _check_law(rank, shared, bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
     if shared:
         signs = np.array([[-1.0], [1.0]]) * np.ones(rank)
         couplings = signs[:, :, None] * np.ones((rank, rank))
@@ -197,7 +196,6 @@ def two_point(
         + heterogeneity * jnp.asarray(signs[:, :, None] * identity)
         + off_diagonal * jnp.asarray(couplings * (1 - identity))
     )
-    strengths = jnp.asarray(strengths)
     return FiniteEnvironments(strengths, jnp.full(len(signs), 1 / len(signs), strengths.dtype))
 
 
@@ -221,8 +219,7 @@ def continuum(
         True
     """
     check_deviation(deviation)
-    _check_numbers(bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
-    _check_shape(rank, shared)
+    _check_law(rank, shared, bias=bias, heterogeneity=heterogeneity, off_diagonal=off_diagonal)
     identity = jnp.eye(rank)
     scale = jnp.asarray(heterogeneity * identity + off_diagonal * (1 - identity))
     return ContinuousEnvironments(jnp.asarray(bias * identity), scale, deviation, shared)
@@ -274,25 +271,18 @@ class PanelLaw:
     count: int
     seed: int = 0
 
-    def __call__(
-        self,
-        bias: ArrayLike,
-        heterogeneity: ArrayLike,
-        *,
-        rank: int = 1,
-        off_diagonal: ArrayLike = 0.0,
-        shared: bool = True,
-    ) -> FiniteEnvironments:
+    def __call__(self, bias: ArrayLike, heterogeneity: ArrayLike, **options: Any) -> FiniteEnvironments:
         """The panel with mean `bias` and spread `heterogeneity` of the law that it is drawn from."""
-        made = self.law(bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared)
-        return panel(made, self.count, seed=self.seed)
+        return panel(self.law(bias, heterogeneity, **options), self.count, seed=self.seed)
 
 
-def _check_numbers(**arguments: ArrayLike) -> None:
-    for name, value in arguments.items():
+def _check_law(rank: int, shared: bool, **numbers: ArrayLike) -> None:
+    for name, value in numbers.items():
         require(np.ndim(value) == 0, f"{name} must be one number, call the law once for each", value)
         if not isinstance(value, jax.core.Tracer):  # what a compiled program traces has no value yet
             _finite_numbers(value, name)
+    COUNT.check("rank", rank)
+    require(isinstance(shared, bool | np.bool_), "shared must be True or False", repr(shared))
 
 
 def _finite_numbers(value: ArrayLike, name: str) -> np.ndarray:
@@ -300,8 +290,3 @@ def _finite_numbers(value: ArrayLike, name: str) -> np.ndarray:
     require(array.size == 0 or array.dtype.kind in "fiu", f"{name} must be numbers", repr(value))
     require(bool(np.isfinite(array).all()), f"{name} must be finite numbers", array.tolist())
     return array.astype(float)
-
-
-def _check_shape(rank: int, shared: bool) -> None:
-    COUNT.check("rank", rank)
-    require(isinstance(shared, bool | np.bool_), "shared must be True or False", repr(shared))

@@ -147,41 +147,29 @@ signal grows at every step size and nothing can be washed out.
     found = limits(environments, spectrum)
     window, paper = window_within(found, environments), paper_window(environments)
     stationary = stationary_shares(environments, step_size) if commuting else None
-    given = (step_size, steps, init_scale)
+    given: dict[str, Any] = {"step_size": step_size, "steps": steps, "init_scale": init_scale}
     stable = step_size < min(found.invariant, found.bounded)
     median = mean = None
     if commuting and stable:
-        shares = simulate_shares(environments, *given, runs=RUNS, **sampling)
+        shares = simulate_shares(environments, **given, runs=RUNS, **sampling)
         mean = shares.mean
-        median = median_share(environments, *given) if batch_size is None else shares.median
+        median = median_share(environments, **given) if batch_size is None else shares.median
     slowest = int(np.argmax(each))
-    law = log_share(environments, *given, direction=slowest) if commuting else None
+    law = log_share(environments, **given, direction=slowest) if commuting else None
     advised, advice = search_settings(environments, window, confidence=confidence, tolerance=tolerance, **sampling)
+    # The order is advised for the settings that are, or if there are none, for those that are given.
+    ordered = given if advised is None else {name: getattr(advised, name) for name in given}
     sentences = [
         window.sentence,
         about_step_size(environments, step_size, found, top, stationary),
         *_about_share(median, mean, steps, init_scale, batch_size),
         *advice,
-        *([_about_order(environments, advised, *given, sampling)] if advised or stable else []),
+        *([advise_order(environments, **ordered, **sampling)] if advised or stable else []),
         f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
     ]
     return Diagnosis(
         step_size, each, top, stationary, median, mean, law, found, window, paper, advised, tuple(sentences)
     )
-
-
-def _about_order(
-    environments: Environments,
-    advised: Advice | None,
-    step_size: float,
-    steps: int,
-    init_scale: float,
-    sampling: dict[str, Any],
-) -> str:
-    """For the settings that are advised, or if there are none, for those that are given."""
-    if advised is not None:
-        step_size, steps, init_scale = advised.step_size, advised.steps, advised.init_scale
-    return advise_order(environments, step_size=step_size, steps=steps, init_scale=init_scale, **sampling)
 
 
 def about_step_size(

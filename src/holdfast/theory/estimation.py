@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.core.linear_algebra import joint_diagonalisation, pack_symmetric, symmetrised, unpack_symmetric
+from holdfast.core.validation import require
 from holdfast.sensing.environments import FiniteEnvironments
 from holdfast.sensing.problem import MatrixSensing
 
@@ -110,26 +111,20 @@ def _checked(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLi
     """Packed coordinates, responses, labels and their codes; raises an error for data that cannot be used."""
     x, y, labels = measurements, np.asarray(responses), np.asarray(environment)
     shape, kind = np.shape(x), getattr(x, "dtype", np.asarray(x).dtype)
-    if len(shape) != 3 or shape[1] != shape[2] or 0 in shape or not np.issubdtype(kind, np.number):
-        raise ValueError(f"X must be square matrices, shape (n, d, d) with n at least 1, got {kind} of shape {shape}")
+    square = len(shape) == 3 and shape[1] == shape[2] and 0 not in shape and np.issubdtype(kind, np.number)
+    contract = "X must be square matrices, shape (n, d, d) with n at least 1"
+    require(square, contract, f"{kind} of shape {shape}")
     for name, values in (("y", y), ("environment", labels)):
-        if values.shape != (shape[0],):
-            raise ValueError(
-                f"{name} must have one entry for each of {shape[0]} measurements, got shape {values.shape}"
-            )
-    if not np.issubdtype(y.dtype, np.number):
-        raise ValueError(f"y must hold numbers, got {y.dtype}")
+        contract = f"{name} must have one entry for each of {shape[0]} measurements"
+        require(values.shape == (shape[0],), contract, f"shape {values.shape}")
+    require(np.issubdtype(y.dtype, np.number), "y must hold numbers", y.dtype)
     found, codes = np.unique(labels, return_inverse=True)
     counts = np.bincount(codes)
-    if counts.min() < 2 * shape[1]:
-        raise ValueError(
-            f"each environment must have at least 2 d = {2 * shape[1]} measurements, got {counts.min()} in "
-            f"{found[np.argmin(counts)]!s}"
-        )
+    contract = f"each environment must have at least 2 d = {2 * shape[1]} measurements"
+    require(bool(counts.min() >= 2 * shape[1]), contract, f"{counts.min()} in {found[np.argmin(counts)]!s}")
     coordinates = np.concatenate([pack_symmetric(symmetrised(np.asarray(block, float))) for block in blocks(x, shape)])
     for name, values in (("X", coordinates), ("y", y)):
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
+        require(bool(np.isfinite(values).all()), f"{name} must hold finite numbers", "NaN or infinity")
     return coordinates, y.astype(float), tuple(found.tolist()), codes
 
 
@@ -143,8 +138,7 @@ def _isotropic_scale(coordinates: np.ndarray) -> float:
     """Root mean square of the coordinates; raises an error for measurements that are not centred and isotropic."""
     count = len(coordinates)
     scale = float(np.sqrt(np.mean(coordinates**2)))
-    if scale == 0:
-        raise ValueError("X must not vanish, got only zeros")
+    require(scale > 0, "X must not vanish", "only zeros")
     # Means have the deviation scale / sqrt(n), mean squares sqrt(2 / n) of themselves for normal entries; ten of those
     # are far beyond chance, also for entries with heavier tails.
     means = np.abs(coordinates.mean(0)).max() / scale

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.core.validation import COUNT_OR_ZERO
 from holdfast.sensing.environments import Environments
 from holdfast.theory.lyapunov import exponents, stationary_shares
 from holdfast.theory.strengths import strength_atoms
@@ -63,8 +64,7 @@ def log_share(
         >>> round(float(np.exp(law.quantile(0.5))), 5)
         0.00255
     """
-    if steps < 0:
-        raise ValueError(f"steps must be a whole number of at least 0, got {steps}")
+    COUNT_OR_ZERO.check("steps", steps)
     strengths, weights = strength_atoms(environments, direction)
     with np.errstate(divide="ignore"):
         logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * strengths)), LEAST_LOGARITHM)

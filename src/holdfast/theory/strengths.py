@@ -143,8 +143,8 @@ def after_invariant(problem: MatrixSensing) -> Environments:
     environments = problem.environments
     if isinstance(environments, FiniteEnvironments):
         return replace(environments, strengths=weaken @ np.asarray(environments.strengths, float) @ weaken)
-    if not np.allclose(weaken, np.diag(np.diagonal(weaken))):
-        raise ValueError("a continuum of environments needs subspaces that overlap direction by direction, got others")
+    aligned = np.allclose(weaken, np.diag(np.diagonal(weaken)))
+    require(aligned, "a continuum of environments needs subspaces that overlap direction by direction", "others")
     scale = np.outer(np.diagonal(weaken), np.diagonal(weaken))
     return replace(environments, location=scale * environments.location, scale=scale * environments.scale)
 

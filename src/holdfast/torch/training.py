@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from holdfast.core.validation import COUNT, POSITIVE, SEED, require
+from holdfast.core.validation import COUNT, POSITIVE, SEED, check_attributes, require
 
 # Rows that are predicted at once when a network is judged.
 SCORED_AT_ONCE = 8192
@@ -47,10 +47,8 @@ class TrainingOptions:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        for rule, names in ((COUNT, ("epochs", "batch_size", "patience")), (POSITIVE, ("learning_rate",))):
-            for name in names:
-                rule.check(name, getattr(self, name))
-        SEED.check("seed", self.seed)
+        counts, rates = ("epochs", "batch_size", "patience"), ("learning_rate",)
+        check_attributes(self, {COUNT: counts, POSITIVE: rates, SEED: ("seed",)})
         require(self.score in ("accuracy", "likelihood"), "score must be accuracy or likelihood", repr(self.score))
         require(0 <= self.averaging < 1, "averaging must be a number from 0 to below 1", repr(self.averaging))
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from holdfast.algorithms.invariance.irm import invariance_penalty
 from holdfast.torch.batches import Visits
 from holdfast_studies.images.batched_networks import (
     BatchedNetwork,
@@ -214,7 +215,8 @@ def train_method(
         entries = torch.nn.functional.softplus(scores) - signs * scores
         losses = _by_environment(own[:, None] * entries)
         # the derivative of the loss by a factor of the logits, in each environment
-        penalties = _by_environment(own[:, None] * (torch.sigmoid(scores) - signs) * scores) ** 2
+        derivatives = _by_environment(own[:, None] * (torch.sigmoid(scores) - signs) * scores)
+        penalties = invariance_penalty(derivatives[..., None])
         objective = method.objective(losses, penalties, grid, step - 1, state)
         decay = grid["weight_decay"] / (grid["penalty"].clamp(min=1) if "penalty" in grid else 1.0)
         if "anneal" in grid:

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from holdfast.core.statistics import bootstrap, crossing, median
+from holdfast.core.statistics import bootstrap, median
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below, summary
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
@@ -90,9 +90,24 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
+def _crossing(positions: np.ndarray, levels: np.ndarray, mark: float) -> float:
+    """Where a falling curve first passes below a mark, interpolated in the logarithm; NaN if it does not.
+
+    Example:
+        >>> round(_crossing(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.1, 0.01]), 0.03), 3)
+        1.523
+    """
+    excess = np.log(np.maximum(levels, np.finfo(float).tiny) / mark)
+    after = int(np.argmax(excess < 0))
+    if after == 0:
+        return np.nan
+    weight = excess[after - 1] / (excess[after - 1] - excess[after])
+    return float(positions[after - 1] + weight * (positions[after] - positions[after - 1]))
+
+
 def transition(settings: tuple[float, ...], shares: np.ndarray, quantile: float) -> float:
     """The setting at which a quantile over seeds of shares (seeds, settings) falls below the mark."""
-    return crossing(np.array(settings), np.quantile(shares, quantile, axis=0), WASHED_OUT)
+    return _crossing(np.array(settings), np.quantile(shares, quantile, axis=0), WASHED_OUT)
 
 
 EXPERIMENT = study("figure_3", __doc__, LEFT_OPEN, simulate, draw, quantile_table, claims, seeds=256, quick_seeds=8)

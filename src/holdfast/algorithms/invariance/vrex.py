@@ -18,8 +18,7 @@ def extrapolated_risk(risks: Arrays, penalty: Arrays) -> Arrays:
         >>> float(extrapolated_risk(jnp.array([1.0, 3.0]), 10.0))
         12.0
     """
-    mean = risks.mean()
-    return mean + penalty * ((risks - mean) ** 2).mean()
+    return risks.mean() + penalty * ((risks - risks.mean()) ** 2).mean()
 
 
 @dataclass(frozen=True)

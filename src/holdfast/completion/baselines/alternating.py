@@ -16,7 +16,7 @@ from holdfast.completion.observations import (
     finish,
     read,
 )
-from holdfast.core.validation import COUNT, POSITIVE
+from holdfast.core.validation import COUNT, POSITIVE, check_attributes
 
 # Penalties on the factors of standardised values: next to none, and two with which weak factors shrink.
 PENALTIES = (0.01, 0.3, 3.0)
@@ -61,13 +61,11 @@ class AlternatingLeastSquares(CompletionRegressor):
 
     def fit(self, X: Any, y: Any) -> "AlternatingLeastSquares":
         """Fit to observed entries, as `DeepMatrixFactorization.fit`."""
-        for rule, name in ((COUNT, "max_rank"), (POSITIVE, "tolerance"), (COUNT, "max_iter")):
-            rule.check(name, getattr(self, name))
+        check_attributes(self, {COUNT: ("max_rank", "max_iter"), POSITIVE: ("tolerance",)})
         observations = read(self, X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))
-        centre, self.path_ = best_centring(
-            centrings(observations, self.center, self.folds, seed), self._held_out_errors
-        )
+        centres = centrings(observations, self.center, self.folds, seed)
+        centre, self.path_ = best_centring(centres, self._held_out_errors)
         best = self.path_.iloc[int(self.path_["error"].argmin())]
         self.penalty_ = float(best["penalty"])
         left, right = self._factors(centre.observations, int(best["rank"]), self.penalty_)

@@ -15,7 +15,7 @@ from holdfast.completion.observations import (
     finish,
     read,
 )
-from holdfast.core.validation import COUNT, POSITIVE
+from holdfast.core.validation import COUNT, POSITIVE, check_attributes
 
 # The path goes from the smallest penalty that gives 0 down to this share of it.
 SMALLEST_SHARE = 0.01
@@ -64,13 +64,11 @@ class SoftImpute(CompletionRegressor):
 
     def fit(self, X: Any, y: Any) -> "SoftImpute":
         """Fit to observed entries, as `DeepMatrixFactorization.fit`."""
-        for rule, name in ((COUNT, "penalties"), (POSITIVE, "tolerance"), (COUNT, "max_iter")):
-            rule.check(name, getattr(self, name))
+        check_attributes(self, {COUNT: ("penalties", "max_iter"), POSITIVE: ("tolerance",)})
         observations = read(self, X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))
-        centre, self.path_ = best_centring(
-            centrings(observations, self.center, self.folds, seed), self._held_out_errors
-        )
+        centres = centrings(observations, self.center, self.folds, seed)
+        centre, self.path_ = best_centring(centres, self._held_out_errors)
         penalties = self.path_["penalty"].to_numpy()[: self.path_["error"].argmin() + 1]
         self.penalty_ = float(penalties[-1])
         u, values, v = np.linalg.svd(self._path(centre.observations, penalties)[-1], full_matrices=False)

@@ -3,7 +3,7 @@
     G = (1/m) sum_i <X_i, fitted - A* - A(e_i)> X_i
 
 `population` is the limit of `law` for m -> infinity, and `law` is equal in law to `online`. `fixed` reads a fixed data
-set; its batch is a weight for each row. `completion` has the gradients of matrix completion by a deep network.
+set; its batch is a weight for each row.
 """
 
 from holdfast.core.names import lazy_names

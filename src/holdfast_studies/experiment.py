@@ -42,11 +42,6 @@ class Effort:
         return self.seeds if self.quick else None
 
 
-# Runs of equal shape share their compiled programs, which take most of the time of a quick look at long experiments:
-# so these use one number of seeds.
-QUICK_SEEDS = 4
-
-
 @dataclass(frozen=True)
 class Experiment:
     """A figure, theorem or question, with all that it takes to answer it.

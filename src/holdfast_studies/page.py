@@ -191,23 +191,16 @@ def _count(amount: int, noun: str) -> str:
 
 def _section(section: Section) -> dict[str, Any]:
     width, height = _size(section.figure)
-    return {
+    return vars(section) | {
         "id": f"experiment-{section.name}",
-        "name": section.name,
         "label": label(section.name),
-        "title": section.title,
         "heading": f"{label(section.name)}: {section.title}",
-        "about": section.about,
-        "seeds": section.seeds,
         "source": base64.b64encode(section.figure.encode()).decode(),
         "width": f"{width:.0f}",
         "height": f"{height:.0f}",
         "min_width": f"{NARROWEST * width:.0f}",
         "max_width": f"{WIDEST * width:.0f}",
         "scrolls": width > PHONE_WIDTH,
-        "left_open": section.left_open,
-        "answer": section.answer,
-        "claims": section.claims,
     }
 
 

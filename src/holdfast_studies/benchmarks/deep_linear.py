@@ -46,14 +46,8 @@ def _ours(width: int, steps: int) -> Callable[[], object]:
     layers = starts(_widths(width), 1.0, seeds)
     # Every core gets a slab; the default would leave one of two without work at so few seeds.
     slab = -(-SEEDS // available_workers())
-    options: dict[str, Any] = {
-        "step_size": STEP_SIZE,
-        "ridge": RIDGE,
-        "steps": steps,
-        "every": steps,
-        "slab": min(slab, 64),
-    }
-    return lambda: train(two_by_two(EPSILON), layers, seeds, **options)
+    options: dict[str, Any] = {"step_size": STEP_SIZE, "ridge": RIDGE, "steps": steps, "every": steps}
+    return lambda: train(two_by_two(EPSILON), layers, seeds, slab=min(slab, 64), **options)
 
 
 def _torch_rates(width: int, quick: bool) -> dict[str, float]:
@@ -63,11 +57,8 @@ def _torch_rates(width: int, quick: bool) -> dict[str, float]:
     steps = 100 if quick else 1000
     found = {}
     before = torch.get_num_threads()
-    for name, program, runs in (
-        ("torch_plain", plain_torch, 1),
-        ("torch_batched", batched_torch, SEEDS),
-        ("torch_batched_by_hand", batched_torch_by_hand, SEEDS),
-    ):
+    programs = {"torch_plain": (plain_torch, 1), "torch_batched": (batched_torch, SEEDS)}
+    for name, (program, runs) in (programs | {"torch_batched_by_hand": (batched_torch_by_hand, SEEDS)}).items():
         rates = []
         for threads in (1, available_workers()):
             torch.set_num_threads(threads)

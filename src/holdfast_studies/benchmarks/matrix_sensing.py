@@ -137,11 +137,11 @@ def _draw_seconds(dimension: int, count: int) -> float:
         keys = jax.random.split(key, dimension)
         return total + jnp.sum(jax.vmap(lambda key: standard_normals(key, (size,), jnp.float32))(keys), 0)
 
-    draw = jax.jit(
-        lambda key: jax.lax.fori_loop(
-            0, blocks, lambda block, total: add(jax.random.fold_in(key, block), total), jnp.zeros(size)
-        )
-    )
+    def sums(key: jax.Array) -> jax.Array:
+        step = lambda block, total: add(jax.random.fold_in(key, block), total)  # noqa: E731
+        return jax.lax.fori_loop(0, blocks, step, jnp.zeros(size))
+
+    draw = jax.jit(sums)
     return best(on_all_cores(lambda: jax.block_until_ready(draw(jax.random.key(1))))) / available_workers()
 
 
@@ -155,9 +155,7 @@ def fixed_data(quick: bool) -> dict[str, float]:
     count = 2000 if quick else 8000
     problem = matrix_sensing(orthonormal_frame(100, 2).astype(np.float32), 1, two_point(1.0, 6.0))
     data = collect(problem, symmetric_gaussian, count)
-    gradient = jax.jit(
-        lambda data, fitted, weights: fixed(data, symmetric_gaussian)(jax.random.key(0), fitted, weights)
-    )
+    gradient = jax.jit(lambda data, *given: fixed(data, symmetric_gaussian)(jax.random.key(0), *given))
     one = np.asarray(data.environment == 0, np.float32) / count
     fitted = np.asarray(problem.invariant_matrix)
     plain = np.asarray(data.measurements.reshape(-1, data.measurements.shape[-1])[:count])

@@ -121,14 +121,9 @@ def evaluate(
     rows = [(cell.table, *future.result()) for future, cell in futures.items()]
     found = pd.DataFrame(rows, columns=["table", "ratio", "seconds"])
     logarithms = found.assign(ratio=np.log(found["ratio"])).groupby("table", sort=False)
-    return pd.DataFrame(
-        {
-            "relative_error": np.exp(logarithms["ratio"].mean()),
-            "worst": np.exp(logarithms["ratio"].max()),
-            "folds": logarithms.size(),
-            "seconds": logarithms["seconds"].mean(),
-        }
-    )
+    ratio, seconds = logarithms["ratio"], logarithms["seconds"].mean()
+    errors = {"relative_error": np.exp(ratio.mean()), "worst": np.exp(ratio.max())}
+    return pd.DataFrame(errors | {"folds": logarithms.size(), "seconds": seconds})
 
 
 def suite_summary(found: "pd.DataFrame") -> dict[str, float]:

@@ -166,14 +166,8 @@ def summarize(comparison: Comparison) -> ComparisonSummary:
             groups.append(GroupSummary(group, own, rows, overall, filled))
         elif filled:
             groups.append(GroupSummary(group, own, filled))
-    return ComparisonSummary(
-        comparison.methods,
-        tests,
-        tuple(groups),
-        sum(map(len, comparison.cells.values())),
-        comparison.failures,
-        _versions(),
-    )
+    cells = sum(map(len, comparison.cells.values()))
+    return ComparisonSummary(comparison.methods, tests, tuple(groups), cells, comparison.failures, _versions())
 
 
 def _ranked(comparison: Comparison, test: PublicTest) -> RankedTest:

@@ -11,9 +11,9 @@ from holdfast.sensing.builder import Parts
 from holdfast.sensing.environments import Environments, gaussian, table, two_point, uniform
 from holdfast.sensing.simulation import execute
 from holdfast.theory.advice import Advice, advise
-from holdfast_studies.kit.claims import Claim, ClaimBuilder
-from holdfast_studies.kit.drawing import Figure, legend_below, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, Settings
+from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, share
+from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
@@ -71,18 +71,10 @@ def promise(problem: AdvisedProblem) -> Advice | None:
 def failures(problem: AdvisedProblem, advice: Advice, runs: int) -> int:
     """How many runs with the advised settings keep a share above the tolerance, or diverge."""
     settings = Settings(
-        dimension=problem.dimension,
-        invariant_rank=problem.invariant_rank,
-        spurious_rank=problem.environments.rank,
-        batch_size=problem.batch_size,
-        noise_variance=problem.noise_variance,
-        step_size=advice.step_size,
-        init_scale=advice.init_scale,
-        steps=advice.steps,
-        every=advice.steps,
-        seeds=runs,
-        seed=FIRST_SEED,
-    )
+        dimension=problem.dimension, invariant_rank=problem.invariant_rank, spurious_rank=problem.environments.rank,
+        batch_size=problem.batch_size, noise_variance=problem.noise_variance, step_size=advice.step_size,
+        init_scale=advice.init_scale, steps=advice.steps, every=advice.steps, seeds=runs, seed=FIRST_SEED,
+    )  # fmt: skip
     records = execute(settings, Parts(problem.environments))
     above = np.square(records.values["spurious_norm"][:, -1]) > problem.tolerance
     return int((above | (records.diverged_at >= 0)).sum())
@@ -98,13 +90,11 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 def compare(problems: dict[str, AdvisedProblem], runs: int, progress: Progress | None = None) -> xr.Dataset:
     """For each problem the advised settings, the promised share of failures, and how many were seen."""
     columns: dict[str, list[float]] = {name: [] for name in (*Advice._fields, "seen")}
-    for number, problem in enumerate(problems.values(), 1):
+    for problem in tracked(problems.values(), progress):
         advice = promise(problem)
         for field in Advice._fields:
             columns[field].append(np.nan if advice is None else getattr(advice, field))
         columns["seen"].append(np.nan if advice is None else failures(problem, advice, runs))
-        if progress:
-            progress(number, len(problems))
     data = {name: ("problem", np.array(values, float)) for name, values in columns.items()}
     return xr.Dataset(data, {"problem": list(problems)}, {"runs": runs})
 
@@ -122,13 +112,12 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 
 def _seen(count: float, runs: int) -> Estimate:
-    return Estimate(np.nan, np.nan, np.nan) if np.isnan(count) else proportion(int(count), runs)
+    return NOT_MEASURED if np.isnan(count) else proportion(int(count), runs)
 
 
 def draw(data: xr.Dataset) -> Figure:
     """Promised and seen failures of each problem."""
-    figure, axes = new_figure(1, f"Promised and seen failures, {data.attrs['runs']} runs with real batches")
-    panel = np.atleast_1d(axes)[0]
+    figure, (panel,) = new_figure(1, f"Promised and seen failures, {data.attrs['runs']} runs with real batches")
     frame = numbers(data)
     rows = np.arange(len(frame))[::-1]
     error = [frame["seen"] - frame["seen_low"], frame["seen_high"] - frame["seen"]]
@@ -136,8 +125,7 @@ def draw(data: xr.Dataset) -> Figure:
     panel.plot(frame["failure"], rows, "|", color="k", markersize=12, label="promised, at most")
     panel.set_yticks(rows, frame["problem"])
     panel.set(xlabel="share of runs that fail", ylabel="problem", xlim=(0, None))
-    legend_below(panel)
-    return figure
+    return finished(figure)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -150,11 +138,11 @@ def claims(data: xr.Dataset) -> list[Claim]:
     claim = ClaimBuilder("advised", settings=settings)
     return [
         claim("kept", "Within sampling error, settings that are advised fail no more often than promised.",
-              proportion(int(held.sum()), len(frame)), (0.7, 1.0), "share of the problems at which the 95 % interval "
+              share(held), (0.7, 1.0), "share of the problems at which the 95 % interval "
               f"of the seen share reaches down to the promised one; over all problems {ratio:.2f} times the promised "
               "failures are seen"),
         claim("tight", "The promise is not an empty one: at most twice what may be seen.",
-              proportion(int(tight.sum()), len(frame)), (0.5, 1.0), "share of the problems at which the promise is at "
+              share(tight), (0.5, 1.0), "share of the problems at which the promise is at "
               "most twice the upper end of the 95 % interval of the seen share"),
     ]  # fmt: skip
 

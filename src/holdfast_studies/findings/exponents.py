@@ -1,5 +1,8 @@
 """Theory against simulation: exponents, thresholds, the finite-time law, the loss of the bound, the sampling floor."""
 
+from collections.abc import Callable
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +11,7 @@ import xarray as xr
 
 from holdfast.algorithms.factored import factored, sampled
 from holdfast.core.run import Records, Run, run
-from holdfast.core.statistics import NORMAL_QUANTILE, Estimate, bootstrap, median, proportion
+from holdfast.core.statistics import NORMAL_QUANTILE, bootstrap, median, proportion
 from holdfast.sensing import environments
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import Environments
@@ -18,9 +21,9 @@ from holdfast.theory.finite_time import log_share
 from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_threshold
 from holdfast.theory.sampling import residual_floor
 from holdfast.theory.window import limits
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, over, share
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, tracked
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
@@ -77,20 +80,17 @@ def _random_law(random: np.random.Generator, kind: int) -> Environments:
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Growth rates, thresholds, finite-time shares, divergence and the sampling floor, each a small simulation."""
     seeds = effort.seeds
-    done, parts = 0, PROBLEMS + len(STEP_SIZES) + len(LAWS) + 2
-
-    def advance(part: np.ndarray) -> np.ndarray:
-        nonlocal done
-        done += 1
-        if progress:
-            progress(done, parts)
-        return part
-
-    rates = [advance(_growth(law, eta, STEPS, TINY, seeds)) for eta, law in random_problems()]
-    around = [advance(_around_threshold(eta, seeds)) for eta in STEP_SIZES]
-    shares = [advance(2 * FINITE * _growth(law, STEP_SIZE, FINITE, TINY, LAW_RUNS * seeds)) for law in LAWS.values()]
-    diverged = advance(_around_the_bound(LAW_RUNS * seeds))
-    residual = advance(run_simulation(replace(SAMPLED, seeds=seeds)).final["residual"].values)
+    law_runs, small = LAW_RUNS * seeds, random_problems()
+    work: list[Callable[[], np.ndarray]] = [
+        *(partial(_growth, law, eta, STEPS, TINY, seeds) for eta, law in small),
+        *(partial(_around_threshold, eta, seeds) for eta in STEP_SIZES),
+        *(partial(_growth, law, STEP_SIZE, FINITE, TINY, law_runs) for law in LAWS.values()),
+        partial(_around_the_bound, law_runs),
+        lambda: run_simulation(replace(SAMPLED, seeds=seeds)).final["residual"].values,
+    ]
+    *found, diverged, residual = (each() for each in tracked(work, progress))
+    rates, around = found[:PROBLEMS], found[PROBLEMS : -len(LAWS)]
+    shares = [2 * FINITE * growth for growth in found[-len(LAWS) :]]
     return xr.Dataset(
         {
             "rate": (("problem", "seed"), np.stack(rates)),
@@ -209,12 +209,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
         for step_size in STEP_SIZES
     ]  # fmt: skip
     right, total = quantiles_within_error(data)
-    below, above = (data["diverged"].sel(relative_step_size=side) for side in SIDES)
+    bounded, unbounded = (data["diverged"].sel(relative_step_size=side) for side in SIDES)
     floor = residual_floor(environments.two_point(BIAS, 8.0), STEP_SIZE, SAMPLED.dimension, 2000)
     residual = median(data["residual"])
     return [
         claim("growth", "A small spurious direction grows or shrinks at the rate of its Lyapunov exponent.",
-              proportion(int(inside.sum()), PROBLEMS), (0.8, 1.0), "share of problems whose interval (95 % for all "
+              share(inside), (0.8, 1.0), "share of problems whose interval (95 % for all "
               f"together) holds the exponent; correlation {np.corrcoef(rates['exponent'], rates['rate'])[0, 1]:.4f}",
               settings=f"{PROBLEMS} random problems, population, T={STEPS}: tables, uniform and normal strengths"),
         *thresholds,
@@ -223,13 +223,13 @@ def claims(data: xr.Dataset) -> list[Claim]:
               settings=f"population, eta={STEP_SIZE}, T={FINITE}, {data.sizes['run']} runs of each law, quantiles "
               f"{QUANTILES}"),
         claim("bounded", "Just below the step size at which it loses its bound, the iteration never diverges.",
-              share(below), (0.0, 0.05), f"{int(below.sum())} of {below.size} runs diverged",
+              share(bounded), (0.0, 0.05), f"{int(bounded.sum())} of {bounded.size} runs diverged",
               settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[0]} of that step size"),
-        claim("unbounded", "Just above it, some runs diverge.", share(above), (1e-4, 1.0),
-              f"{int(above.sum())} of {above.size} runs diverged", settings=f"population, s=1, M={STRONG:g}, alpha=1, "
-              f"{SIDES[1]} of that step size"),
+        claim("unbounded", "Just above it, some runs diverge.", share(unbounded), (1e-4, 1.0),
+              f"{int(unbounded.sum())} of {unbounded.size} runs diverged",
+              settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[1]} of that step size"),
         claim("sampling-floor", "Sampling error sustains a residual of eta d E S^2 / (2 m (2 - eta)).",
-              Estimate(*(value / floor for value in residual)), (0.8, 1.2), "median residual over the predicted "
+              over(residual, floor), (0.8, 1.2), "median residual over the predicted "
               f"{floor:.3g}", settings="d=30, r1=r2=1, m=2000, eta=0.05, s=1, M=8, T=300, symmetric measurements, "
               "exact law"),
     ]  # fmt: skip

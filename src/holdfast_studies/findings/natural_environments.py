@@ -7,11 +7,11 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import binom
 
-from holdfast.core.statistics import Estimate, mean_interval, proportion
+from holdfast.core.statistics import mean_interval
 from holdfast.datasets.real_tables import REAL_TABLES
-from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, Position
-from holdfast_studies.kit.drawing import Figure, legend_below, new_figure
-from holdfast_studies.kit.runs import Effort, Progress
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact, share
+from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.runs import Effort, Progress, tracked
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
@@ -47,12 +47,10 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
     folds = [(name, fold) for name in TABLES for fold in range(1 if effort.quick else REAL_TABLES[name].folds)]
     found, linear = [], []
-    for number, (name, fold) in enumerate(folds):
+    for name, fold in tracked(folds, progress):
         rows = table_rows(name, fold)
         found.append([run_network(rows, seed, PERMUTATIONS, NULL_LEVEL) for seed in range(effort.seeds)])
         linear.append(run_linear(rows))
-        if progress is not None:
-            progress(number + 1, len(folds))
 
     def over_seeds(field: str) -> np.ndarray:
         return np.array([[getattr(each, field) for each in row] for row in found])
@@ -88,16 +86,13 @@ def draw(data: xr.Dataset) -> Figure:
         own = folds.sel(repair=method)
         at = np.array([heights[table] for table in data["table"].values]) + 0.3 - 0.15 * number
         panels[0].plot(own, at, "o", color=colour, markersize=3, alpha=0.6)
-        mean = mean_interval(own.values)
-        error = [[mean.value - mean.low], [mean.high - mean.value]]
-        panels[0].errorbar(
-            mean.value, -1 + 0.3 - 0.15 * number, xerr=error, fmt="s", color=colour, markersize=4, label=method
-        )
+        at_all, look = -1 + 0.3 - 0.15 * number, {"fmt": "s", "color": colour, "markersize": 4}
+        value, low, high = mean_interval(own.values)
+        panels[0].errorbar(value, at_all, xerr=[[value - low], [high - value]], label=method, **look)
     panels[0].axvspan(-POINT, POINT, color="black", alpha=0.07, label="within a point")
     panels[0].axvline(0, color="black", linewidth=0.8)
     panels[0].set_yticks([*heights.values(), -1], [*heights, "all, 95 %"])
     panels[0].set(xlabel="gain in area under the ROC curve (a dot: one environment)", ylabel="table")
-    legend_below(panels[0], 3)
     for table, marker in zip(tables, "osD^v", strict=True):
         rows = data.isel(fold=data["table"].values == table)
         shares, strengths = rows["share"].values.ravel(), rows["persistence"].values.ravel()
@@ -105,8 +100,7 @@ def draw(data: xr.Dataset) -> Figure:
     for level, name in ((1.0, "as in training"), (-1.0, "reversed")):
         panels[1].axhline(level, color="black", linewidth=0.8, linestyle="-" if level > 0 else "--", label=name)
     panels[1].set(xlabel="share of the class difference that varies", ylabel="its strength, left out / training")
-    legend_below(panels[1], 3)
-    return figure
+    return finished(figure, 3)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -126,27 +120,24 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
     Only the positions that are expected were written after it.
     """
-    folds, seeds = data.sizes["fold"], data.sizes["seed"]
-    draws = PERMUTATIONS * folds * seeds
+    draws = PERMUTATIONS * data.sizes["fold"] * data.sizes["seed"]
     alarms = float(data["false_alarms"].sum()) / draws
     varies = (data["directions"] > 0).mean("seed") > 0.5
     gained = gains(data)
 
-    def claim(name: str, statement: str, measured: Estimate, allowed: tuple[float, float], why: str) -> Claim:
-        expected = Position.UNDECIDED if name in AT_THE_EDGE else Position.INSIDE
-        return Claim(f"natural-{name}", "Holdfast", statement, SUMMARY, measured, allowed, OUR_SETTINGS, why, expected)
-
+    claim = ClaimBuilder("natural", settings=SUMMARY)
     point = "Gulrajani and Lopez-Paz (2021) find that no method is better than pooled training by more than a point"
     return [
         claim("alarms", "With environments permuted within classes, discover finds nothing, up to its level of 0.05.",
-              Estimate(alarms, alarms, alarms), (0.0, float(binom.ppf(0.99, draws, NULL_LEVEL)) / draws),
+              exact(alarms), (0.0, float(binom.ppf(0.99, draws, NULL_LEVEL)) / draws),
               f"the binomial 99 % bound of {draws} draws"),
         claim("varies", "In most folds the classes differ by more in some environments than in others.",
-              proportion(int(varies.sum()), folds), (0.5, 1.0),
+              share(varies), (0.5, 1.0),
               "regions and years are not draws of one law, and 500 rows see a fifth of a standard deviation"),
         *(
             claim(short, f"{method} changes the area under the ROC curve by less than a point.",
-                  mean_interval(gained.sel(repair=method).values), (-POINT, POINT), point)
+                  mean_interval(gained.sel(repair=method).values), (-POINT, POINT), point,
+                  expected=Position.UNDECIDED if short in AT_THE_EDGE else Position.INSIDE)
             for short, method in zip(("head", "advised", "balance", "hetero"), gained["repair"].values[1:], strict=True)
         ),
     ]  # fmt: skip

@@ -98,15 +98,11 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "exponent": (("matrices", "each_order", "end"), np.array(exponents)),
         },
         {
-            "world": worlds,
-            "order": list(COMPARED),
-            "visited": visited,
-            "matrices": list(matrices),
-            "each_order": list(ORDERS),
-            "end": ["value", "low", "high"],
+            "world": worlds, "order": list(COMPARED), "visited": visited, "matrices": list(matrices),
+            "each_order": list(ORDERS), "end": ["value", "low", "high"],
         },
         {"seeds": effort.seeds},
-    )
+    )  # fmt: skip
 
 
 def _matrices() -> dict[str, FiniteEnvironments]:
@@ -196,12 +192,8 @@ def _draw_walks(axes: Axes, data: xr.Dataset) -> None:
         expected = [_spread(count, order) for count in visited]
         axes.plot(np.arange(len(visited)) + 0.15 * number, expected, "_", markersize=18, color=f"C{number}")
     axes.set_xticks(np.arange(len(visited)) + 0.07, [f"{count}, {WALKS[count]}" for count in visited])
-    axes.set(
-        xlabel="environments, steps",
-        ylabel="standard deviation of log Q²",
-        xlim=(-0.5, len(visited) - 0.35),
-        ylim=(0, None),
-    )
+    axes.set(xlabel="environments, steps", ylabel="standard deviation of log Q²")
+    axes.set(xlim=(-0.5, len(visited) - 0.35), ylim=(0, None))
     axes.set_title("without sampling error (bars: theory)", fontsize=9)
     legend_below(axes)
 

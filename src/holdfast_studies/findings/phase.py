@@ -1,15 +1,13 @@
 """Phase diagrams: where HeteroSGD learns both signals, the invariant one only, nothing, or is unstable."""
 
-import pandas as pd
 import xarray as xr
 
-from holdfast.core.statistics import proportion
 from holdfast.sweeps.phase_diagram import draw_phase_diagram, phase_diagram
 from holdfast.sweeps.phase_planes import BASE, predicted
 from holdfast.theory.regions import Region
-from holdfast_studies.kit.claims import Claim, ClaimBuilder
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
 from holdfast_studies.kit.runs import Effort, Progress
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import columns, study
 
 LEFT_OPEN = (
     "The whole diagram: the paper varies one quantity at a time.",
@@ -26,16 +24,11 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     return phase_diagram("step_size", cells=cells, seeds=effort.seeds, progress=progress)
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """The numbers of the map, one row for each cell."""
-    return data.to_dataframe().reset_index()
-
-
 def claims(data: xr.Dataset) -> list[Claim]:
     """How often the theory names the region that is seen."""
     at_end, expected = data["region"].values, predicted(data, BASE.steps)
     stable = expected != Region.UNSTABLE
-    agreement = proportion(int((at_end == expected)[stable].sum()), int(stable.sum()))
+    agreement = share((at_end == expected)[stable])
     washed = at_end[(expected == Region.INVARIANT_ONLY) & stable]
     claim = ClaimBuilder("phase", settings=SUMMARY)
     return [
@@ -45,4 +38,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
-EXPERIMENT = study("phase", __doc__, LEFT_OPEN, simulate, draw_phase_diagram, numbers, claims, seeds=32)
+EXPERIMENT = study("phase", __doc__, LEFT_OPEN, simulate, draw_phase_diagram, columns(), claims, seeds=32)

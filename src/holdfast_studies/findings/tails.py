@@ -1,12 +1,13 @@
 """The tail of the spurious share: Kesten's index, the floor of sampling error, shares and divergence after T steps."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from holdfast.core.statistics import Estimate, bootstrap, median, proportion
+from holdfast.core.statistics import bootstrap, median
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.environments import Environments, gaussian, table, two_point, uniform
 from holdfast.sensing.simulation import execute
@@ -14,7 +15,7 @@ from holdfast.theory.shares import ESCAPE, SimulatedShares, simulate_shares
 from holdfast.theory.tails import StationaryLaw, stationary_law
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, over, share
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, Settings, replace
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, tracked
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
@@ -27,13 +28,14 @@ LONG_RUNS, SHORT_RUNS = 80, 12  # times the seeds
 
 # The bias moves the index: without sign changes of the factors a mean factor of one makes it one.
 BIASES, HETEROGENEITY = (0.0, 1.0), 10.0
-LONG = Settings(dimension=4, batch_size=2000, step_size=0.05, steps=300, every=300, init_scale=1e-4)
+BATCH_SIZE = 2000
+LONG = Settings(dimension=4, batch_size=BATCH_SIZE, step_size=0.05, steps=300, every=300, init_scale=1e-4)
 # The index is the slope of log P(|Q| > x) between these shares: above the floor (2.5e-4), below the ceiling (5).
 LOW, HIGH = 2e-3, 5e-2
 FIRST_SEED = 500_000  # the levels and the number of runs were chosen on others
 
 # Settings of which shares after T steps are compared with the law of `simulate_shares`, and the levels.
-SHORT = Settings(dimension=24, batch_size=2000, step_size=0.08, steps=150, every=150, init_scale=1e-4)
+SHORT = Settings(dimension=24, batch_size=BATCH_SIZE, step_size=0.08, steps=150, every=150, init_scale=1e-4)
 SHORT_LAWS: dict[str, tuple[Environments, float]] = {  # with the variance of the label noise
     "two-point": (two_point(1.0, 6.0), 0.0),
     "uniform": (uniform(1.0, 11.0), 16.0),
@@ -45,11 +47,11 @@ WIDE = 2.77
 
 # Normal strengths and a step size at which some runs diverge.
 UNBOUNDED, LARGE = gaussian(1.0, 6.0), Settings(
-    dimension=4, batch_size=2000, step_size=0.16, steps=75, every=75, init_scale=1e-4
+    dimension=4, batch_size=BATCH_SIZE, step_size=0.16, steps=75, every=75, init_scale=1e-4
 )  # fmt: skip
 
 
-def _runs(settings: Settings, law: Environments, seeds: int, noise: float = 0.0) -> np.ndarray:
+def _runs(settings: Settings, law: Environments, seeds: int, noise: float) -> np.ndarray:
     """||Q||^2 at the end of each run, by the exact law; infinite where it diverged."""
     runs = replace(settings, seeds=seeds, seed=FIRST_SEED, spurious_rank=law.rank, noise_variance=noise)
     records = execute(runs, Parts(law))
@@ -58,19 +60,13 @@ def _runs(settings: Settings, law: Environments, seeds: int, noise: float = 0.0)
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Long runs for each bias, runs of T steps for each law, and normal strengths at a large step size."""
-    parts = len(BIASES) + len(SHORT_LAWS) + 1
-    found = []
-
-    def advance(shares: np.ndarray) -> None:
-        found.append(shares)
-        if progress:
-            progress(len(found), parts)
-
-    for bias in BIASES:
-        advance(_runs(LONG, two_point(bias, HETEROGENEITY), LONG_RUNS * effort.seeds))
-    for law, noise in SHORT_LAWS.values():
-        advance(_runs(SHORT, law, SHORT_RUNS * effort.seeds, noise))
-    advance(_runs(LARGE, UNBOUNDED, LONG_RUNS * effort.seeds))
+    long_runs = LONG_RUNS * effort.seeds
+    wanted = [
+        *((LONG, two_point(bias, HETEROGENEITY), long_runs, 0.0) for bias in BIASES),
+        *((SHORT, law, SHORT_RUNS * effort.seeds, noise) for law, noise in SHORT_LAWS.values()),
+        (LARGE, UNBOUNDED, long_runs, 0.0),
+    ]
+    found = [_runs(*each) for each in tracked(wanted, progress)]
     return xr.Dataset(
         {
             "long": (("bias", "run"), np.stack(found[: len(BIASES)])),
@@ -83,24 +79,14 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 
 def _stationary(bias: float) -> StationaryLaw:
-    return stationary_law(two_point(bias, HETEROGENEITY), LONG.values("step_size")[0], batch_size=_number(LONG))
-
-
-def _number(settings: Settings) -> int:
-    return int(settings.values("batch_size")[0])
+    return stationary_law(two_point(bias, HETEROGENEITY), LONG.values("step_size")[0], batch_size=BATCH_SIZE)
 
 
 def _expected(settings: Settings, law: Environments, noise: float = 0.0) -> SimulatedShares:
     """The law of the shares by theory."""
-    return simulate_shares(
-        law,
-        settings.values("step_size")[0],
-        settings.steps,
-        settings.values("init_scale")[0],
-        batch_size=_number(settings),
-        noise_variance=noise,
-        dimension=settings.dimension,
-    )
+    names = ("step_size", "steps", "init_scale", "batch_size", "dimension")
+    given: dict[str, Any] = {name: getattr(settings, name) for name in names}
+    return simulate_shares(law, **given, noise_variance=noise)
 
 
 def slope(shares: np.ndarray) -> float:
@@ -137,20 +123,11 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, right) = new_figure(2, f"The tail of the spurious share, {data.sizes['run']} runs")
     levels = np.geomspace(1e-5, 5, 60)
     for number, bias in enumerate(BIASES):
-        runs, law = data["long"].sel(bias=bias).values, _stationary(bias)
-        left.plot(
-            levels,
-            [np.mean(runs > level) for level in levels],
-            ".",
-            color=f"C{number}",
-            label=f"s = {bias:g}, simulated",
-        )
-        left.plot(
-            levels,
-            [law.above(level) for level in levels],
-            color=f"C{number}",
-            label=f"index {law.tail_index:.2f}, theory",
-        )
+        runs, law, colour = data["long"].sel(bias=bias).values, _stationary(bias), f"C{number}"
+        seen = [np.mean(runs > level) for level in levels]
+        left.plot(levels, seen, ".", color=colour, label=f"s = {bias:g}, simulated")
+        theory = [law.above(level) for level in levels]
+        left.plot(levels, theory, color=colour, label=f"index {law.tail_index:.2f}, theory")
     title = f"In the long run, M = {HETEROGENEITY:g}"
     left.set(xscale="log", yscale="log", ylim=(1e-3, 1.2), xlabel="share x", ylabel="P(Q² > x)", title=title)
     compared = _comparison(data)
@@ -164,11 +141,6 @@ def draw(data: xr.Dataset) -> Figure:
         axis.set_minor_formatter("")
     right.set_title(f"After {SHORT.steps} steps, levels {', '.join(f'{level:g}' for level in LEVELS)}")
     return finished(figure)
-
-
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """The shares of runs above each level, seen and by theory."""
-    return _comparison(data)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -189,31 +161,25 @@ def claims(data: xr.Dataset) -> list[Claim]:
     runs, law = data["long"].sel(bias=1.0).values, _stationary(1.0)
     compared = _comparison(data)
     inside = (compared["seen"] - compared["by_theory"]).abs() <= WIDE * compared["standard_error"]
-    expected, lost = (
-        _expected(LARGE, UNBOUNDED).diverged.mean(),
-        data["unbounded"].values > ESCAPE / LARGE.values("step_size")[0],
-    )
-    above = proportion(int((runs > 1e-2).sum()), len(runs))
+    expected = float(_expected(LARGE, UNBOUNDED).diverged.mean())
+    lost = data["unbounded"].values > ESCAPE / LARGE.values("step_size")[0]
+    large = share(runs > 1e-2)
     return [
         *indices,
         claim("floor", "Sampling error sustains a median share of about 1 / (2 m).", over(median(runs), law.median),
               (0.8, 1.25), f"median over the predicted {law.median:.3g}"),
         claim("long-run", "In the long run the share of runs above 0.01 is that of the stationary law.",
-              over(above, law.above(1e-2)), (0.75, 1.33), f"share of runs, {above.value:.3f}, over the predicted "
+              over(large, law.above(1e-2)), (0.75, 1.33), f"share of runs, {large.value:.3f}, over the predicted "
               f"{law.above(1e-2):.3f}"),
         claim("finite-time", "After T steps the shares of runs above a level are those of the law of the signal rows.",
               share(inside), (0.65, 1.0), f"{int(inside.sum())} of {len(inside)} lie within {WIDE} standard errors; of "
               "9, all have to, for the interval to begin at 0.7", settings=f"d=24, m=2000, eta=0.08, T={SHORT.steps}, "
               f"{data.sizes['short_run']} runs of each of three laws, one with label noise"),
         claim("divergence", "Normal strengths make some runs diverge, as many as predicted.",
-              over(proportion(int(lost.sum()), len(lost)), float(expected)), (0.5, 2.0),
+              over(share(lost), expected), (0.5, 2.0),
               f"{int(lost.sum())} of {len(lost)} runs diverged, over the predicted share of {expected:.3f}",
               settings=f"d=4, m=2000, eta=0.16, normal strengths (1, 6), T={LARGE.steps}, {len(lost)} runs"),
     ]  # fmt: skip
-
-
-def _over(measured: Estimate, expected: float) -> Estimate:
-    return Estimate(*(value / expected for value in measured))
 
 
 def answer(data: xr.Dataset) -> str:
@@ -227,4 +193,4 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = study("tails", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=4)
+EXPERIMENT = study("tails", __doc__, LEFT_OPEN, simulate, draw, _comparison, claims, answer, seeds=64, quick_seeds=4)

@@ -4,19 +4,16 @@ from collections.abc import Sequence
 from functools import partial, reduce
 
 import numpy as np
-import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from holdfast.completion.problem import MatrixCompletion, two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, train
-from holdfast.core.statistics import Estimate, exact_proportion
 from holdfast.core.survival import event_rate
 from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import columns, study
 from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
 from holdfast_studies.papers.jumps import DEPTH, EPSILON, WIDTH, network_starts, our_choice
 
@@ -129,9 +126,8 @@ def _followed(
         "diverged": paths.diverged_at >= 0,
     }
     if algorithm == "sgd":
-        ends = product_rank(
-            reduce(lambda below, layer: layer @ below, paths.final), DEPTH, constants.level, constants.count
-        )
+        product = reduce(lambda below, layer: layer @ below, paths.final)
+        ends = product_rank(product, DEPTH, constants.level, constants.count)
         states = tuple(layer[:, ::SEARCHED].astype(float) for layer in paths.layers)
         leaves = [
             (~contains(successor(states, *entry, STEP_SIZE, RIDGE), 1, constants) & inside[:, ::SEARCHED]).sum(1)
@@ -193,32 +189,19 @@ def _words(constants: Constants) -> str:
     return f"eps1={constants.balance:g}, eps2={constants.slack:g}, alpha={constants.level:g}, C={constants.bound:g}"
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """All constants that were tried, with the share of runs that entered and the exits."""
-    return data[["search_entered", "search_exits"]].to_dataframe().reset_index()
-
-
-def _share(hits: ArrayLike) -> Estimate:
-    """A share of runs with its exact interval; of none nothing is known."""
-    each = np.asarray(hits, bool)
-    return exact_proportion(int(each.sum()), len(each)) if len(each) else Estimate(np.nan, 0.0, 1.0)
-
-
 def claims(data: xr.Dataset) -> list[Claim]:
     """Closedness of B_1 on runs that had no part in its choice, and the lemma on approximate ranks."""
     chosen = constants_of(data)
     tried = int(_closed(data).size)
-    ours = partial(
-        our_choice, eta=STEP_SIZE, **{"lambda": RIDGE}, T=STEPS, f=chosen.count.__name__, constants=_words(chosen)
-    )
+    ours = partial(our_choice, STEP_SIZE, RIDGE, T=STEPS, f=chosen.count.__name__, constants=_words(chosen))
     claim = ClaimBuilder("absorbing", "jumps: closed", f"{SUMMARY}, {_words(chosen)}", ours())
     nearby = f"the states are those of SGD at eta={STEP_SIZE}, near critical points and not at them"
     inside, exits = data["entered"].values >= 0, data["exits"].values
-    left = _share(exits[inside] > 0)
+    left = exact_share(exits[inside] > 0)
     hazard = event_rate(data["steps_inside"].values, exits)
     steps, out = int(data["successors_tried"].sum()), int(data["successors_left"].sum())
     sde_inside = data["sde_entered"].values >= 0
-    sde_left = _share(((data["sde_exits"].values > 0) | data["sde_diverged"].values.astype(bool))[sde_inside])
+    sde_left = exact_share(((data["sde_exits"].values > 0) | data["sde_diverged"].values.astype(bool))[sde_inside])
     ends = data["inside_at_the_end"].values.astype(bool)
     over = data["product_rank"].values[ends] > 1 + chosen.slack
     drawn = data["drawn_left"].values.any(0)
@@ -248,4 +231,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
-EXPERIMENT = study("absorbing", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=300)
+EXPERIMENT = study(
+    "absorbing", __doc__, LEFT_OPEN, simulate, draw, columns("search_entered", "search_exits"), claims, seeds=300
+)

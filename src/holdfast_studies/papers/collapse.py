@@ -9,12 +9,11 @@ import xarray as xr
 from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
-from holdfast.core.statistics import proportion
 from holdfast.theory.absorbing import closedness, contains
-from holdfast_studies.kit.claims import Claim, ClaimBuilder
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
 from holdfast_studies.kit.drawing import Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import columns, study
 from holdfast_studies.papers.entering import CONSTANTS
 from holdfast_studies.papers.jumps import EPSILON, jump_rate, network_starts, our_choice, waited_and_left, waiting_times
 
@@ -79,12 +78,12 @@ def draw(data: xr.Dataset) -> Figure:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """When each run collapsed, or how long it was watched."""
-    return data[["sat", "jumped", "waited", "rose", "entered"]].rename(jumped="collapsed").to_dataframe().reset_index()
+    return columns("sat", "collapsed", "waited", "rose", "entered")(data.rename(jumped="collapsed"))
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
-    ours = partial(our_choice, eta=STEP_SIZE, T=int(data["step"][-1]), **{"lambda": RIDGE})
+    ours = partial(our_choice, STEP_SIZE, RIDGE, T=int(data["step"][-1]))
     claim = ClaimBuilder("collapse", settings=_summary(data), conditions=ours())
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
@@ -94,12 +93,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
     stayed = entered["SGD"] & (sgd["exits"] == 0).values
     return [
         claim("sgd", "At constant step size and ridge SGD enters B_0 and stays: the theorem with r = 0.",
-              proportion(int(stayed.sum()), seeds), (MOST, 1), "share of the runs that are inside from some step on, "
+              share(stayed), (MOST, 1), "share of the runs that are inside from some step on, "
               f"every {EVERY}th looked at; {int(sgd['jumped'].sum())} of {seeds} sat at rank 1 and then fell to 0, "
               f"{wait}; {rose} rose again", source="jumps: theorem",
               conditions=ours(constants="those of `entering`", mark=f"{MOST:g} of the runs")),
         claim("gradient-descent", "Gradient descent does not.",
-              proportion(int(entered["gradient descent"].sum()), seeds), (0, 0.1),
+              share(entered["gradient descent"]), (0, 0.1),
               f"share of the runs that enter B_0; {int(descent['jumped'].sum())} fell from rank 1 to 0"),
     ]  # fmt: skip
 

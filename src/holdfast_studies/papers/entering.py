@@ -12,7 +12,7 @@ from holdfast.completion.problem import MatrixCompletion, matrix_completion, two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, starts, train
 from holdfast.core.statistics import Estimate, exact_proportion
 from holdfast.theory.absorbing import Constants, closedness, contains, successor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, exact, exact_share
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
@@ -64,12 +64,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     few = min(effort.seeds, DESCENT_RUNS)
     reports = stages(progress, [4 * effort.seeds * steps, effort.seeds * long, few * long])
     parts = [_from_starts(effort.seeds, steps, reports[0])]
-    variants: tuple[tuple[str, AlgorithmName, int], ...] = (
-        ("sgd", "sgd", effort.seeds),
-        ("gd", "gradient-descent", few),
-    )
-    for (name, algorithm, count), report in zip(variants, reports[1:], strict=True):
-        parts.append(_on_the_triangle(name, algorithm, count, long, report))
+    parts.append(_on_the_triangle("sgd", "sgd", effort.seeds, long, reports[1]))
+    parts.append(_on_the_triangle("gd", "gradient-descent", few, long, reports[2]))
     return xr.merge(parts, join="exact")
 
 
@@ -147,9 +143,8 @@ def _on_the_triangle(name: str, algorithm: AlgorithmName, count: int, steps: int
 
 def draw(data: xr.Dataset) -> Figure:
     """The probability of entering, one run on the 3 x 3 matrix, and how many runs are at which rank."""
-    figure, (left, middle, right) = new_figure(
-        3, f"Entering B_r: eta={STEP_SIZE}, L={DEPTH}, width {WIDTH}, {data.sizes['seed']} runs each"
-    )
+    title = f"Entering B_r: eta={STEP_SIZE}, L={DEPTH}, width {WIDTH}, {data.sizes['seed']} runs each"
+    figure, (left, middle, right) = new_figure(3, title)
     for number, start in enumerate(data["start"].values.tolist()):
         entered = data["entered"].sel(start=start)
         shares = [exact_proportion(int(hits), data.sizes["seed"]) for hits in entered.sum("seed").values]
@@ -189,7 +184,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 
 def _entered(runs: xr.Dataset) -> Estimate:
-    return exact_proportion(int(runs["entered"].isel(step=-1).sum()), runs.sizes["seed"])
+    return exact_share(runs["entered"].isel(step=-1))
 
 
 def _in_order(data: xr.Dataset) -> np.ndarray:
@@ -204,41 +199,38 @@ def claims(data: xr.Dataset) -> list[Claim]:
     table = numbers(data).set_index("start")
     constants = "eps1=0.3, eps2=0.3, alpha=0.03, C=4"
     steps, long = int(data["step"][-1]), int(data["long_step"][-1])
-    near = our_choice(eta=STEP_SIZE, T=steps, constants=constants, **{"lambda": RIDGE})
-    ours = partial(
-        our_choice, epsilon=TRIANGLE_EPSILON, eta=STEP_SIZE, T=long, constants=constants,
-        **{"lambda": TRIANGLE_RIDGE},
-    )  # fmt: skip
+    near = our_choice(STEP_SIZE, RIDGE, T=steps, constants=constants)
+    ours = partial(our_choice, STEP_SIZE, TRIANGLE_RIDGE, epsilon=TRIANGLE_EPSILON, T=long, constants=constants)
     claim = ClaimBuilder("entering", "jumps: theorem", f"{TRIANGLE_SUMMARY}, T={long:,} (ours), {constants}", ours())
     lengths = data["path_length"].values
     led = float(np.isfinite(lengths).mean())
-    runs, order = data.sizes["sgd_run"], _in_order(data)
+    order = _in_order(data)
     stays = (data["sgd_entered_1"].values - data["sgd_entered_2"].values)[order] * EVERY
     path = data["sgd_rank"].values
     settled = int(np.searchsorted(data["long_step"].values, SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE)))
     rose = (np.diff(path[:, settled:], axis=1) > 0).any(1)
     return [
         claim("path", "From every start a sequence of draws leads into B_1, so that its probability is above zero: one "
-              "entry over and over.", Estimate(led, led, led), (1, 1),
+              "entry over and over.", exact(led), (1, 1),
               f"share of {lengths.size} pairs of start and entry, no sampling error; after "
               f"{np.nanmin(lengths):.0f} to {np.nanmax(lengths):.0f} steps. Drawn at random, the shares of "
               f"the runs that enter within {steps:,} steps are "
               + ", ".join(f"{name} {row['entered']:.2f}" for name, row in table.iterrows()), source="jumps: enters",
               settings=f"{SUMMARY}, T={steps:,} (ours), {constants}", conditions=near),
         claim("in-order", "SGD enters B_2, stays there, and then enters B_1.",
-              exact_proportion(int(order.sum()), runs), (MOST, 1), "share of the runs with at least "
+              exact_share(order), (MOST, 1), "share of the runs with at least "
               f"{SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE):,.0f} steps between the two; the median is "
               f"{np.median(stays) if len(stays) else np.nan:,.0f}", conditions=ours(mark=f"{MOST:g} of the runs")),
         *(
             claim(f"closed-{rank}", f"SGD does not leave B_{rank}.",
-                  exact_proportion(int((data[f"sgd_exits_{rank}"].values > 0).sum()), runs), (0, 0.02),
+                  exact_share(data[f"sgd_exits_{rank}"] > 0), (0, 0.02),
                   f"share of the runs that ever left, every {EVERY}th step looked at", source="jumps: closed")
             for rank in (2, 1)
         ),
-        claim("one-way", "From rank 3 to 2 to 1: no rank ever rises.", exact_proportion(int(rose.sum()), runs),
+        claim("one-way", "From rank 3 to 2 to 1: no rank ever rises.", exact_share(rose),
               (0, 0.02), "share of the runs whose rank rose after 20 memories of the ridge", source="jumps: one way"),
         claim("gradient-descent", "Gradient descent from the same starts stops at rank 2.",
-              exact_proportion(int((data["gd_rank"].values[:, -1] < 2).sum()), data.sizes["gd_run"]), (0, 0.1),
+              exact_share(data["gd_rank"].values[:, -1] < 2), (0, 0.1),
               "share of the runs that end at a lower rank", source="Holdfast"),
     ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 """How often SGD jumps to a lower rank, against step size, ridge, depth and width of the network."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +11,8 @@ from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
 from holdfast.core.statistics import Estimate, exact_proportion, proportion
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above
-from holdfast_studies.kit.drawing import Axes, Figure, finished, new_figure
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, share
+from holdfast_studies.kit.drawing import Figure, estimate_bars, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.jumps import (
@@ -47,6 +48,7 @@ RIDGES = {
     4: (0.0085, 0.009, 0.0095, 0.01, 0.0105, 0.011),
     5: (0.003, 0.0035, 0.004, 0.0045, 0.005, 0.0055),
 }
+BARS = {"capsize": 2, "markersize": 4}
 # Each shape of network is a program to compile; a quick look does without these.
 LEFT_OUT_WIDTHS, LEFT_OUT_DEPTHS = (2, 3), (5,)
 STEP_SIZE_OF_DEPTH = {2: 0.4, 3: 0.4, 4: 0.3, 5: 0.3}
@@ -69,10 +71,8 @@ def _cells(quick: bool) -> list[NetworkSettings]:
     algorithms: tuple[AlgorithmName, ...] = ("sgd", "gradient-descent")
     by_ridge = [
         NetworkSettings("ridge", algorithm, depth, WIDTH, STEP_SIZE_OF_DEPTH[depth], ridge)
-        for depth, ridges in RIDGES.items()
-        for ridge in ridges
-        for algorithm in algorithms
-    ]
+        for depth, ridges in RIDGES.items() for ridge in ridges for algorithm in algorithms
+    ]  # fmt: skip
     cells = by_step + by_width + by_ridge
     if quick:
         return [cell for cell in cells if cell.width not in LEFT_OUT_WIDTHS and cell.depth not in LEFT_OUT_DEPTHS]
@@ -89,9 +89,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     for group, report in zip(groups, reports, strict=True):
         found |= _run([cells[number] for number in group], group, effort, report)
     names = ("sat", "jumped", "waited", "rose", "jump_step", "diverged_at", "diverged")
-    variables = {
-        name: (("cell", "seed"), np.stack([found[number][name] for number in range(len(cells))])) for name in names
-    }
+    over = ("cell", "seed")
+    variables = {name: (over, np.stack([found[number][name] for number in range(len(cells))])) for name in names}
     columns = {name: ("cell", [getattr(cell, name) for cell in cells]) for name in NetworkSettings._fields}
     attributes = {"steps": effort.steps(STEPS, QUICK_PART)}
     return xr.Dataset(variables, {**columns, "seed": np.arange(effort.seeds)}, attributes)
@@ -126,25 +125,18 @@ def _share(cell: xr.Dataset) -> Estimate:
     """Those that left rank 2, after sitting at it or before they could, of all but the runs that diverged first."""
     sat, jumped, diverged = (cell[name].values.astype(bool) for name in ("sat", "jumped", "diverged"))
     watched = jumped | ~diverged
-    if not watched.any():
-        return Estimate(0.5, 0.0, 1.0)  # nothing is known
-    return proportion(int((watched & ~(sat & ~jumped)).sum()), int(watched.sum()))
-
-
-def _curve(axes: Axes, x: list[float], estimates: list[Estimate], label: str, **style) -> None:
-    value, low, high = np.array(estimates).T
-    axes.errorbar(x, value, [value - low, high - value], label=label, capsize=2, markersize=4, **style)
+    left = (jumped | ~sat)[watched]
+    return share(left) if left.size else Estimate(0.5, 0.0, 1.0)  # nothing is known
 
 
 def draw(data: xr.Dataset) -> Figure:
     """Rates against step size and width, and who leaves rank 2 against the ridge, for every depth."""
-    figure, (left, middle, right) = new_figure(
-        3, f"Jumps from rank 2: {_summary(data)}, {data.sizes['seed']} seeds each, intervals of 95 %"
-    )
+    title = f"Jumps from rank 2: {_summary(data)}, {data.sizes['seed']} seeds each, intervals of 95 %"
+    figure, (left, middle, right) = new_figure(3, title)
     for axes, panel, title in ((left, "step_size", "L=3, λ=0.0245"), (right, "width", "L=3, η=0.4, λ=0.0245")):
         cells = data.sel(cell=data["panel"] == panel)
         rates = [jump_rate(cells.isel(cell=number)) for number in range(cells.sizes["cell"])]
-        _curve(axes, cells[panel].values.tolist(), rates, "SGD", marker="o", color="C0")
+        estimate_bars(axes, cells[panel].values.tolist(), rates, "SGD", marker="o", color="C0", **BARS)
         label = {"step_size": "step size η", "width": "width of the hidden layers"}[panel]
         axes.set(xlabel=label, ylabel="jumps per step at rank 2", yscale="log", title=title)
     for number, depth in enumerate(np.unique(data["depth"])):
@@ -155,15 +147,11 @@ def draw(data: xr.Dataset) -> Figure:
             name = "SGD" if algorithm == "sgd" else "gradient descent"
             x, look = cells["ridge"].values.tolist(), {"color": f"C{number}", "linestyle": style, "marker": "o"}
             if algorithm == "sgd":
-                _curve(middle, x, shares, f"{name}, L={depth}", **look)
+                estimate_bars(middle, x, shares, f"{name}, L={depth}", **look, **BARS)
             else:  # the same outcome from every start: no interval
                 middle.plot(x, [share.value for share in shares], label=f"{name}, L={depth}", markersize=3, **look)
-    middle.set(
-        xlabel="ridge λ",
-        ylabel=f"share that left rank 2 in {data.attrs['steps']:,} steps",
-        xscale="log",
-        ylim=(-0.03, 1.05),
-    )
+    left_rank = f"share that left rank 2 in {data.attrs['steps']:,} steps"
+    middle.set(xlabel="ridge λ", ylabel=left_rank, xscale="log", ylim=(-0.03, 1.05))
     middle.set_title("width 6, η=0.4 (L=2, 3) or 0.3")
     return finished(figure)
 
@@ -187,16 +175,15 @@ def _same_jumps(first: xr.Dataset, second: xr.Dataset) -> Estimate:
     jumped = [each["jumped"].values.astype(bool) for each in (first, second)]
     close = abs(first["jump_step"].values - second["jump_step"].values) <= EVERY
     agree = np.where(jumped[0] & jumped[1], close, ~(jumped[0] | jumped[1]))
-    return proportion(int(agree.sum()), len(agree))
+    return share(agree)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What noise, depth and width do to the rate."""
     summary, steps = _summary(data), data.attrs["steps"]
-    claim = ClaimBuilder("jump-rates", conditions=our_choice(T=steps))
 
-    def at(**values: object) -> Conditions:
-        return our_choice(T=steps, **values)
+    at = partial(our_choice, T=steps)
+    claim = ClaimBuilder("jump-rates", conditions=at(STEP_SIZE, RIDGE))
 
     def cell(panel: str, algorithm: str, **at: float) -> xr.Dataset:
         chosen = (data["panel"] == panel) & (data["algorithm"] == algorithm)
@@ -214,29 +201,29 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim("step-size", "Jumps come from the finite step size: they are more frequent at a larger one.",
               rate_ratio(jump_rate(fast), jump_rate(slow)), above(2), "ratio of the rates, with the widest interval",
               settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {summary}",
-              conditions=at(eta="0.5 against 0.35", **{"lambda": RIDGE})),
+              conditions=at("0.5 against 0.35", RIDGE)),
         claim("width", "The width of a wide enough network does not matter: with the same draws, narrow and wide jump "
               "together.", _same_jumps(wide, narrow), (0.9, 1), "share of the seeds with the same jump, within one "
               "record: what a start puts outside of the two directions that the data reaches decays with the ridge, "
               "and the same draws move the rest alike. Ratio of the rates "
               f"{rate_ratio(jump_rate(wide), jump_rate(narrow)).value:.3f}",
               settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {summary}",
-              conditions=at(width="10 against 4", eta=STEP_SIZE, **{"lambda": RIDGE})),
+              conditions=at(STEP_SIZE, RIDGE, width="10 against 4")),
         claim("one-way", "With three or more layers no rank ever rises.", exact_proportion(rises, max(count, 1)),
               (0, 0.01), f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
               source="jumps: one way", settings=f"all cells with L = 3, 4, 5, {summary}",
-              conditions=at(L="3, 4, 5", eta="0.2 to 0.5", **{"lambda": "0.003 to 0.027"})),
+              conditions=at("0.2 to 0.5", "0.003 to 0.027", L="3, 4, 5")),
         claim("two-layers", "With two layers jumps are not one-way: ranks rise again.",
               proportion(int(shallow["rose"].sum()), max(int(shallow["sat"].sum()), 1)), (0.5, 1),
               "share of the runs that sat whose rank later rose. A small singular value of a layer grows by eta "
               "|residual| s^(L-1) and shrinks by 2 eta lambda s: for L=2 both are linear, so there is no region that "
               "holds it", settings=f"L=2, width 6, eta=0.4, lambda=0.1, {summary}",
-              conditions=at(L=2, eta=STEP_SIZE_OF_DEPTH[2], **{"lambda": 0.1})),
+              conditions=at(STEP_SIZE_OF_DEPTH[2], 0.1, L=2)),
         claim("depth", "In four layers SGD stays at rank 2 where gradient descent leaves it.", _share(sgd),
               (0, 0.2), f"share of SGD runs that left; of gradient descent {_share(gd).value:.0%}. Here the noise "
               "keeps the second direction alive: jumps that gradient descent cannot make need depth 3",
               settings=f"L=4, width 6, eta=0.3, lambda=0.0095, {summary}",
-              conditions=at(L=4, eta=STEP_SIZE_OF_DEPTH[4], **{"lambda": 0.0095})),
+              conditions=at(STEP_SIZE_OF_DEPTH[4], 0.0095, L=4)),
     ]  # fmt: skip
 
 

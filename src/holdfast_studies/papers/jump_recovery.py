@@ -7,12 +7,11 @@ import xarray as xr
 from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import MatrixCompletion, matrix_completion
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, starts, train
-from holdfast.core.statistics import exact_proportion
 from holdfast.core.validation import require
-from holdfast_studies.kit.claims import Claim, Conditions
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Range, exact_share
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import columns, study
 
 LEFT_OPEN = (
     "The slides have no larger case. Ours is made of three turned copies of their 2 x 2 example: the block of large "
@@ -38,11 +37,8 @@ RIDGES, CHOOSING_STARTS, CHOOSING_PART = (0.0022, 0.003, 0.0038, 0.0046, 0.0054)
 FIRST_TESTED = 1000  # the first seed of the starts that no choice has seen
 NOISY, PLAIN, SAME, OWN = "SGD with label noise", "SGD", "gradient descent", "gradient descent, ridge of its own"
 VARIANTS: dict[str, AlgorithmName] = {
-    NOISY: "label-noise",
-    PLAIN: "sgd",
-    SAME: "gradient-descent",
-    OWN: "gradient-descent",
-}
+    NOISY: "label-noise", PLAIN: "sgd", SAME: "gradient-descent", OWN: "gradient-descent"
+}  # fmt: skip
 SUMMARY = f"20 x 20, rank 3, 160 entries observed, L={DEPTH}, width 20, eta={STEP_SIZE}"
 
 
@@ -133,16 +129,13 @@ def _trained(
     exact: AlgorithmName = "gradient-descent" if algorithm == "gradient-descent" else "sgd"
     stretches = [(STEPS, 1, algorithm), *((ANNEALED_STEPS, factor, exact) for factor in ANNEALING)]
     pieces: list[LayerPaths] = []
-    for (steps, factor, name), report in zip(
-        stretches, stages(progress, [steps for steps, _, _ in stretches]), strict=True
-    ):
-        pieces.append(
-            train(
-                problem, pieces[-1].final if pieces else layers, seeds, step_size=STEP_SIZE, ridge=ridge / factor,
-                noise_variance=NOISE_VARIANCE, steps=steps // part, every=EVERY, build=CompletionBuilder(name),
-                progress=report,
-            )
-        )  # fmt: skip
+    reports = stages(progress, [steps for steps, _, _ in stretches])
+    for (steps, factor, name), report in zip(stretches, reports, strict=True):
+        pieces.append(train(
+            problem, pieces[-1].final if pieces else layers, seeds, step_size=STEP_SIZE, ridge=ridge / factor,
+            noise_variance=NOISE_VARIANCE, steps=steps // part, every=EVERY, build=CompletionBuilder(name),
+            progress=report,
+        ))  # fmt: skip
     return pieces
 
 
@@ -166,9 +159,8 @@ def _observed(problem: MatrixCompletion, pieces: list[LayerPaths]) -> xr.Dataset
 
 def draw(data: xr.Dataset) -> Figure:
     """Rank and test error over time, and what every ridge does for gradient descent."""
-    figure, (left, middle, right) = new_figure(
-        3, f"20 x 20, rank 3, 160 entries observed, L=3: {data.sizes['seed']} seeds, medians and 10 % to 90 %"
-    )
+    title = f"20 x 20, rank 3, 160 entries observed, L=3: {data.sizes['seed']} seeds, medians and 10 % to 90 %"
+    figure, (left, middle, right) = new_figure(3, title)
     end = int(data["step"][-1])
     begin = end * STEPS // (STEPS + len(ANNEALING) * ANNEALED_STEPS)
     own = data.attrs["own_ridge"]
@@ -192,8 +184,7 @@ def draw(data: xr.Dataset) -> Figure:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """The last record of every run."""
-    final = data[["rank", "test_error", "train_error", "diverged"]].isel(step=-1)
-    return final.to_dataframe().reset_index().drop(columns="step")
+    return columns("rank", "test_error", "train_error", "diverged")(data.isel(step=-1)).drop(columns="step")
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
@@ -204,14 +195,13 @@ def claims(data: xr.Dataset) -> list[Claim]:
     steps, annealed = (count // data.attrs["part"] for count in (STEPS, ANNEALED_STEPS))
     summary = f"{SUMMARY}, T={steps:,} and {len(ANNEALING)} x {annealed:,} annealed"
 
-    def claim(key: str, name: str, statement: str, ridge: float, allowed: tuple[float, float], why: str) -> Claim:
+    build = ClaimBuilder("jump-recovery")
+
+    def claim(key: str, name: str, statement: str, ridge: float, allowed: Range, why: str) -> Claim:
         chosen = (f"eta={STEP_SIZE}", f"lambda={ridge}", "the matrix, its mask, L, width, start and schedule")
-        done = int((errors[name] < COMPLETED).sum())
-        return Claim(
-            f"jump-recovery-{key}", "Holdfast", statement, f"{summary}, lambda={ridge} (ours)",
-            exact_proportion(done, len(errors[name])), allowed, Conditions(chosen=chosen),
-            f"share of the runs with a test error below {COMPLETED}; the median is {np.median(errors[name]):.2g}{why}",
-        )  # fmt: skip
+        why = f"share of the runs with a test error below {COMPLETED}; the median is {np.median(errors[name]):.2g}{why}"
+        return build(key, statement, exact_share(errors[name] < COMPLETED), allowed, why,
+                     settings=f"{summary}, lambda={ridge} (ours)", conditions=Conditions(chosen=chosen))  # fmt: skip
 
     return [
         claim("sgd", NOISY, "Annealed SGD with label noise completes the matrix.", RIDGE, (0.5, 1),

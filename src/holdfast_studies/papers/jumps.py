@@ -10,9 +10,9 @@ import xarray as xr
 from holdfast.completion.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
-from holdfast.core.statistics import Estimate, exact_proportion, median, proportion
+from holdfast.core.statistics import Estimate, median, proportion
 from holdfast.core.survival import event_rate
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above, exact_share, share
 from holdfast_studies.kit.drawing import Axes, Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import study
@@ -31,19 +31,10 @@ LEFT_OPEN = (
     "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
 QUICK_PART = 4  # a quick look takes one step in this many
-# Of the 2 x 2 example in all experiments on jumps.
-EPSILON, DEPTH, WIDTH, INIT_SCALE = 0.25, 3, 6, 1.0
-STEP_SIZE, RIDGE = 0.4, 0.0245
-RUN = CompletionSettings(
-    epsilon=EPSILON,
-    depth=DEPTH,
-    width=WIDTH,
-    init_scale=INIT_SCALE,
-    step_size=STEP_SIZE,
-    ridge=RIDGE,
-    steps=100_000,
-    every=200,
-)
+# Of the 2 x 2 example in all experiments on jumps: the defaults of the library.
+RUN = CompletionSettings(every=200)
+EPSILON, DEPTH, WIDTH, INIT_SCALE = RUN.epsilon, RUN.depth, RUN.width, RUN.init_scale
+STEP_SIZE, RIDGE = RUN.step_size, RUN.ridge
 VARIANTS: dict[str, dict[str, Any]] = {
     "SGD": {},
     "SGD, reshuffled": {"order": "reshuffled", "steps": 50_000},
@@ -79,14 +70,15 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     return found.assign_attrs(part=QUICK_PART if effort.quick else 1)
 
 
-def our_choice(**values: object) -> Conditions:
+def our_choice(step_size: object, ridge: object, **values: object) -> Conditions:
     """The slides print no number: the values of the 2 x 2 example, changed or added to by name, are ours.
 
     Example:
-        >>> our_choice(eta=0.5, T=1000).chosen[-2:]
-        ('eta=0.5', 'T=1000')
+        >>> our_choice(0.5, RIDGE, T=1000).chosen[-3:]
+        ('eta=0.5', 'lambda=0.0245', 'T=1000')
     """
-    chosen = {"epsilon": EPSILON, "L": DEPTH, "width": WIDTH, "start": f"rotations times {INIT_SCALE:g}"} | values
+    chosen = {"epsilon": EPSILON, "L": DEPTH, "width": WIDTH, "start": f"rotations times {INIT_SCALE:g}"}
+    chosen |= {"eta": step_size, "lambda": ridge} | values
     return Conditions(chosen=tuple(f"{name}={value}" for name, value in chosen.items()))
 
 
@@ -250,7 +242,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     steps = {name: options.get("steps", RUN.steps) // data.attrs["part"] for name, options in VARIANTS.items()}
     long, branch = steps["SGD"], OFFSHOOT["steps"] // data.attrs["part"]
     summary = f"{SUMMARY}, T={long:,} (ours)"
-    claim = ClaimBuilder("jumps", settings=summary, conditions=our_choice(eta=STEP_SIZE, T=long, **{"lambda": RIDGE}))
+    claim = ClaimBuilder("jumps", settings=summary, conditions=our_choice(STEP_SIZE, RIDGE, T=long))
     seeds = data.sizes["seed"]
     sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
     coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")
@@ -263,7 +255,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim("happen", "SGD jumps from rank 2 to rank 1 after having sat at rank 2.", proportion(jumped, seeds),
               (0.8, 1.0), f"share of the runs; mean waiting time {wait.value:,.0f} steps ({wait.low:,.0f} to "
               f"{wait.high:,.0f})", source="jumps: figure"),
-        claim("one-way", "No run jumps back to a higher rank.", exact_proportion(int(sgd["rose"].sum()), seeds),
+        claim("one-way", "No run jumps back to a higher rank.", exact_share(sgd["rose"]),
               (0, 0.02), f"share of the runs whose rank ever rose after sitting: {int(sgd['rose'].sum())} of {seeds}",
               source="jumps: one way"),
         claim("offshoots", "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
@@ -271,28 +263,28 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"{factors.min(initial=np.inf):.3g}", source="jumps: figure", settings=f"{summary}; offshoots with "
               f"eta=0.2, lambda=2e-4, {branch:,} steps"),
         claim("gradient-descent", "Gradient descent from the same starts stays at rank 2.",
-              exact_proportion(int((gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)).sum()), seeds), (0, 0.02),
+              exact_share(gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)), (0, 0.02),
               f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "
               f"{int(gd['sat'].sum())} of {seeds} sat"),
         claim("sde", "The continuous approximation jumps as well, more often than SGD.",
               rate_ratio(jump_rate(fine), jump_rate(sgd)), above(1), "ratio of the rates, with the widest interval",
               settings=f"the same, Euler-Maruyama with 8 substeps, T={steps['SDE, 8 substeps']:,}"),
         claim("sde-diverges", "SGD stays in a bounded region where its continuous approximation does not.",
-              proportion(int(fine["diverged"].sum()), seeds), (DIVERGING, 1.0),
+              share(fine["diverged"]), (DIVERGING, 1.0),
               f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps. Some "
               f"do, but whether {DIVERGING:.0%} do is more than {seeds} runs can tell",
               settings=f"the same, Euler-Maruyama with 8 substeps, T={steps['SDE, 8 substeps']:,}",
               expected=Position.UNDECIDED),
         claim("gaussian-diverges", "SGD stays in a bounded region where steps of the same mean and covariance with "
-              "Gaussian noise do not.", proportion(int(coarse["diverged"].sum()), seeds), (DIVERGING, 1.0),
+              "Gaussian noise do not.", share(coarse["diverged"]), (DIVERGING, 1.0),
               f"share of the runs that diverge; of SGD {int(sgd['diverged'].sum())} of {seeds} in {long:,} steps",
               settings=f"the same, one Euler step per step of SGD, T={steps['SDE, 1 substep']:,}"),
         claim("batch", "Averaging two entries a step makes jumps rare.",
-              exact_proportion(int(data.sel(variant="mini-batches of 2")["jumped"].sum()), seeds), (0, 0.1),
+              exact_share(data.sel(variant="mini-batches of 2")["jumped"]), (0, 0.1),
               "share of the runs that jump: it is the noise that carries a run over the barrier",
               settings=f"the same, mini-batches of 2 with replacement, T={steps['mini-batches of 2']:,}"),
         claim("order", "Visiting every entry once in each cycle takes the jumps away.",
-              exact_proportion(int(data.sel(variant="SGD, reshuffled")["jumped"].sum()), seeds), (0, 0.1),
+              exact_share(data.sel(variant="SGD, reshuffled")["jumped"]), (0, 0.1),
               "share of the runs that jump: a jump is one entry drawn many times in a row, which an order never does",
               settings=f"the same, entries reshuffled in each cycle of three, T={steps['SGD, reshuffled']:,}"),
     ]  # fmt: skip

@@ -5,7 +5,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from holdfast.core.statistics import Estimate, mean_interval, median, proportion
+from holdfast.core.statistics import Estimate, mean_interval, median
 from holdfast.theory.lyapunov import exponents
 from holdfast.theory.regions import WASHED_OUT
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, share
@@ -20,6 +20,7 @@ from holdfast_studies.questions.strength_laws import (
     LAWS,
     STEP_SIZE,
     TWO_POINT,
+    Shape,
     columns_of,
     growth,
     run_strengths,
@@ -75,6 +76,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     final = {name: values[:, -1].reshape(len(laws), seeds) for name, values in compared.values.items()}
     lost = mapped.diverged_at.reshape(len(shapes), len(deviations), -1) >= 0
     at_end = mapped.values["spurious"][:, -1].reshape(lost.shape)
+    drift = ("correlation_time", "heterogeneity", "seed")
     return xr.Dataset(
         {
             "rate": (("law", "rate_deviation", "seed"), rate),
@@ -82,14 +84,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "spurious": (("law", "seed"), final["spurious"]),
             "diverged": (("law", "seed"), compared.diverged_at.reshape(len(laws), seeds) >= 0),
             "map_spurious": (("probability", "deviation"), _surviving_median(at_end, lost)),
-            "drift_spurious": (
-                ("correlation_time", "heterogeneity", "seed"),
-                drifted.values["spurious"][:, -1].reshape(len(TIMES), len(DRIFTING), seeds),
-            ),
-            "drift_diverged": (
-                ("correlation_time", "heterogeneity", "seed"),
-                drifted.diverged_at.reshape(len(TIMES), len(DRIFTING), seeds) >= 0,
-            ),
+            "drift_spurious": (drift, drifted.values["spurious"][:, -1].reshape(len(TIMES), len(DRIFTING), seeds)),
+            "drift_diverged": (drift, drifted.diverged_at.reshape(len(TIMES), len(DRIFTING), seeds) >= 0),
             "drift_rate": ("long_run", growth(slow.values["size"], slow.steps, LONG_RUNS * seeds)[0]),
             "judged": (("judged_time", "seed"), judged.values["spurious"][:, -1].reshape(2, seeds)),
         },
@@ -120,9 +116,8 @@ def correlation(time: ArrayLike) -> np.ndarray:
 
 def expected_share_above(heterogeneity: float, time: float) -> float:
     """The probability that the spurious share is above the mark after T steps of drift."""
-    found = drifting_share(
-        BIAS, heterogeneity, DRIFT_STEP_SIZE, STEPS, INIT_SCALE, correlation=float(correlation(time))
-    )
+    rho = float(correlation(time))
+    found = drifting_share(BIAS, heterogeneity, DRIFT_STEP_SIZE, STEPS, INIT_SCALE, correlation=rho)
     return found.above(WASHED_OUT)
 
 
@@ -145,6 +140,10 @@ def draw(data: xr.Dataset) -> Figure:
     return finished(figure)
 
 
+def _exponent(shape: Shape, deviation: float = DEVIATION, step_size: float = STEP_SIZE) -> float:
+    return float(exponents(shape.environments(deviation), step_size)[0])
+
+
 def _skewed_exponent(probability: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """The exponent of `skewed` laws, for many of them at once."""
     up, down = np.sqrt((1 - probability) / probability), -np.sqrt(probability / (1 - probability))
@@ -155,7 +154,7 @@ def _skewed_exponent(probability: np.ndarray, deviation: np.ndarray) -> np.ndarr
 def _draw_exponents(axes: Axes, data: xr.Dataset) -> None:
     deviations = np.linspace(1, 10, 25)
     for name, shape in LAWS.items():
-        curve = [float(exponents(shape.environments(m), STEP_SIZE)[0]) for m in deviations]
+        curve = [_exponent(shape, m) for m in deviations]
         (line,) = axes.plot(deviations, curve, "-" if shape.probability == 0.5 else "--", linewidth=1.2, label=name)
         axes.plot(RATE_DEVIATIONS, data["rate"].sel(law=name).mean("seed"), "o", markersize=4, color=line.get_color())
     axes.axhline(0, color="0.4", linewidth=0.8)
@@ -180,7 +179,7 @@ def _draw_drift(axes: Axes, data: xr.Dataset) -> None:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Each law at one deviation: its exponent, the shares and the runs that diverged."""
-    exponent = [float(exponents(shape.environments(DEVIATION), STEP_SIZE)[0]) for shape in LAWS.values()]
+    exponent = [_exponent(shape) for shape in LAWS.values()]
     survived = data.where(~data["diverged"])
     found = pd.DataFrame({"law": list(LAWS), "exponent": exponent, "diverged": data["diverged"].mean("seed")})
     for name in ("invariant", "spurious"):
@@ -194,8 +193,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     size = f"d={data.attrs['dimension']}, m={data.attrs['batch_size']}, s=1, alpha=1e-3, T={STEPS}"
     one = f"{size}, eta={STEP_SIZE}, standard deviation {DEVIATION:g}"
     claim = ClaimBuilder("continuum", "question 5", one)
-    predicted = np.array([[float(exponents(shape.environments(m), STEP_SIZE)[0]) for m in RATE_DEVIATIONS]
-                          for shape in LAWS.values()])  # fmt: skip
+    predicted = np.array([[_exponent(shape, m) for m in RATE_DEVIATIONS] for shape in LAWS.values()])
     error = data["rate"].std("seed", ddof=1) / np.sqrt(data.sizes["seed"])
     inside = np.abs(data["rate"].mean("seed") - predicted) <= WIDE * error
     found = [
@@ -205,7 +203,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"T={GROWTH_STEPS}"),
     ]  # fmt: skip
     for name, shape in LAWS.items():
-        exponent, runs = float(exponents(shape.environments(DEVIATION), STEP_SIZE)[0]), data.sel(law=name)
+        exponent, runs = _exponent(shape), data.sel(law=name)
         short, lost = name.replace(" ", "-").lower(), int(runs["diverged"].sum())
         if name in SLOWLY:
             found.append(claim(short, f"With {name} strengths of this variance the spurious signal grows in the long "
@@ -220,9 +218,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
                            below(WASHED_OUT) if washed else (WASHED_OUT, np.inf), f"exponent {exponent:.4f}",
                            settings=f"{one}, {lost} of {runs.sizes['seed']} runs diverged"))  # fmt: skip
     normal, tails = (data["diverged"].sel(law=name) for name in ("normal", "Student t3"))
-    exponent = float(exponents(LAWS["normal"].environments(STRONG), DRIFT_STEP_SIZE)[0])
-    slow, at_once = (proportion(int((data["judged"].sel(judged_time=t) > WASHED_OUT).sum()), data.sizes["seed"])
-                     for t in (SLOW, 0.0))  # fmt: skip
+    exponent = _exponent(LAWS["normal"], STRONG, DRIFT_STEP_SIZE)
+    slow, at_once = (share(data["judged"].sel(judged_time=t) > WASHED_OUT) for t in (SLOW, 0.0))
     expected = expected_share_above(STRONG, SLOW)
     rate = mean_interval(data["drift_rate"].values)
     drifting = f"normal strengths, eta={DRIFT_STEP_SIZE}, M={STRONG:g}"

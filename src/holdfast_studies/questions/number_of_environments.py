@@ -12,7 +12,7 @@ from scipy.stats import norm
 from holdfast.algorithms.factored import Factors, factored, sampled
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.run import Records, Run, run
-from holdfast.core.statistics import Estimate, bootstrap, mean_interval, median, proportion
+from holdfast.core.statistics import Estimate, bootstrap, mean_interval, median
 from holdfast.sensing.batching import hetero, pooled
 from holdfast.sensing.deviations import NORMAL
 from holdfast.sensing.ensembles import symmetric_gaussian
@@ -21,7 +21,7 @@ from holdfast.sensing.oracles.law import law
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.theory.regions import WASHED_OUT
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
-from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, finished, new_figure
+from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, draw_map, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.questions.panels import draw_panels, panel_exponent
@@ -187,9 +187,8 @@ def draw(data: xr.Dataset) -> Figure:
 def _draw_map(axes: Axes, data: xr.Dataset) -> None:
     washed = ((data["map_spurious"] < WASHED_OUT) & ~data["map_diverged"]).mean("seed")
     counts, diversities = data["count"].values, data["diversity"].values
-    image = axes.pcolormesh(np.log2(counts), diversities, washed.transpose("diversity", "count"), vmin=0, vmax=1,
-                            cmap="viridis", shading="nearest", rasterized=True)  # fmt: skip
-    axes.figure.colorbar(image, ax=axes, pad=0.02)
+    seen = washed.transpose("diversity", "count")
+    draw_map(axes, np.log2(counts), diversities, seen, "", vmin=0, vmax=1, cmap="viridis")
     fine, strengths = np.geomspace(1, 64, 40), np.linspace(diversities[0], diversities[-1], 25)
     surface = [_law(float(m)).washed_out(fine, STEPS, INIT_SCALE, WASHED_OUT) for m in strengths]
     levels = (0.3, 0.5, 0.7, 0.9)
@@ -204,8 +203,7 @@ def _draw_map(axes: Axes, data: xr.Dataset) -> None:
 def _draw_errors(axes: Axes, data: xr.Dataset) -> None:
     position = np.arange(len(JUDGED))
     for name, colour, shift in (("hetero", COLOURS["invariant"], -0.06), ("pooled", COLOURS["spurious"], 0.06)):
-        low, middle, high = data["distance"].sel(batching=name).quantile([0.1, 0.5, 0.9], "seed").values
-        axes.errorbar(position + shift, middle, [middle - low, high - middle], fmt="o-", color=colour, capsize=3,
+        quantile_bars(axes, position + shift, data["distance"].sel(batching=name), fmt="o-", color=colour, capsize=3,
                       label=f"{name}: median, 10 % to 90 %")  # fmt: skip
     axes.axhline(BIAS, color="0.4", linestyle=":", label="all environments pooled: s")
     axes.set_xticks(position, [str(count) for count in JUDGED])
@@ -215,8 +213,7 @@ def _draw_errors(axes: Axes, data: xr.Dataset) -> None:
 
 def _draw_directions(axes: Axes, data: xr.Dataset) -> None:
     environments = 2 * data["pairs"].values
-    low, middle, high = data["left"].quantile([0.1, 0.5, 0.9], "seed").values
-    axes.errorbar(environments, middle, [middle - low, high - middle], fmt="o", capsize=3, color=COLOURS["spurious"],
+    quantile_bars(axes, environments, data["left"], fmt="o", capsize=3, color=COLOURS["spurious"],
                   label="simulation: median, 10 % to 90 %")  # fmt: skip
     axes.plot(environments, BIAS * (RANK - environments / 2), color="0.4", label="directions that do not vary, times s")
     axes.set_xticks(environments)
@@ -280,7 +277,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               mean_interval(data["spurious"].sel(batching="pooled", judged=MANY).values), (0.5, 1.5),
               "mean spurious share; the mean strength of a panel is s + M / sqrt(E) N(0, 1)"),
         claim("hetero-nearer", "With many environments HeteroSGD ends nearer to A* than pooled batches on most "
-              "panels.", proportion(int((many[:, 0] < many[:, 1]).sum()), len(many)), (0.5, 1.0),
+              "panels.", share(many[:, 0] < many[:, 1]), (0.5, 1.0),
               f"share of panels; mean distances {many[:, 0].mean():.2g} and {many[:, 1].mean():.2g}; where the mean "
               "strength is negative, pooled batches learn no spurious signal either"),
         claim("new-hetero", "In a new environment of the same law leaving the spurious signal out costs s^2.",

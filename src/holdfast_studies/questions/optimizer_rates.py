@@ -8,9 +8,9 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from holdfast.core.statistics import bootstrap, mean_interval, median, proportion
+from holdfast.core.statistics import bootstrap, mean_interval, median
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, share
 from holdfast_studies.kit.runs import Effort, Progress
 from holdfast_studies.questions.optimizer_runs import (
     BIAS,
@@ -68,19 +68,13 @@ def growth_rates(effort: Effort, best: dict[str, float], report: Progress) -> xr
     seeds, longest = effort.seeds, effort.steps(LONGEST, part=QUICK_PART)
     problems = _settled_growth(seeds, LONG, random_problems())
     report(1, 5)
-    chosen: dict[str, ArrayLike] = {
-        "choice": [NAMES.index(n) for n in WITH_EXPONENT],
-        "step_size": [best[n] for n in WITH_EXPONENT],
-    }
+    at_their_best = [best[name] for name in WITH_EXPONENT]
+    chosen: dict[str, ArrayLike] = {"choice": [NAMES.index(n) for n in WITH_EXPONENT], "step_size": at_their_best}
     at_best = _settled_growth(seeds, LONG, {**chosen, "heterogeneity": STRONG})
     report(2, 5)
-    around: dict[str, ArrayLike] = {
-        "choice": NAMES.index("momentum"),
-        "step_size": EFFECTIVE,
-        "heterogeneity": AROUND * threshold(),
-    }
+    around: dict[str, ArrayLike] = {"choice": NAMES.index("momentum"), "heterogeneity": AROUND * threshold()}
     many = THRESHOLD_RUNS * seeds
-    crossing = _settled_growth(many, longest, {**around, "init_scale": ROOM})
+    crossing = _settled_growth(many, longest, {**around, "step_size": EFFECTIVE, "init_scale": ROOM})
     report(3, 5)
     # Steps of the plane are in units of 1 / d; a start that is no multiple of the step never lands on zero.
     walk = {"choice": NAMES.index("sign SGD"), "step_size": 2 * SIGN_STEP, "init_scale": 0.37 * SIGN_STEP}
@@ -131,7 +125,7 @@ def claims_of_rates(data: xr.Dataset) -> list[Claim]:
     claim = ClaimBuilder("optimizers", "question 3", f"{plane}, M={STRONG}, T={LONG}")
     return [
         claim("momentum-exponent", "With momentum or Nesterov a small spurious direction grows at the exponent of a "
-              "product of random 2 x 2 matrices.", proportion(int(inside.sum()), PROBLEMS), (0.8, 1.0),
+              "product of random 2 x 2 matrices.", share(inside), (0.8, 1.0),
               "share of problems whose interval (95 % for all together) holds the exponent",
               settings=f"{PROBLEMS} random problems, {plane}, T={LONG}"),
         claim("momentum-threshold", "With momentum 0.9 the spurious signal turns from growing to dying at the "

@@ -104,12 +104,9 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         join="outer",
         combine_attrs="drop",
     ).assign_attrs(
-        seeds=effort.seeds,
-        map_seeds=map_seeds,
-        dimension=base.dimension,
-        batch_size=base.batch_size,
+        seeds=effort.seeds, map_seeds=map_seeds, dimension=base.dimension, batch_size=base.batch_size,
         longest=rates.attrs["longest"],
-    )
+    )  # fmt: skip
 
 
 def chosen_step_sizes(table: xr.Dataset) -> dict[str, float]:

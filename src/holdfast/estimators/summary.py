@@ -22,7 +22,7 @@ CLEARLY_OUTSIDE = 2.0
 PLAUSIBLE = 0.05
 NAMED = 5  # features named in a note; more are counted
 # heading -> column, width
-_COLUMNS = {
+COLUMNS = {
     "coef": ("coefficient", 10),
     "std err": ("standard_error", 10),
     "[0.025": ("low", 10),
@@ -155,7 +155,7 @@ class TableSummary:
 
     def __str__(self) -> str:
         table = self.table
-        columns = dict(_COLUMNS) | {"verdict": ("verdict", 2 + max(map(len, [*table["verdict"], "not needed"])))}
+        columns = dict(COLUMNS) | {"verdict": ("verdict", 2 + max(map(len, [*table["verdict"], "not needed"])))}
         widths = sum(width for _, width in columns.values())
         name_width = min(max([len(str(name)) for name in table.index] + [7]), WIDTH - widths)
         rule = "=" * (name_width + widths)
@@ -164,7 +164,7 @@ class TableSummary:
         lines.append("-" * len(rule))
         short = shortened([str(name) for name in table.index], name_width)
         for name, (_, row) in zip(short, table.iterrows(), strict=True):
-            cells = (_cell(column, row[column]).rjust(width) for column, width in columns.values())
+            cells = (cell_text(column, row[column]).rjust(width) for column, width in columns.values())
             lines.append(name.ljust(name_width) + "".join(cells))
         lines.append(rule)
         for number, note in enumerate(self.notes, 1):
@@ -311,7 +311,13 @@ class TableSummary:
             )
 
 
-def _cell(column: str, value: Any) -> str:
+def cell_text(column: str, value: Any) -> str:
+    """A number of the table as text; "-" where there is none.
+
+    Example:
+        >>> cell_text("i_squared", 0.25), cell_text("low", 1.23456), cell_text("low", float("nan"))
+        ('25%', '1.23', '-')
+    """
     if column == "verdict":
         return str(value)
     return "-" if np.isnan(value) else f"{value:.0%}" if column == "i_squared" else f"{value:.3g}"

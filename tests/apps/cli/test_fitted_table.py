@@ -84,7 +84,7 @@ def test_names_of_features_can_be_told_apart(model, capsys, monkeypatch, width):
     printed = [line for line in lines if line.startswith((" soil=", " weeds"))]
     assert len(printed) == len(names)
     assert all(any(line.strip().startswith(name) for line in printed) for name in (*names[:2], names[3]))
-    assert any(line.strip().startswith("weeds per squ") and "etre in May " in line for line in printed)
+    assert any(line.strip().startswith("weeds per s") and "etre in May " in line for line in printed)
 
 
 def test_one_environment_is_not_several(model, capsys, monkeypatch):

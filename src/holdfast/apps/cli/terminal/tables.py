@@ -22,18 +22,6 @@ NAME_WIDTH, FEWEST = 24, 3
 # Characters of the edges of a table, and of what follows a column: its padding and the divider.
 EDGES, GAP = 2, 2
 FILE_WIDTH = 160
-# heading -> column of the summary
-_COLUMNS = {
-    "coef": "coefficient",
-    "std err": "standard_error",
-    "[0.025": "low",
-    "0.975]": "high",
-    "effect": "effect",
-    "between": "between",
-    "I²": "i_squared",
-    "lowest": "lowest_effect",
-    "highest": "highest_effect",
-}
 # An argument with its value, as sentences of the estimators write it.
 _ARGUMENT = re.compile(
     r'\b(?P<name>pooling|level|invariance|tolerance|significance|effects)="?(?P<value>\w+(\.\d+)?)"?'
@@ -92,12 +80,16 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
 
 
 def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
+    from holdfast.estimators.summary import COLUMNS, cell_text, shortened
+
     count = len(model.effects)
     environments = f", {count} {'environment' if count == 1 else 'environments'}" if model.environment else ""
     title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     frame = summary.table
-    columns = {heading: [_number(column, value) for value in frame[column]] for heading, column in _COLUMNS.items()}
+    columns = {
+        heading: [cell_text(column, value) for value in frame[column]] for heading, (column, _) in COLUMNS.items()
+    }
     if summary.of_class:  # of more than two, the one that the row is about
         classes = dict(zip(summary.stability.index, map(str, summary.of_class), strict=True))
         columns = {"class": [classes[name] for name in frame.index]} | columns
@@ -111,8 +103,8 @@ def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
     table.add_column("feature", no_wrap=True, max_width=room)
     for heading in columns:
         table.add_column(heading, justify="left" if heading in ("", "class") else "right", no_wrap=True)
-    for name, selected, *cells in zip(names, frame["selected"], *columns.values(), strict=True):
-        table.add_row(escape(shortened(name, room)), *cells, style=None if selected else "dim")
+    for name, selected, *cells in zip(shortened(names, room), frame["selected"], *columns.values(), strict=True):
+        table.add_row(escape(name), *cells, style=None if selected else "dim")
     table.caption = escape(summary.legend)
     table.caption_justify = "left"
     return table
@@ -121,22 +113,3 @@ def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
 def _width(columns: Mapping[str, Sequence[str]]) -> int:
     """Characters of a table beside the names of the features."""
     return EDGES + sum(GAP + max(map(len, [name, *cells])) for name, cells in columns.items())
-
-
-def shortened(name: str, width: int) -> str:
-    """A name in at most so many characters, cut in the middle: names often differ at their ends.
-
-    Example:
-        >>> shortened("temperature of the soil in May", 15), shortened("light", 15)
-        ('tempera… in May', 'light')
-    """
-    if len(name) <= width:
-        return name
-    end = (width - 1) // 2
-    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
-
-
-def _number(column: str, value: float) -> str:
-    if value != value:  # NaN
-        return "-"
-    return f"{value:.0%}" if column == "i_squared" else f"{value:.3g}"

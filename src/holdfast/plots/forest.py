@@ -15,12 +15,13 @@ from scipy.stats import t
 from holdfast.core.statistics import UPPER
 from holdfast.plots.bands import COLOURS
 
-VERDICT_COLOURS = {
-    "same": COLOURS["invariant"],
-    "one environment only": "#8fb8d6",
-    "cannot be compared": "#8fb8d6",
-    "varies": COLOURS["spurious"],
-    "not needed": COLOURS["residual"],
+# What is said about a feature: its colour, and the words of the legend.
+VERDICTS = {
+    "same": (COLOURS["invariant"], "same effect everywhere"),
+    "one environment only": ("#8fb8d6", "one environment only"),
+    "cannot be compared": ("#8fb8d6", "cannot be compared"),
+    "varies": (COLOURS["spurious"], "effect varies"),
+    "not needed": (COLOURS["residual"], "not needed"),
 }
 # More rows would not be legible: those furthest from the mean are drawn, and the rest is counted.
 MOST_ENVIRONMENTS = 50
@@ -85,7 +86,7 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
     figure, panels = _grid(forests, columns, same_rows, handles := _handles(forests, words), more > 0)
     units = dict.fromkeys(features, response) if isinstance(response, str) else response
     for number, (axes, forest) in enumerate(zip(panels, forests, strict=True)):
-        _panel(axes, forest, VERDICT_COLOURS[words[forest.name]], units[forest.name])
+        _panel(axes, forest, VERDICTS[words[forest.name]][0], units[forest.name])
         if same_rows and number % columns:
             axes.tick_params(labelleft=False)
     below = LEGEND / figure.get_figheight() if more else 0.0  # the line under the legend
@@ -113,13 +114,12 @@ def _grid(
     total = lines * (ABOVE + height + BELOW) + legend
     figure = Figure(figsize=(width, total))
     figure.set_layout_engine("none")
-    panels = []
-    for number in range(len(forests)):
-        line, column = divmod(number, columns)
-        left = before + column * (PANEL + gap)
-        bottom = total - (line + 1) * (ABOVE + height + BELOW) + BELOW
-        panels.append(figure.add_axes((left / width, bottom / total, PANEL / width, height / total)))
-    return figure, panels
+    inside = {"left": before / width, "right": 1 - GAP / width, "wspace": gap / PANEL}
+    upright = {"top": 1 - ABOVE / total, "bottom": (legend + BELOW) / total, "hspace": (ABOVE + BELOW) / height}
+    panels = figure.subplots(lines, columns, squeeze=False, gridspec_kw=inside | upright).ravel()
+    for axes in panels[len(forests) :]:
+        axes.remove()
+    return figure, list(panels[: len(forests)])
 
 
 def _legend_columns(figure: Figure) -> int:
@@ -249,17 +249,10 @@ def _verdicts(stability: pd.DataFrame) -> dict[str, str]:
 
 def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Any]:
     """The entries of the legend that something in the figure needs."""
-    titles = {
-        "same": "same effect everywhere",
-        "one environment only": "one environment only",
-        "cannot be compared": "cannot be compared",
-        "varies": "effect varies",
-        "not needed": "not needed",
-    }
     used = {words[forest.name] for forest in forests}
     handles: list[Any] = [
-        Line2D([], [], marker="s", linestyle="", color=colour, label=titles[word])
-        for word, colour in VERDICT_COLOURS.items()
+        Line2D([], [], marker="s", linestyle="", color=colour, label=title)
+        for word, (colour, title) in VERDICTS.items()
         if word in used
     ]
     handles.append(Line2D([], [], color="0.35", label="95 % interval"))

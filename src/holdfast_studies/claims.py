@@ -9,7 +9,7 @@ from holdfast.core.statistics import Estimate
 
 
 class Position(StrEnum):
-    """Where the measured number lies: in the allowed range with its whole interval, with none of it, or with a part.
+    """Where the interval of the measured number lies: inside the allowed range, outside it, or across one of its ends.
 
     Example:
         >>> Position("inside") in DECIDED
@@ -43,7 +43,7 @@ class Verdict(StrEnum):
     NOT_MEASURED = "not measured"
 
 
-# For each position that decides: as stated, with values that are our choice, outside the conditions of the statement.
+# The verdict of each decided position: as stated, with our choice of open values, outside the statement's conditions.
 DECISIONS = {
     Position.INSIDE: (Verdict.HOLDS, Verdict.HOLDS_WITH_OUR_CHOICE, Verdict.SEEN),
     Position.OUTSIDE: (Verdict.DOES_NOT_HOLD, Verdict.DOES_NOT_HOLD_WITH_OUR_CHOICE, Verdict.NOT_SEEN),
@@ -52,11 +52,11 @@ DECISIONS = {
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a statement asks of the settings and is not met, and what it leaves to us.
+    """The conditions of a statement that the settings miss, and the values that it leaves open.
 
     Attributes:
         missed: conditions of the statement that the settings do not meet, in words with their numbers.
-        chosen: values that the source leaves open and that are ours.
+        chosen: values that the source leaves open and we set.
 
     Example:
         >>> Conditions(missed=("alpha is not below d^-2",)).met
@@ -73,7 +73,7 @@ class Conditions:
 
 
 AS_STATED = Conditions()
-"""Every condition is met, and nothing was left to us."""
+"""Every condition is met, and nothing was left open."""
 OUR_SETTINGS = Conditions(chosen=("all settings",))
 """The source names no settings."""
 
@@ -149,12 +149,12 @@ class Claim:
 
     @property
     def broken(self) -> bool:
-        """Decided, and otherwise than expected."""
+        """Decided, but not as expected."""
         return self.position in DECIDED and self.expected in DECIDED and self.position is not self.expected
 
     @property
     def undecided(self) -> bool:
-        """Expected to be decided, and is not."""
+        """Expected to be decided, but not decided."""
         return self.position not in DECIDED and self.expected in DECIDED
 
     def asdict(self) -> dict[str, Any]:

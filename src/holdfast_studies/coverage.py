@@ -43,7 +43,7 @@ class Covered(NamedTuple):
 
 
 def coverage(statements: Mapping[str, Statement], claims: Iterable[Claim]) -> list[Covered]:
-    """Each statement with its claims, in the order of the statements; sources that are not listed are left out.
+    """Each statement with the claims that test it, in order; sources of claims that are not listed do not count.
 
     Example:
         >>> coverage({"lemma 16": Statement("Covering numbers.", untested="textbook")}, [])[0].statement.untested

@@ -57,7 +57,7 @@ class Experiment:
         numbers: what the figure shows, a pandas DataFrame.
         claims: what the source says, measured on the data: a list of claims.
         answer: the answer in a few words, with numbers from the data; the report shows it first. None: no question.
-        packages: that compute it and do not come with holdfast itself, each with the extra that installs it.
+        packages: that it needs beyond those of holdfast itself, each with the extra that installs it.
 
     Example:
         >>> from holdfast_studies import load
@@ -85,7 +85,7 @@ class Experiment:
 
     @property
     def lacks(self) -> str:
-        """Which packages it needs that are not installed, in words that say how to install them; empty if none."""
+        """The packages that are missing and how to install them, in words; empty if none is missing."""
         missing = [package for package in self.packages if find_spec(package) is None]
         extras = ",".join(self.packages[package] for package in missing)
         return f"needs {' and '.join(missing)}: pip install 'holdfast[{extras}]'" if missing else ""

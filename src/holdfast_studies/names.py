@@ -71,8 +71,8 @@ LONGEST = (
     "advised",
     "absorbing",
 )
-"""Those that take a minute or more of a core, to begin with: none of them should be left for the end, alone."""
-# Near names that an error offers for one that is not known.
+"""Experiments that take a minute or more of a core. They start first, so that none of them runs alone at the end."""
+# How many similar names an error suggests for an unknown one.
 MOST_SUGGESTED = 3
 
 

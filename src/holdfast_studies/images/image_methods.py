@@ -21,8 +21,8 @@ from holdfast_studies.images.batched_networks import (
 
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
-# One stream of random numbers drops pixels and units of all networks: those of two seeds differ, and are independent,
-# but which ones are dropped for a seed depends on the seeds it is trained with.
+# One stream of random numbers drops pixels and units of all networks. Seeds get independent draws, but the draws of a
+# seed depend on which other seeds are trained with it.
 DROPOUT_SEED = 0
 # Products of training are in bfloat16 on these. Networks are judged in float32, as precise as the caller lets torch be.
 HALF_PRECISION = ("cuda",)
@@ -30,7 +30,7 @@ HALF_PRECISION = ("cuda",)
 SCORED_EVERY = 10
 # Weights of SGD are averaged over so many steps, a whole number of cycles of two environments.
 AVERAGED = 200
-# With dropout, steps are noisy: what is judged is a running mean of the weights that forgets so much with each step.
+# With dropout, steps are noisy, so a running mean of the weights is judged. Its rate of forgetting per step.
 FORGET = 0.05
 
 

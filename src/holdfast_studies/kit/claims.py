@@ -1,6 +1,5 @@
 """What claims of experiments share: their common fields, allowed ranges, shares of runs, and settings in words."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -27,7 +26,6 @@ __all__ = [
     "exact_share",
     "over",
     "share",
-    "slope",
     "summary",
 ]
 
@@ -133,11 +131,6 @@ def over(measured: Estimate, expected: float) -> Estimate:
         Estimate(value=1.0, low=0.5, high=2.0)
     """
     return Estimate(*(number / expected for number in measured))
-
-
-def slope(x: Iterable[float], levels: ArrayLike) -> np.ndarray:
-    """The slope of log(levels) against log(x), for each column of the levels."""
-    return np.polyfit(np.log(np.asarray(x)), np.log(levels), 1)[0]
 
 
 def plain(value: float | str) -> str:

@@ -71,7 +71,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 
 def our_choice(step_size: object, ridge: object, **values: object) -> Conditions:
-    """The slides print no number: the values of the 2 x 2 example, changed or added to by name, are ours.
+    """The slides print no numbers, so all values are our choice: those of the 2 x 2 example, changed or added by name.
 
     Example:
         >>> our_choice(0.5, RIDGE, T=1000).chosen[-3:]

@@ -85,7 +85,7 @@ def _on_grid(matrices: np.ndarray, probabilities: np.ndarray, directions: int) -
     target = np.concatenate([lower, lower + 1]).ravel().astype(int) % directions
     origin = np.tile(np.arange(directions), 2 * len(matrices))
     transition = coo_array((mass, (target, origin)), (directions, directions)).tocsc()
-    # A restart now and then makes the equation pi = transition pi regular. It changes pi by about RESTART times the
+    # Rare restarts make the equation pi = transition pi regular. They change pi by about RESTART times the number of
     # steps in which the direction forgets where it came from.
     system = eye_array(directions, format="csc") - (1 - RESTART) * transition
     stationary = spsolve(system, np.full(directions, RESTART / directions))

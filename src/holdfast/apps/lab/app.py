@@ -59,7 +59,7 @@ def create_app(
         token: that every request must know; None: no token is needed.
         results: the folder that the view of results shows.
         jobs: the pool of computations.
-        uploads: what people have sent.
+        uploads: the store of uploaded files.
         arrival: seconds in which the body of a request must have arrived.
         begin: called when the server starts.
 

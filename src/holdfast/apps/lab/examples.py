@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXAMPLES = {
-    "gardens": "made up: heights of 1,000 plants in 4 gardens",
+    "gardens": "synthetic: heights of 1,000 plants in 4 gardens",
     "leaves": "lengths of 286 leaves from 6 places (R package DAAG)",
 }
 """Name -> what it is; see `example_table`."""

@@ -197,6 +197,6 @@ def _is_text(value: Any, longest: int) -> bool:
 
 
 def _short(value: Any) -> str:
-    """A value in an error message: what a stranger has sent may be long."""
+    """A value in an error message, cut: anything may have been sent."""
     words = repr(value)
     return words if len(words) <= 60 else f"{words[:57]}..."

@@ -64,7 +64,7 @@ class _Computation:
             self.send(self.too_long() if self.overdue else {"event": "stopped"})
         except ValueError as error:  # the library explains what it cannot do in a sentence
             self.send(_failed(str(error)))
-        except BaseException:  # a page must never wait for an answer that does not come
+        except BaseException:  # otherwise the page would wait for ever
             self.send(_failed(unexpected("The computation failed")))
 
     def too_long(self) -> Event:

@@ -204,7 +204,7 @@ def _guess_environment(looks: Sequence[ColumnLook], rows: int) -> str:
 
 
 def _guess_target(looks: Sequence[ColumnLook], environment: str) -> str:
-    """By its name; otherwise the last column of numbers, or the last with two values, as people write tables."""
+    """By its name; otherwise the last column of numbers, or the last with two values: tables often end with it."""
     others = [each for each in looks if each.name != environment and each.kind != "empty" and each.values > 1]
     usable = [each.name for each in others if each.kind == "number" or each.values == 2]
     return _best_named(others, TARGET_WORDS) or (usable[-1] if usable else "")

@@ -1,4 +1,4 @@
-"""Files that people have uploaded: in memory, each for the tab that sent it, and gone when the tab is."""
+"""Uploaded files: in memory, each for the tab that sent it, and gone when the tab is."""
 
 import contextlib
 import re
@@ -21,10 +21,10 @@ LONGEST_NAME, UNUSUAL = 60, re.compile(r"[^\w .+-]")
 
 
 class Upload(NamedTuple):
-    """A file of a person.
+    """An uploaded file.
 
     Attributes:
-        name: what it is called in messages and in code: the name on the person's computer, made harmless.
+        name: what it is called in messages and in code: its original name, made harmless.
         content: its bytes.
 
     Example:

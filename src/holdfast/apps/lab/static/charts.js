@@ -155,7 +155,7 @@ function newCellMap(cells, x, y) {
   return group;
 }
 
-// Pointers choose a point; whoever uses the keyboard has the sliders.
+// Pointers choose a point; the sliders do the same for the keyboard.
 function pickArea(picture, frame, x, y, pick) {
   const area = pointerArea(frame);
   const send = (event) => {

@@ -24,7 +24,7 @@ function drawForest(spec, width) {
   const height = spec.rows.reduce((sum, row) => sum + GAP + ROW * row.estimates.length, 0);
   const frame = { ...newFrame(width, height + 60, legend.rows), left: margin };
   const x = linear(spec.x.domain ?? range(spec.rows), [frame.left, frame.right]);
-  const y = Object.assign(() => 0, { ticks: () => [] }); // rows have names in the place of ticks
+  const y = Object.assign(() => 0, { ticks: () => [] }); // rows have names instead of ticks
   const parts = [...axes({ x: spec.x, y: { label: "" } }, frame, x, y, false), ...legend.draw()];
   const zero = spec.zero ?? 0;
   if (x(zero) > frame.left && x(zero) < frame.right) {

@@ -104,7 +104,7 @@ function textField(input, changed) {
   return { control, set: (value) => { control.value = value; } };
 }
 
-// Names come from files of strangers: they are set as text, never as markup.
+// Names come from untrusted files: they are set as text, never as markup.
 function columnMenu(input, changed) {
   const control = document.createElement("select");
   let [offered, chosen, none] = [[], "", input.empty];

@@ -15,7 +15,7 @@ export function readAddress(hash, views) {
 export function writeAddress(view, settings) {
   const given = new URLSearchParams();
   for (const input of view.inputs) {
-    if (input.kind === "upload") continue; // data of a person
+    if (input.kind === "upload") continue; // a link never holds data
     const value = input.kind === "columns" ? JSON.stringify(settings[input.name]) : settings[input.name];
     const usual = input.kind === "columns" ? JSON.stringify(input.default) : input.default;
     if (value !== usual) given.set(input.name, String(value));

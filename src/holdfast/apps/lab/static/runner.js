@@ -78,7 +78,7 @@ export async function upload(file) {
   return (await response.json()).upload;
 }
 
-// What was uploaded goes with the page: the server need not wait until nobody has used it for long.
+// The upload goes with the page: the server need not wait until it has been idle for long.
 export function leave() {
   fetch("/api/uploads", { method: "DELETE", headers: { "x-tab": TAB }, keepalive: true }).catch(() => {});
 }

@@ -37,7 +37,7 @@ function roundSteps(low, high, count) {
   return ticks;
 }
 
-// A number as people write it: three digits, and powers of ten where there would be many zeros.
+// A number for people to read: three digits, and powers of ten where there would be many zeros.
 export function written(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";

@@ -1,4 +1,4 @@
-// Tables of words and numbers. What is in them may come from a file of a stranger: it is set as text, never as markup.
+// Tables of words and numbers. Their cells may come from an untrusted file: they are set as text, never as markup.
 
 import { newButton, newList, newPanel } from "./panel.js";
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # More points than this would make a page slow.
 MOST_CELLS = 20_000
 NO_FOLDER = (
-    "No results were named. Start the page with `holdfast lab --results FOLDER`, where FOLDER is one that "
-    "`holdfast reproduce` or `holdfast sweep` has written."
+    "No folder of results. Start the page with `holdfast lab --results FOLDER` to browse what `holdfast reproduce` or "
+    "`holdfast sweep` wrote there."
 )
 
 
@@ -47,7 +47,7 @@ class ResultsSettings:
 
 
 def compute(settings: ResultsSettings, context: Context) -> dict[str, Any]:
-    """The claims or the numbers of the folder that the person who started the page has named."""
+    """The claims or the numbers of the folder of `--results`."""
     folder = context.results
     if folder is None:
         return {"kind": "none", "summary": NO_FOLDER}

@@ -22,12 +22,12 @@ MOST_HELD_OUT = 20
 # Of the progress bar: this fit, the pooled one, and both rounds of held-out errors.
 STAGES = (30, 20, 30, 20)
 POOLINGS = {
-    "auto": "as much as held-out environments ask for",
+    "auto": "chosen from errors in held-out environments",
     "0": "only effects that hold everywhere",
     "1": "least squares on all features",
 }
 TASKS = {
-    "auto": "classes for text and for two values",
+    "auto": "classification for text or two values, else regression",
     "regression": "the target is a number",
     "classification": "the target names classes",
 }
@@ -55,7 +55,7 @@ class TableSettings:
 
 @dataclass(frozen=True)
 class _ChosenTable:
-    """A table with what its columns are: chosen by the person, or guessed."""
+    """A table with what its columns are: chosen by the user, or guessed."""
 
     file: Upload
     look: TableLook
@@ -169,8 +169,8 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
         return {"sentence": "Without two environments, none can be left out."}
     if environments > MOST_HELD_OUT:
         return {
-            "sentence": f"There are {environments} environments: leaving out each of them takes too long for a page of "
-            f"at most {MOST_HELD_OUT}. The command does it with --held-out."
+            "sentence": f"Leaving out each of {environments} environments takes too long on the page, where at most "
+            f"{MOST_HELD_OUT} are left out; the command does it with --held-out."
         }
     errors: dict[str, Any] = {}
     try:

@@ -55,7 +55,7 @@ class WindowSettings:
 
     @property
     def values(self) -> list[float]:
-        """The strengths as numbers; a ValueError that a person understands if they are none."""
+        """The strengths as numbers."""
         try:
             values = [float(part) for part in self.strengths.split(",")]
         except ValueError:

@@ -56,8 +56,8 @@ function describe(table, about, offer) {
   offer("target", columns, `guess: ${table.guesses.target || "none"}`);
   offer("environment", table.environments, `guess: ${table.guesses.environment || "none"}`);
   offer("exclude", columns.filter((name) => name !== table.target && name !== table.environment));
-  const environment = table.environment ? `environments from ${table.environment}` : "no environment was found: please choose one";
-  about.textContent = `${table.name}: about ${written(table.rows)} rows and ${columns.length} columns; ${table.target} is predicted, ${environment}.`;
+  const environment = table.environment ? `environments from ${table.environment}` : "no environments found: please choose a column";
+  about.textContent = `${table.name}: about ${written(table.rows)} rows and ${columns.length} columns; predicting ${table.target}, ${environment}.`;
 }
 
 const FEATURE_COLUMNS = [

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr, betaincinv
 
+from holdfast.core.validation import require
+
 
 class Estimate(NamedTuple):
     """A number with its interval.
@@ -44,16 +46,14 @@ def median(values: ArrayLike) -> Estimate:
         Estimate(value=50.0, low=40.0, high=60.0)
     """
     ordered = np.sort(np.asarray(values, float))
-    if ordered.ndim != 1:
-        raise ValueError(f"values must have one dimension, one number per seed, got the shape {ordered.shape}")
+    contract = "values must have one dimension, one number per seed"
+    require(ordered.ndim == 1, contract, f"the shape {ordered.shape}")
     count, missing = len(ordered), int(np.isnan(ordered).sum())
     if missing:
         raise ValueError(f"values must not be NaN, got {missing} of {count}: leave out or count what was not measured")
     below = int(np.searchsorted(bdtr(np.arange(count), count, 0.5), LOWER, side="right"))
-    if below == 0:
-        raise ValueError(
-            f"a {CONFIDENCE:.0%} interval of a median needs at least 6 values, got {count}: use more seeds"
-        )
+    contract = f"a {CONFIDENCE:.0%} interval of a median needs at least 6 values"
+    require(below > 0, contract, f"{count}: use more seeds")
     return Estimate(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[count - below]))
 
 

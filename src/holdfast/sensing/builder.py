@@ -65,8 +65,8 @@ class Parts:
     batching: BatchingMaker | None = None
     oracle: OracleMaker | None = None
     algorithm: AlgorithmMaker | None = None
-    ensemble: Ensemble | None = None
     sweep: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    ensemble: Ensemble | None = None
 
     def check(self, settings: Settings) -> None:
         """Raise a ValueError if the settings ask for something that a given part decides, or the sweep is not one."""

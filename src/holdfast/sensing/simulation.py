@@ -77,7 +77,7 @@ def simulate(
     require(isinstance(settings, Settings), "settings must be holdfast.Settings", repr(settings))
     require(sweep is None or isinstance(sweep, Mapping), "sweep must map names to values", repr(sweep))
     require(progress is None or callable(progress), "progress must be a function of (done, total)", repr(progress))
-    parts = Parts(environments, batching, oracle, algorithm, ensemble, sweep or {})
+    parts = Parts(environments, batching, oracle, algorithm, sweep or {}, ensemble)
     return Trajectory.of(settings, execute(settings, parts, progress=progress), parts)
 
 

@@ -8,17 +8,17 @@ from holdfast.apps.cli.command import Positional
 
 @dataclass(frozen=True)
 class CompletionArguments:
-    """Print the script with which a shell completes commands, options and their values.
+    """Print a script that makes a shell complete commands, options and their values.
 
-    For bash, add this line to ~/.bashrc; for zsh, add it with zsh in the place of bash to ~/.zshrc, after compinit:
+    For bash, add this line to ~/.bashrc; for zsh, replace bash by zsh and add it to ~/.zshrc, after compinit:
 
         eval "$(holdfast completion bash)"
 
-    For fish, write a file that it finds by its name:
+    For fish, write a file where fish looks for it:
 
         holdfast completion fish > ~/.config/fish/completions/holdfast.fish
 
-    A file is quicker to load for bash and zsh too. Write it anew after an update of holdfast.
+    Bash and zsh load a file faster, too. Write it again after an update of holdfast.
 
     Examples:
 

@@ -22,10 +22,10 @@ INDENT = 14
 
 @dataclass(frozen=True)
 class DoctorArguments:
-    """Say what is installed, which devices are seen, what is missing and how to get it.
+    """Check the installation: packages, devices, folders, and what is missing and how to get it.
 
-    Exit code 1 only if the core is broken: a package that it needs is missing or too old, or the smallest simulation
-    fails. Extras that are not installed, and folders that cannot be written to, are reported and leave it at 0.
+    The exit code is 1 only if the core is broken: a package that it needs is missing or too old, or the smallest
+    simulation fails. Extras that are not installed and folders that are not writable are reported, but do not count.
 
     Examples:
 

@@ -18,7 +18,7 @@ class FittingOptions:
     """From 0, features whose effects hold everywhere alone, to 1, a pooled fit of all features; auto: chosen from what
     both explain in environments that are held out."""
     significance: float = 0.001
-    """Level of the tests whether an effect varies."""
+    """Level of the tests of whether an effect varies."""
     effects: Literal["linear", "auto", "smooth"] = "linear"
     """Of a regression: straight lines; auto: curves for columns of numbers that need one; smooth: curves for all."""
     level: Literal["common", "environment"] = "common"
@@ -29,7 +29,7 @@ class FittingOptions:
     rotation: bool = False
     """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
     seed: int = 0
-    """Of the random orders of environments."""
+    """Seed of the random orders of environments."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**32:
@@ -50,7 +50,7 @@ class FittingOptions:
 
 @dataclass(frozen=True)
 class FitArguments:
-    """Fit a predictor that relies on what holds in all environments to a table, and say what that is.
+    """Fit a predictor to a table that relies on what holds in all environments, and say what that is.
 
     The table may be larger than memory. Columns of text become categories, dates count in days.
 
@@ -81,16 +81,16 @@ class FitArguments:
     tolerance: float = 0.0
     """Differences of an effect between environments (standard deviation, as a share of it) that do not matter."""
     held_out: bool = False
-    """Leave out one environment after the other, and print the error on it next to that of a pooled fit; needs the
-    table in memory."""
+    """Hold out each environment in turn, and print the error on it next to that of a pooled fit; needs the table in
+    memory."""
     plots: Path | None = None
     """Folder for figures: effects, survival in runs of SGD if effects are compared, and with --held-out errors."""
     schema: str | None = None
     """A model of `holdfast fit`, by its path or address, whose columns, categories and imputed values are those of
-    this table: it is read once, and not a first time to see what its columns are."""
+    this table, which is then read only once."""
     dask: str | None = None
     """Read the table on the workers of a Dask cluster: the address of its scheduler (tcp://...), or its scheduler file.
-    They must see the files under the same paths. The answer is that of one machine, up to rounding; classes need
+    They must see the files under the same paths. The answer is the same as on one machine, up to rounding; classes need
     --invariance class_means."""
     format: Literal["table", "json"] = "table"
     """What to print: a table for people, or JSON."""

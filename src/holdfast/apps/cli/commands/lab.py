@@ -12,10 +12,10 @@ NEEDED = ("starlette", "uvicorn", "fsspec")
 
 @dataclass(frozen=True)
 class LabArguments:
-    """Open the laboratory, a local page where sliders move simulations.
+    """Open the laboratory, a local page where sliders control simulations.
 
-    The page works offline and is reached from this computer only. Another --host, such as 0.0.0.0, makes it reachable
-    from others; then the printed link has a token, without which nobody gets an answer.
+    The page works offline and can only be reached from this computer. Another --host, such as 0.0.0.0, makes it
+    reachable from others; then the printed link has a token, and requests without it are refused.
 
     Examples:
 
@@ -24,11 +24,11 @@ class LabArguments:
     """
 
     port: int | None = None
-    """Port to listen on; the first free one from 8440 on if not given."""
+    """Port to listen on; by default the first free one from 8440 on."""
     host: str = "127.0.0.1"
     """Address to listen on."""
     no_browser: bool = False
-    """Print the address only, and open no browser."""
+    """Only print the address; open no browser."""
     results: Path | None = None
     """Folder of a sweep or a reproduction that the page shows."""
 

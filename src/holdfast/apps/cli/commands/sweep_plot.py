@@ -33,9 +33,9 @@ class SweepPlotArguments:
     quantity: str | None = None
     """What is drawn: a variable of the result, diverged or converged; spurious if there is one."""
     over: Literal["median", "mean", "share"] = "median"
-    """Statistic over seeds; share: of those above the threshold."""
+    """Statistic over seeds; share: the share of seeds above the threshold."""
     threshold: float = 0.5
-    """With --over share: seeds above it are counted."""
+    """With --over share: the number that seeds must exceed to count."""
     at: tuple[str, ...] = ()
     """Fix other settings, seeds or steps at the nearest available value: --at step_size=0.05 bias=1."""
     scale: Literal["linear", "log"] | None = None

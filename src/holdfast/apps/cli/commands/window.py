@@ -7,6 +7,8 @@ from typing import Literal
 from holdfast.sensing.names import LAWS, LawName
 from holdfast.sensing.settings import Settings
 
+RUN = ("step_size", "steps", "init_scale")
+
 
 @dataclass(frozen=True)
 class WindowArguments:
@@ -25,7 +27,7 @@ class WindowArguments:
     bias: float | None = None
     """Mean s of the spurious strengths; needed unless strengths are given."""
     strengths: tuple[float, ...] = ()
-    """Spurious strength xi of each of several equally likely environments, in the place of heterogeneity and bias."""
+    """Spurious strength xi of each of several equally likely environments, instead of heterogeneity and bias."""
     step_size: float = 0.05
     """Step size eta at which the exponent is computed."""
     steps: int = 200
@@ -53,15 +55,8 @@ class WindowArguments:
                 wanted = "be left out where strengths are" if self.strengths else "be given where no strengths are"
                 raise ValueError(f"{name} must {wanted}, got {'none' if value is None else value}")
         # The same numbers are allowed as in a simulation.
-        Settings(
-            heterogeneity=self.heterogeneity or 0.0,
-            bias=self.bias or 0.0,
-            step_size=self.step_size,
-            steps=self.steps,
-            init_scale=self.init_scale,
-            dimension=self.dimension,
-            noise_variance=self.noise_variance,
-        )
+        shared = {name: getattr(self, name) for name in (*RUN, "dimension", "noise_variance")}
+        Settings(heterogeneity=self.heterogeneity or 0.0, bias=self.bias or 0.0, **shared)
 
 
 def execute(arguments: WindowArguments) -> int:
@@ -80,17 +75,8 @@ def execute(arguments: WindowArguments) -> int:
         law = LAWS[arguments.environments].load()
         environments = law(bias, heterogeneity)
         threshold = threshold_heterogeneity(law, bias, arguments.step_size)
-    diagnosis = diagnose(
-        environments,
-        step_size=arguments.step_size,
-        steps=arguments.steps,
-        init_scale=arguments.init_scale,
-        confidence=arguments.confidence,
-        tolerance=arguments.tolerance,
-        dimension=arguments.dimension,
-        batch_size=arguments.batch_size,
-        noise_variance=arguments.noise_variance,
-    )
+    names = (*RUN, "confidence", "tolerance", "dimension", "batch_size", "noise_variance")
+    diagnosis = diagnose(environments, **{name: getattr(arguments, name) for name in names})
     if arguments.format == "json":
         more = {} if threshold is None else {"threshold_heterogeneity": plain(threshold)}
         print(json.dumps({**diagnosis.asdict(), **more}, allow_nan=False))

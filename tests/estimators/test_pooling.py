@@ -74,7 +74,7 @@ def test_a_consequence_of_the_response_stays_out():
     model = HeteroRegressor().fit(x, y, environments=codes)
     assert model.pooling_ == 0
     assert model.coef_[2] == 0
-    assert any("so only they are used (pooling = 0)" in sentence for sentence in model.advice_)
+    assert any("only the invariant features are used (pooling = 0)" in sentence for sentence in model.advice_)
     classes = HeteroClassifier().fit(x, y > 0, environments=codes)
     assert classes.pooling_ == 0
     assert classes.coef_[0, 2] == 0

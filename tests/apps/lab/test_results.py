@@ -161,7 +161,7 @@ def test_names_on_an_axis_are_numbered(swept):
 def test_the_copied_code_draws_the_same_sweep(swept, tmp_path, monkeypatch):
     code = computed(swept, x="step_size", y="heterogeneity", at="order=cyclic")["code"]
     arguments = _parse(shlex.split(code["command"])[1:])
-    assert (arguments.x, arguments.y, arguments.at) == ("step_size", "heterogeneity", (("order=cyclic",),))
+    assert (arguments.x, arguments.y, arguments.at) == ("step_size", "heterogeneity", ("order=cyclic",))
     (tmp_path / swept.name).symlink_to(swept)
     monkeypatch.chdir(tmp_path)
     exec(code["python"], {})

@@ -1,5 +1,6 @@
 """`holdfast doctor`."""
 
+import contextlib
 import json
 import os
 import platform
@@ -163,11 +164,13 @@ def _advice(devices: list[str]) -> Iterator[str]:
         return
     if shutil.which("nvidia-smi"):
         yield f"This machine has NVIDIA's tools, but jax computes on the CPU: pip install '{PACKAGE}[cuda]'"
-    from holdfast.sensing.kernel import available
+    with contextlib.suppress(ImportError):  # the folder of the kernel can be left out
+        from holdfast.sensing.kernel import available
 
-    if not available():
-        reason = "numba is missing, or cannot be used with this processor or this jax"
-        yield f"Simulations take about twice as long as they could: {reason}"
+        if available():
+            return
+    reason = "numba is missing, or cannot be used with this processor or this jax"
+    yield f"Simulations take about twice as long as they could: {reason}"
 
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:

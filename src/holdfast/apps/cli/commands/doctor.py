@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from packaging.requirements import Requirement
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 PACKAGE = "holdfast"
 # The extra for work on the package itself is not reported.
@@ -82,23 +83,26 @@ def inspect_installation(folders: dict[str, Path]) -> dict[str, Any]:
     }
 
 
-def needed(package: str, extra: str = "") -> list[Requirement]:
+def needed(package: str, extra: str = "") -> "list[Requirement]":
     """What a package needs on this Python: always, or what an extra adds to that.
 
     Example:
         >>> "numpy" in [each.name for each in needed("holdfast")]
         True
     """
+    from packaging.requirements import Requirement
+
     stated = [(each, each.marker) for each in map(Requirement, requires(package) or [])]
     always = [each for each, marker in stated if marker is None or marker.evaluate({"extra": ""})]
     with_it = [each for each, marker in stated if marker is None or marker.evaluate({"extra": extra})]
     return [each for each in with_it if each not in always] if extra else always
 
 
-def missing(requirement: Requirement) -> Iterator[str]:
+def missing(requirement: "Requirement") -> Iterator[str]:
     """What has to be installed for a requirement, with its own extras: nothing if it is fulfilled.
 
     Example:
+        >>> from packaging.requirements import Requirement
         >>> list(missing(Requirement("packaging>=20"))), list(missing(Requirement("no-such-package>=1")))
         ([], ['no-such-package>=1'])
         >>> list(missing(Requirement("packaging>=9999")))[0].startswith("packaging>=9999 (installed: ")

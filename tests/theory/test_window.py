@@ -165,7 +165,7 @@ def test_learning_time_is_that_of_the_recursion(step_size):
     [
         ("confidence", 1.0, "above 0 and at most 0.999"),
         ("tolerance", 0.0, "between 0 and 1"),
-        ("ensemble", "rank one", "one of symmetric, gaussian"),
+        ("ensemble", "rank one", "one of gaussian, symmetric, or an Ensemble"),
         ("batch_size", 0, "a positive number"),
         ("noise_variance", -1.0, "a number of at least 0"),
         ("noise_variance", 2.0, "0 without a batch_size, because an infinite batch averages the noise out"),

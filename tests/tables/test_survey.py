@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from holdfast.tables import Column, ReadingOptions, open_table
-from holdfast.tables.columns import encode
+from holdfast.tables.columns import MOST_CATEGORIES, encode
 from holdfast.tables.faults import CellFaults
 from holdfast.tables.labels import environment_labels
 from holdfast.tables.missing import CountedRows, about_dropped, complete_survey
-from holdfast.tables.survey import MOST_CATEGORIES, survey
+from holdfast.tables.survey import survey
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def _survey(frame, path, environment="site", chunk_rows=100, **options):
 
 
 def _counted(found, complete):
-    return CountedRows(found.rows, complete, CellFaults.none())
+    return CountedRows(found.rows, complete, CellFaults())
 
 
 def _together(found):

@@ -58,8 +58,8 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
     """Turn labels of any kind into codes.
 
     Args:
-        environments: one label for each row (strings, numbers, dates, a pandas column, categories), or None: all rows
-            belong to one environment, whose label is "all".
+        environments: one label for each row (strings, numbers, dates, a pandas column, categories); None: all rows
+            belong to one environment, whose label is "all"; or what an earlier call has found.
         row_count: the number of rows of the table.
 
     Example:
@@ -67,6 +67,8 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
         >>> grouping.codes.tolist(), grouping.labels
         ([1, 0, 1], ['dry', 'wet'])
     """
+    if isinstance(environments, Grouping):
+        return environments
     if environments is None:
         return Grouping(np.zeros(row_count, np.intp), ["all"])
     import pandas as pd  # not on machines that train networks only, which bring codes
@@ -98,6 +100,19 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
     labels = found.tolist()
     order = label_order(labels)
     return Grouping(np.argsort(order)[np.asarray(codes, np.intp)], [labels[number] for number in order])
+
+
+def group_text(labels: Any) -> Grouping:
+    """The same of a pandas category whose order has no meaning: labels are in `label_order`.
+
+    Example:
+        >>> import pandas as pd
+        >>> group_text(pd.Series(["field 10", "field 9", "field 10"], dtype="category"))
+        Grouping(codes=array([1, 0, 1]), labels=['field 9', 'field 10'])
+    """
+    found = group_rows(labels, len(labels))
+    order = label_order(found.labels)
+    return Grouping(np.argsort(order)[found.codes], [found.labels[number] for number in order])
 
 
 def label_order(labels: Sequence[Any]) -> np.ndarray:

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
-from holdfast.core.class_moments import add_class_moments, collect_class_moments
+from holdfast.core.class_moments import ClassMoments, add_class_moments, collect_class_moments
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.contract import (
@@ -22,8 +22,8 @@ from holdfast.estimators.contract import (
 )
 from holdfast.estimators.screening import QUICK_ROWS
 from holdfast.tables.frames import TableFrames
+from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.passes import Columns, Passes
-from holdfast.tables.reading import CHUNK_ROWS
 from holdfast.tables.sampling import RowSample, sample_rows
 from holdfast.tables.scan import row_counts
 
@@ -119,15 +119,8 @@ def regression_sums(
         >>> first.merge(second).ordered().labels
         ('a', 'b')
     """
-    if len(X) == 0:
-        return None
-    names = _names(X)
-    x, values = check_rows(None, X, y, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=1)
-    chunk = _counted_rows(x, values, environments, rows, weights)
-    if chunk is None:
-        return None
-    moments = collect_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights, names)
-    return _sums(moments, names, chunk, y, environments, sampled)
+    checks = {"y_numeric": True, "dtype": [np.float64, np.float32]}
+    return _chunk_sums(collect_moments, X, y, environments, rows, weights, sampled, checks)
 
 
 def expanded_sums(
@@ -181,62 +174,55 @@ def class_sums(
         >>> class_sums([[1.0], [2.0]], ["no", "yes"]).sums.classes
         ('no', 'yes')
     """
+
+    def collect(x: np.ndarray, labels: np.ndarray, grouping: Grouping, weights: Any, names: Any) -> ClassMoments:
+        if not numbers:
+            check_classification_targets(labels)
+        check_squares(x, names)
+        return collect_class_moments(x, labels, grouping, weights)
+
+    return _chunk_sums(collect, X, y, environments, rows, weights, QUICK_ROWS, {"dtype": np.float64})
+
+
+def _chunk_sums(
+    collect: Callable[..., Any],
+    X: Any,
+    y: Any,
+    environments: Any,
+    rows: np.ndarray | None,
+    weights: Any,
+    sampled: int,
+    checks: Mapping[str, Any],
+) -> ChunkSums | None:
+    """The sums of the rows that count: those of positive weight."""
     if len(X) == 0:
         return None
     names = _names(X)
-    x, values = check_rows(None, X, y, dtype=np.float64, ensure_min_samples=1)
-    if not numbers:
-        check_classification_targets(values)
-    chunk = _counted_rows(x, values, environments, rows, weights)
-    if chunk is None:
-        return None
-    check_squares(chunk.x, names)
-    moments = collect_class_moments(chunk.x, chunk.y, chunk.grouping, chunk.weights)
-    return _sums(moments, names, chunk, y, environments)
-
-
-class _CountedChunk(NamedTuple):
-    """The rows of a chunk that count: those of positive weight."""
-
-    x: np.ndarray
-    y: np.ndarray
-    grouping: Grouping
-    rows: np.ndarray
-    weights: np.ndarray | None
-
-
-def _counted_rows(
-    x: np.ndarray, y: np.ndarray, environments: Any, rows: np.ndarray | None, weights: Any
-) -> _CountedChunk | None:
+    x, values = check_rows(None, X, y, ensure_min_samples=1, **checks)
     grouping, rows = group_rows(environments, len(x)), np.arange(len(x)) if rows is None else rows
-    if weights is None:
-        return _CountedChunk(x, y, grouping, rows, None)
-    weights = checked_weights(weights, len(x))
-    counted = weights > 0
-    if not counted.any():
-        return None
-    return _CountedChunk(x[counted], y[counted], grouping.where(counted), rows[counted], weights[counted])
-
-
-def _sums(
-    sums: Any,
-    names: tuple[str, ...] | None,
-    chunk: _CountedChunk,
-    y: Any,
-    environments: Any,
-    sampled: int = QUICK_ROWS,
-) -> ChunkSums:
+    if weights is not None:
+        weights = checked_weights(weights, len(x))
+        counted = weights > 0
+        if not counted.any():
+            return None
+        x, values, grouping, rows, weights = (
+            x[counted],
+            values[counted],
+            grouping.where(counted),
+            rows[counted],
+            weights[counted],
+        )
     kind = getattr(environments, "dtype", None)
-    sample = sample_rows(chunk.rows, [chunk.x, chunk.y, chunk.grouping.codes], sampled)
-    labels = np.empty(chunk.grouping.count, object)
-    labels[:] = list(chunk.grouping.labels)
+    labels = np.empty(grouping.count, object)
+    labels[:] = list(grouping.labels)
+    sample = sample_rows(rows, [x, values, grouping.codes], sampled)
     return ChunkSums(
-        sums,
+        collect(x, values, grouping, weights, names),
         names,
         response_name(y),
         tuple(kind.categories) if isinstance(kind, pd.CategoricalDtype) else None,
         sample.map(lambda x, values, codes: (x, values, labels[codes])),
-        len(chunk.y),
+        len(values),
     )
 
 

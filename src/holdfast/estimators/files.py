@@ -31,8 +31,9 @@ from holdfast.tables.frames import TableFrames, is_dask_frame
 from holdfast.tables.missing import CountedRows, about_dropped, complete_survey, refilled
 from holdfast.tables.models import EnvironmentEffects, TableModel
 from holdfast.tables.options import ReadingOptions
+from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.passes import Passes, passes_on
-from holdfast.tables.reading import CHUNK_ROWS, TableData, TableFiles, open_table
+from holdfast.tables.reading import TableData, TableFiles, open_table
 from holdfast.tables.survey import Survey, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
@@ -282,7 +283,7 @@ def _together(
 ) -> tuple[EncodedRows, CountedRows]:
     """Features (or cells, not encoded), target and environments of all complete rows at once, and their number."""
     examined = list(found.examined(progress, encoded=encoded))
-    faults = reduce(CellFaults.merge, (faults for *_, faults in examined), CellFaults.none())
+    faults = reduce(CellFaults.merge, (faults for *_, faults in examined), CellFaults())
     chunks = [chunk for _, chunk, _ in examined if len(chunk.values)]
     rows = CountedRows(sum(read for read, *_ in examined), sum(len(chunk.values) for chunk in chunks), faults)
     about_dropped(found, rows)
@@ -364,14 +365,16 @@ def _task(task: TableTask, found: Survey) -> Literal["regression", "classificati
         if task not in ("auto", found.known_task):
             raise ValueError(f"task must be {found.known_task} as in the schema, got {task!r}")
         return found.known_task
-    if len(values) == 1:
+    if values is not None and len(values) == 1:
         raise ValueError(f"target must vary, got {target!r}, which is {values[0]!r} in every row")
-    if not values:
+    if values == ():
         raise ValueError(f"target must hold values, got {target!r} without any")
     if task == "auto":
-        return "classification" if len(values) == 2 or not found.target_numeric else "regression"
+        two = values is not None and len(values) == 2
+        return "classification" if two or not found.target_numeric else "regression"
     if task == "regression" and not found.target_numeric:
-        raise ValueError(f"target must hold numbers for a regression, got {target!r} with {values[0]!r}")
+        example = "too many texts to count" if values is None else repr(values[0])
+        raise ValueError(f"target must hold numbers for a regression, got {target!r} with {example}")
     return task
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from holdfast.core.grouping import group_text
 from holdfast.core.progress import Progress
 from holdfast.estimators.chunks import ChunkSums, Collect, class_sums, regression_sums
 from holdfast.tables.encoding import RowEncoding, class_labels
@@ -106,10 +107,11 @@ class _Summing(NamedTuple):
 
     def collect(self, chunk: pd.DataFrame) -> _RowSums:
         (features, values, labels), faults = self.encoding.examined(chunk)
+        environments = None if labels is None else group_text(labels)
         rows = features.index.to_numpy()
         if self.classes:
             self._check(values.nunique(), len(values))  # before there are moments of each of them
-        return _RowSums(len(chunk), self.sums(features, values, labels, rows, None), faults)
+        return _RowSums(len(chunk), self.sums(features, values, environments, rows, None), faults)
 
     def merge(self, before: _RowSums, after: _RowSums) -> _RowSums:
         read, faults = before.read + after.read, before.faults.merge(after.faults)

@@ -1,14 +1,18 @@
-"""Parquet and feather files in chunks: columns as numbers, dates or text, whatever their types are."""
+"""Parquet and feather files in batches, and what columns of Arrow hold: numbers, dates or text."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from holdfast.tables.remote import DataFile
-from holdfast.tables.values import as_text
+from holdfast.tables.values import coded_text
+
+# Of so many texts at the start of a chunk, that many different ones make it worth trying whether all are numbers.
+LOOKED_AT, MANY = 2_000, 1_000
 
 
 def arrow_columns(path: DataFile) -> tuple[list[str], dict[str, str]]:
@@ -21,43 +25,9 @@ def arrow_columns(path: DataFile) -> tuple[list[str], dict[str, str]]:
         >>> arrow_columns(path)
         (['light', 'colours'], {'colours': 'lists'})
     """
-    import pyarrow.ipc
-    import pyarrow.parquet
-
     with _opened(path) as file:
-        schema = pyarrow.parquet.read_schema(file) if _is_parquet(path) else pyarrow.ipc.open_file(file).schema
+        schema = file.schema_arrow if _is_parquet(path) else file.schema
     return schema.names, {field.name: what for field in schema if (what := _unusable(field.type))}
-
-
-def arrow_chunks(
-    path: DataFile, rows: int, text: Collection[str], columns: Sequence[str], groups: tuple[int, int] | None = None
-) -> Iterator[tuple[pd.DataFrame, float]]:
-    """The rows in chunks of bounded size, each with the share of the file that has been read then.
-
-    An index that pandas has written is a column like the others.
-
-    Args:
-        path: a .parquet or .feather file.
-        rows: at most that many in a chunk.
-        text: columns to be read as text.
-        columns: to be read.
-        groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
-    """
-    for batch, share in _batches(path, rows, columns, groups):
-        yield pd.DataFrame({name: _plain(batch.column(name), name in text) for name in columns}), share
-
-
-def _is_parquet(path: DataFile) -> bool:
-    return path.name.lower().endswith(".parquet")
-
-
-@contextmanager
-def _opened(path: DataFile) -> Iterator[Any]:
-    """What pyarrow reads: bytes from elsewhere, or a file of this machine, mapped into memory."""
-    import pyarrow
-
-    with pyarrow.memory_map(str(path)) if isinstance(path, Path) else path.open("rb") as file:
-        yield file
 
 
 def arrow_sizes(path: DataFile) -> list[int]:
@@ -70,40 +40,58 @@ def arrow_sizes(path: DataFile) -> list[int]:
         >>> arrow_sizes(path)
         [3, 2]
     """
-    import pyarrow.ipc
-    import pyarrow.parquet
-
     with _opened(path) as file:
         if _is_parquet(path):
-            metadata = pyarrow.parquet.read_metadata(file)
-            return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-        batches = pyarrow.ipc.open_file(file)
-        return [batches.get_batch(number).num_rows for number in range(batches.num_record_batches)]
+            return [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+        return [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
 
 
-def _batches(
-    path: DataFile, rows: int, columns: Sequence[str], groups: tuple[int, int] | None
+def arrow_batches(
+    path: DataFile, rows: int, columns: Sequence[str], groups: tuple[int, int] | None = None
 ) -> Iterator[tuple[Any, float]]:
-    """Parts of the rows, each with the share that has been read then."""
-    import pyarrow.ipc
-    import pyarrow.parquet
+    """Record batches of bounded size, each with the share of the rows that has been read then.
 
-    if _is_parquet(path):
-        with _opened(path) as opened, pyarrow.parquet.ParquetFile(opened) as file:
+    An index that pandas has written is a column like the others.
+
+    Args:
+        path: a .parquet or .feather file.
+        rows: at most that many in a batch.
+        columns: to be read.
+        groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
+    """
+    with _opened(path, columns) as file:
+        if _is_parquet(path):
             numbers = list(range(*(groups or (0, file.metadata.num_row_groups))))
             total, done = sum(file.metadata.row_group(number).num_rows for number in numbers), 0
-            for batch in file.iter_batches(batch_size=rows, columns=list(columns), row_groups=numbers):
+            for batch in file.iter_batches(rows, numbers, columns=list(columns)):
                 done += batch.num_rows
                 yield batch, done / max(total, 1)
-        return
-    with _opened(path) as opened:
-        file = pyarrow.ipc.open_file(opened)
+            return
         every = range(*(groups or (0, file.num_record_batches)))
         for done, number in enumerate(every):
             batch = file.get_batch(number)
             for begin in range(0, batch.num_rows, rows):
                 part = batch.slice(begin, rows)
                 yield part, (done + (begin + part.num_rows) / batch.num_rows) / len(every)
+
+
+@contextmanager
+def _opened(path: DataFile, columns: Sequence[str] = ()) -> Iterator[Any]:
+    """The reader of pyarrow, of bytes from elsewhere or a file of this machine, mapped into memory."""
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    with pyarrow.memory_map(str(path)) if isinstance(path, Path) else path.open("rb") as file:
+        if not _is_parquet(path):
+            yield pyarrow.ipc.open_file(file)
+            return
+        # texts stay the codes that the file has; Arrow ignores names of columns of another type
+        with pyarrow.parquet.ParquetFile(file, read_dictionary=list(columns)) as parquet:
+            yield parquet
+
+
+def _is_parquet(path: DataFile) -> bool:
+    return path.name.lower().endswith(".parquet")
 
 
 def _unusable(kind: Any) -> str | None:
@@ -121,26 +109,85 @@ def _unusable(kind: Any) -> str | None:
     return None
 
 
-def _plain(column: Any, text: bool) -> pd.Series:
+def plain_column(column: Any, text: bool = False) -> pd.Series:
+    """A column of Arrow as numbers, dates or text (a category), whatever its type is.
+
+    Args:
+        column: an array of Arrow.
+        text: whether whole numbers are wanted as text: in pandas they would become 1.0 where a value is missing.
+
+    Example:
+        >>> import pyarrow
+        >>> plain_column(pyarrow.array([1, None]), text=True).tolist(), plain_column(pyarrow.array([True])).tolist()
+        (['1', nan], ['True'])
+    """
     import pyarrow
     from pyarrow import types
 
     if isinstance(column.type, pyarrow.BaseExtensionType):
         column = column.storage
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _coded(column)
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    kind = column.type
-    if types.is_string(kind) or types.is_large_string(kind):
-        column.validate(full=True)  # bytes that are no text would be noticed only when they are used
     if types.is_null(kind) or types.is_decimal(kind) or types.is_float16(kind):
         column = column.cast(pyarrow.float64())
     elif types.is_date(kind) or types.is_timestamp(kind):
+        # the same instants; zones that pandas does not know need not be looked up
         zone = kind.tz if types.is_timestamp(kind) else None
-        column = column.cast(pyarrow.timestamp("us", tz=zone), safe=False)
-        if zone is not None:  # the same instants; zones that pandas does not know need not be looked up
-            column = column.cast(pyarrow.timestamp("us"))
+        column = column.cast(pyarrow.timestamp("us", tz=zone), safe=False).cast(pyarrow.timestamp("us"))
     elif types.is_duration(kind):
         return pd.Series(column.to_pandas() / pd.Timedelta(days=1))
-    elif types.is_time(kind) or (types.is_integer(kind) and text):
-        column = column.cast(pyarrow.string())  # in pandas, whole numbers with a missing value would become 1.0
-    return as_text(column.to_pandas()) if text else column.to_pandas()
+    elif types.is_time(kind) or types.is_boolean(kind) or (types.is_integer(kind) and text):
+        return _coded(column.cast(pyarrow.string()))
+    return column.to_pandas()
+
+
+def parsed_column(column: Any, text: bool = False, decimal: str = ".") -> pd.Series:
+    """A column of texts: numbers if there are many different ones and all are numbers, a category otherwise.
+
+    Args:
+        column: of strings.
+        text: whether it is text in any case, as 01 is not 1 there.
+        decimal: the decimal sign.
+
+    Example:
+        >>> import pyarrow
+        >>> parsed_column(pyarrow.array([f"{number}.5" for number in range(2000)])).iloc[:2].tolist()
+        [0.5, 1.5]
+        >>> parsed_column(pyarrow.array(["1.5", "2"])).tolist()
+        ['1.5', '2']
+    """
+    import pyarrow
+    from pyarrow import compute
+
+    if not text and compute.count_distinct(column.slice(0, LOOKED_AT)).as_py() > MANY:
+        pointed = column
+        if decimal == "," and not compute.any(compute.match_substring(column, ".")).as_py():  # 1.234 is a thousand
+            pointed = compute.replace_substring(column, ",", ".")
+        for kind in (pyarrow.int64(), pyarrow.float64()):
+            if decimal == "," and pointed is column and kind == pyarrow.float64():
+                break
+            try:
+                pointed.slice(0, 10).cast(kind)  # Arrow writes a message for each cell that does not fit
+                numbers = pointed.cast(kind).to_pandas()
+            except pyarrow.ArrowInvalid:
+                continue
+            if numbers.isna().sum() == column.null_count:  # not a number is no number
+                return numbers
+    return _coded(column)
+
+
+def _coded(column: Any) -> pd.Series:
+    """Strings of Arrow as a category."""
+    import pyarrow
+
+    is_coded = pyarrow.types.is_dictionary(column.type)
+    (column.dictionary if is_coded else column).validate(full=True)  # or bytes that are no text are noticed later
+    if is_coded and (len(column.dictionary) > len(column) or column.dictionary.null_count):
+        column, is_coded = column.dictionary_decode(), False
+    coded = column if is_coded else column.dictionary_encode()
+    codes = coded.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    words = coded.dictionary.to_pylist()
+    return coded_text(codes.astype(np.intp, copy=False), words)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.tables.columns import Column, encode_column, features_frame
-from holdfast.tables.faults import CellFaults, faults_of, feature_faults
+from holdfast.tables.faults import CellFaults, faults_of
 from holdfast.tables.labels import EnvironmentRule
 from holdfast.tables.values import as_numbers, as_text
 
@@ -26,6 +26,8 @@ class EncodedRows(NamedTuple):
 
     def where(self, mask: np.ndarray) -> "EncodedRows":
         """Some of the rows."""
+        if mask.all():
+            return self
         return EncodedRows(self.cells[mask], self.values[mask], None if self.labels is None else self.labels[mask])
 
 
@@ -61,21 +63,24 @@ class RowEncoding(NamedTuple):
         """The same, and why the other rows cannot be used: features of those that have a target and an environment."""
         rows, faults = self._labelled(chunk)
         coded = [encode_column(rows.cells[column.name], column, self.decimal) for column in self.columns]
-        for column, one in zip(self.columns, coded, strict=True):
-            faults = faults.merge(feature_faults(column, rows.cells[column.name], one))
-        features = features_frame(coded, rows.cells, self.columns)
-        whole = ~np.isnan(features.to_numpy()).any(axis=1)
-        cells = features if encoded else rows.cells[[column.name for column in self.columns]]
+        whole = np.ones(len(rows.cells), bool)
+        for column, (_, missing, unknown) in zip(self.columns, coded, strict=True):
+            imputed = column.fill is not None
+            found = faults_of(column.name, rows.cells[column.name], missing, unknown, imputed=imputed)
+            faults = faults.merge(found)
+            whole &= ~unknown if imputed else ~(missing | unknown)
+        names = [column.name for column in self.columns]
+        cells = features_frame(coded, rows.cells, self.columns) if encoded else rows.cells[names]
         return EncodedRows(cells, rows.values, rows.labels).where(whole), faults
 
     def _labelled(self, chunk: pd.DataFrame) -> tuple[EncodedRows, CellFaults]:
         values = chunk[self.target]
         if self.target_numeric:
-            values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target)
+            values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target, copy=False)
         else:
             values = as_text(values)
         parts = {} if self.environment is None else self.environment.parts(chunk, self.decimal)
-        faults, known = CellFaults.none(), np.ones(len(chunk), bool)
+        faults, known = CellFaults(), np.ones(len(chunk), bool)
         for name, part in {self.target: values, **parts}.items():
             missing = part.isna().to_numpy()
             faults = faults.merge(faults_of(name, chunk[name], missing))

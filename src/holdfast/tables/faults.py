@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from holdfast.tables.columns import LEAST_OF_ITS_KIND, Column, EncodedColumn, other_kind
+from holdfast.tables.columns import LEAST_OF_ITS_KIND, Column, other_kind
 from holdfast.tables.values import as_text
 
 
-class CellFaults(NamedTuple):
+@dataclass(frozen=True)
+class CellFaults:
     """What is wrong with the cells of some rows; faults of chunks are merged, however a table is cut.
 
     Attributes:
@@ -30,16 +31,11 @@ class CellFaults(NamedTuple):
         ["light has values such as 'x' in 1 of 3 rows, which count as missing."]
     """
 
-    present: Counter[str]
-    missing: Counter[str]
-    unknown: Counter[str]
-    stray: Counter[str]
-    examples: Mapping[str, str]
-
-    @classmethod
-    def none(cls) -> "CellFaults":
-        """Of no cells."""
-        return cls(Counter(), Counter(), Counter(), Counter(), {})
+    present: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    stray: Counter[str] = field(default_factory=Counter)
+    examples: Mapping[str, str] = field(default_factory=dict)
 
     def merge(self, after: "CellFaults") -> "CellFaults":
         """With those of the rows after these, or of other columns."""
@@ -76,42 +72,30 @@ def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def faults_of(name: str, values: pd.Series, missing: np.ndarray, *, imputed: bool = False) -> CellFaults:
-    """The faults of one column that is no category.
+def faults_of(
+    name: str, cells: pd.Series, missing: np.ndarray, unknown: np.ndarray | None = None, *, imputed: bool = False
+) -> CellFaults:
+    """The faults of one column.
 
     Args:
         name: of the column.
-        values: its cells.
-        missing: (rows,), which of them cannot be used.
-        imputed: whether something stands for these.
-    """
-    odd = missing & values.notna().to_numpy() if missing.any() else missing
-    blank = int(missing.sum()) - int(odd.sum())
-    return CellFaults(
-        Counter({name: len(values) - blank}),
-        +Counter({name: 0 if imputed else int(missing.sum())}),
-        Counter(),
-        +Counter({name: int(odd.sum())}),
-        {name: as_text(values[odd][:1]).iloc[0]} if odd.any() else {},
-    )
-
-
-def feature_faults(column: Column, values: pd.Series, encoded: EncodedColumn) -> CellFaults:
-    """The faults of a column of features, of the same rows.
-
-    Args:
-        column: what it is.
-        values: its cells.
-        encoded: what they became.
+        cells: of some rows.
+        missing: (rows,), which of them have no value of the kind of the column.
+        unknown: (rows,), which of them have a category that is new; None: none.
+        imputed: whether something stands for missing values.
 
     Example:
-        >>> from holdfast.tables.columns import encode_column
-        >>> soil, values = Column("soil", "category", ("clay", "sand")), pd.Series(["clay", "peat"])
-        >>> feature_faults(soil, values, encode_column(values, soil)).reasons()
+        >>> faults_of("soil", pd.Series(["clay", "peat"]), np.zeros(2, bool), np.array([False, True])).reasons()
         ["soil has categories that the model does not know in 1, such as 'peat'"]
     """
-    found = faults_of(column.name, values, encoded.missing, imputed=column.fill is not None)
-    if not encoded.unknown.any():
-        return found
-    example = as_text(values[encoded.unknown][:1]).iloc[0]
-    return found._replace(unknown=Counter({column.name: int(encoded.unknown.sum())}), examples={column.name: example})
+    lacking, new = int(missing.sum()), 0 if unknown is None else int(unknown.sum())
+    odd = missing & cells.notna().to_numpy() if lacking else missing
+    stray = int(odd.sum())
+    shown = unknown if new else odd if stray else None
+    return CellFaults(
+        Counter({name: len(cells) - lacking + stray}),
+        +Counter({name: 0 if imputed else lacking}),
+        +Counter({name: new}),
+        +Counter({name: stray}),
+        {} if shown is None else {name: as_text(cells[shown][:1]).iloc[0]},
+    )

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 import pandas as pd
 
-from holdfast.core.progress import Progress, stages
-from holdfast.tables.reading import CHUNK_ROWS
+from holdfast.core.progress import Progress
+from holdfast.tables.parts import CHUNK_ROWS, chunks_of
 from holdfast.tables.sampling import PART_SPAN
 from holdfast.tables.values import as_text
 
@@ -33,7 +33,7 @@ def is_dask_frame(data: Any) -> "TypeGuard[dd.DataFrame]":
 
 
 def map_rows(frame: "dd.DataFrame", function: Callable[[pd.DataFrame], np.ndarray], columns: Sequence[Any] = ()) -> Any:
-    """A function of the rows of a Dask data frame, computed partition by partition once it is asked for.
+    """A function of the rows of a Dask data frame, computed partition by partition once its result is needed.
 
     What is wrong with the columns of the frame is found at once, by two rows of its types.
 
@@ -66,36 +66,31 @@ def _mapped_rows(rows: pd.DataFrame, function: Callable[[pd.DataFrame], np.ndarr
     return pd.DataFrame(found, rows.index, meta.columns)
 
 
-class FramePart:
+class FramePart(NamedTuple):
     """Rows of a data frame.
 
-    Args:
+    Attributes:
         frame: the rows.
         first_row: the position of the first one in the table.
 
     Example:
         >>> part = FramePart(pd.DataFrame({"light": [1.5, 2.5, 3.5]}), 10)
-        >>> [chunk.index.tolist() for chunk in part.chunks(2, (), ["light"])]
+        >>> [chunk.index.tolist() for chunk, share in part.read(2, (), ["light"])]
         [[10, 11], [12]]
     """
 
-    def __init__(self, frame: pd.DataFrame, first_row: int):
-        self.frame, self.first_row = frame, first_row
+    frame: pd.DataFrame
+    first_row: int
 
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-        return f"rows from {self.first_row} of the data frame"
-
-    def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Chunks of at most so many rows, with some columns as text; an empty frame has none."""
+    def read(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[tuple[pd.DataFrame, float]]:
+        """Chunks of at most so many rows, as of `FilePart`; an empty frame has none."""
         # a choice of columns is a copy, rows are not
         frame = self.frame if list(self.frame.columns) == list(columns) else self.frame[list(columns)]
         for begin in range(0, len(frame), rows):
             chunk = frame.iloc[begin : begin + rows]
             chunk.index = pd.RangeIndex(self.first_row + begin, self.first_row + begin + len(chunk))
             texts = {name: as_text(chunk[name]) for name in columns if name in text}
-            yield chunk.assign(**texts) if texts else chunk
+            yield chunk.assign(**texts) if texts else chunk, (begin + len(chunk)) / len(frame)
 
 
 @dataclass(frozen=True)
@@ -105,6 +100,7 @@ class TableFrames:
     Attributes:
         frame: of pandas or of Dask.
         lengths: partition -> its rows, once they are known.
+        name, decimal, unusable, notes: as of `TableFiles`.
 
     Example:
         >>> table = TableFrames(pd.DataFrame({"light": range(3)}))
@@ -114,6 +110,10 @@ class TableFrames:
 
     frame: Any
     lengths: Mapping[int, int] = field(default_factory=dict)
+    name: str = "the data frame"
+    decimal: Literal["."] = "."
+    unusable: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = list(self.frame.columns)
@@ -121,29 +121,9 @@ class TableFrames:
             raise ValueError(f"columns must have different names, each a text, got {names}")
 
     @property
-    def name(self) -> str:
-        """What the table is called in messages."""
-        return "the data frame"
-
-    @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return list(self.frame.columns)
-
-    @property
-    def unusable(self) -> dict[str, str]:
-        """None: cells of a data frame are numbers, dates, or what is written as text."""
-        return {}
-
-    @property
-    def decimal(self) -> Literal["."]:
-        """The decimal sign of numbers that are written as text."""
-        return "."
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     @property
     def on_dask(self) -> bool:
@@ -151,11 +131,7 @@ class TableFrames:
         return is_dask_frame(self.frame)
 
     def counted(self, lengths: Mapping[int, int]) -> "TableFrames":
-        """The same table, whose rows have positions that do not depend on partitions: their lengths are known.
-
-        Args:
-            lengths: partition -> its rows; partitions without rows need not be there.
-        """
+        """The same table, with positions of rows that do not depend on partitions, given partition -> its rows."""
         return replace(self, lengths=lengths)
 
     def chunks(
@@ -168,9 +144,8 @@ class TableFrames:
         """The rows in chunks of bounded size, as of `TableFiles`; partitions of Dask come here one after the other."""
         wanted = [name for name in self.columns if columns is None or name in columns]
         parts = self.parts(wanted)
-        for part, report in zip(parts, stages(progress, [1] * len(parts)), strict=True):
-            yield from (part.compute() if self.on_dask else part).chunks(rows, text, wanted)
-            report(1, 1)
+        here = (part.compute() if self.on_dask else part for part in parts)
+        return chunks_of(here, [len(self.frame) if len(parts) == 1 else 1] * len(parts), rows, text, wanted, progress)
 
     def parts(self, columns: Sequence[str]) -> list[Any]:
         """One for each partition, with these columns; of pandas, one."""
@@ -178,12 +153,11 @@ class TableFrames:
             return [FramePart(self.frame, 0)]
         import dask
 
-        part = dask.delayed(FramePart, pure=False)
-        frames = self.frame[list(columns)].to_delayed()
-        return [part(frame, row) for frame, row in zip(frames, self._first_rows(), strict=True)]
-
-    def _first_rows(self) -> list[int]:
         numbers = range(self.frame.npartitions)
-        if not self.lengths:
-            return [number * PART_SPAN for number in numbers]
-        return [0, *accumulate(self.lengths.get(number, 0) for number in numbers)][:-1]
+        sizes = [self.lengths.get(number, 0) if self.lengths else PART_SPAN for number in numbers]
+        part, frames = dask.delayed(FramePart, pure=False), self.frame[list(columns)].to_delayed()
+        return [part(frame, row) for frame, row in zip(frames, [0, *accumulate(sizes)], strict=False)]
+
+    def part_name(self, number: int) -> str:
+        """What a part is called in messages."""
+        return f"partition {number} of {self.name}"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.tables.options import listed
-from holdfast.tables.values import as_dates, as_numbers, as_text, whole_numbers
+from holdfast.tables.values import as_dates, as_numbers, as_text, coded_text, whole_numbers
 
 PERIODS = ("year", "quarter", "month", "week", "day")
 MOST_BINS = 100
@@ -105,27 +105,36 @@ class EnvironmentRule:
         return [column.name for column in self.columns]
 
     def labels(self, chunk: pd.DataFrame, decimal: str = ".") -> pd.Series:
-        """One label for each row, None where a value is missing."""
+        """One label for each row, missing where a value is."""
         return self.joined([*self.parts(chunk, decimal).values()])
 
     def parts(self, chunk: pd.DataFrame, decimal: str = ".") -> dict[str, pd.Series]:
-        """Column -> its part of the label of each row, None where a value is missing."""
+        """Column -> its part of the label of each row, missing where a value is."""
         return {column.name: self._part(chunk[column.name], column, decimal) for column in self.columns}
 
     def joined(self, parts: Sequence[pd.Series]) -> pd.Series:
-        """The labels that parts make, None where one is missing."""
-        labels = parts[0].copy()
+        """The labels that parts make, each different one once, missing where a part is."""
+        labels = parts[0]
         for part in parts[1:]:
-            labels = labels.str.cat(part, sep=", ")
-        return labels.where(labels.notna(), None)
+            first, second = (each.cat.codes.to_numpy(np.intp) for each in (labels, part))
+            many = max(len(part.cat.categories), 1)
+            pairs, codes = np.unique(
+                np.where((first < 0) | (second < 0), -1, first * many + second), return_inverse=True
+            )
+            words = [
+                None if pair < 0 else f"{labels.cat.categories[pair // many]}, {part.cat.categories[pair % many]}"
+                for pair in pairs.tolist()
+            ]
+            labels = coded_text(codes, words, part)
+        return labels
 
     def _part(self, values: pd.Series, column: EnvironmentColumn, decimal: str) -> pd.Series:
         if column.bins is not None:
             edges = self.edges.get(column.name, _NO_EDGES)
-            return _bin_labels(as_numbers(values, decimal), column.name, edges, values.index)
+            return _bin_labels(as_numbers(values, decimal), column.name, edges, values)
         if column.period is not None:
-            return _period_labels(as_dates(values), column.period, values.index)
-        return whole_numbers(as_text(values), decimal) if column.name in self.numbered else as_text(values)
+            return _period_labels(as_dates(values), column.period, values)
+        return whole_numbers(values, decimal) if column.name in self.numbered else as_text(values)
 
 
 def bin_edges(values: np.ndarray, column: EnvironmentColumn) -> np.ndarray:
@@ -144,27 +153,26 @@ def bin_edges(values: np.ndarray, column: EnvironmentColumn) -> np.ndarray:
     return edges
 
 
-def _bin_labels(numbers: np.ndarray, name: str, edges: np.ndarray, index: Any) -> pd.Series:
+def _bin_labels(numbers: np.ndarray, name: str, edges: np.ndarray, like: pd.Series) -> pd.Series:
     ends = [f"{edge:.6g}" for edge in edges]
     if len(set(ends)) < len(ends):
         ends = [repr(float(edge)) for edge in edges]
     between = [f"{low} < {name} <= {high}" for low, high in pairwise(ends)]
-    words = np.array([f"{name} <= {ends[0]}", *between, f"{name} > {ends[-1]}", None], dtype=object)
-    positions = np.where(np.isnan(numbers), len(words) - 1, np.searchsorted(edges, numbers, side="left"))
-    return pd.Series(words[positions], index=index, dtype=object)
+    words = [f"{name} <= {ends[0]}", *between, f"{name} > {ends[-1]}"]
+    return coded_text(np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers, side="left")), words, like)
 
 
-def _period_labels(dates: np.ndarray, period: str, index: Any) -> pd.Series:
-    column: Any = pd.Series(dates, index=index)
+def _period_labels(dates: np.ndarray, period: str, like: pd.Series) -> pd.Series:
+    days, codes = np.unique(dates.astype("datetime64[D]"), return_inverse=True)
+    column: Any = pd.Series(days).dt
     if period == "week":  # ISO 8601: the first week of a year is the one with its first Thursday
-        parts = column.dt.isocalendar()
-        labels = parts["year"].astype("string") + "-W" + parts["week"].astype("string").str.zfill(2)
+        words = [f"{year}-W{week:02}" for year, week, _ in column.isocalendar().astype(object).to_numpy()]
     elif period == "quarter":
-        labels = column.dt.strftime("%Y-Q") + column.dt.quarter.astype("Int64").astype("string")
+        words = [f"{year:.0f}-Q{quarter:.0f}" for year, quarter in zip(column.year, column.quarter, strict=True)]
     else:
-        labels = column.dt.strftime({"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d"}[period])
-    labels = labels.astype(object)
-    return labels.where(column.notna(), None)
+        words = column.strftime({"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d"}[period]).tolist()
+    known = [None if missing else word for word, missing in zip(words, np.isnat(days), strict=True)]
+    return coded_text(codes, known, like)
 
 
 def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
@@ -188,7 +196,8 @@ def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
     for column in columns:
         check_dates(frame[column.name], column)
     numbered = frozenset(column.name for column in columns if _holds_numbers(frame[column.name]))
-    return EnvironmentRule(columns, edges, numbered).labels(frame).rename(specification)
+    labels = EnvironmentRule(columns, edges, numbered).labels(frame).astype(object).rename(specification)
+    return labels.where(labels.notna(), None)
 
 
 def _holds_numbers(values: pd.Series) -> bool:

@@ -1,7 +1,7 @@
 """Missing values: rows that are dropped, or cells that are imputed, with indicators."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
-from holdfast.tables.columns import Column, category_texts, check_features, encode_column
+from holdfast.tables.columns import Column, check_features
 from holdfast.tables.encoding import RowEncoding
 from holdfast.tables.faults import CellFaults
 from holdfast.tables.labels import bin_edges, without_dates
 from holdfast.tables.passes import Columns, Passes
 from holdfast.tables.sampling import RowSample, sample_rows
 from holdfast.tables.survey import Survey
-from holdfast.tables.values import as_numbers
 
 # Rows are dropped if no more than this share of them is lost.
 LARGEST_LOSS = 0.05
@@ -33,8 +32,7 @@ class _Statistics(NamedTuple):
         rows: how many have a target and an environment.
         incomplete: with a missing value in one of the columns.
         missing: column -> rows without a value.
-        sample: (rows, columns of numbers), NaN for missing values.
-        categories: column of categories -> how often each occurs.
+        sample: (rows, columns), the numbers that stand for cells; NaN for missing values.
         binned: (all rows, columns with bins).
     """
 
@@ -42,7 +40,6 @@ class _Statistics(NamedTuple):
     incomplete: int
     missing: Counter[str]
     sample: RowSample
-    categories: dict[str, Counter[str]]
     binned: RowSample
 
     def merge(self, after: "_Statistics") -> "_Statistics":
@@ -51,7 +48,6 @@ class _Statistics(NamedTuple):
             self.incomplete + after.incomplete,
             self.missing + after.missing,
             self.sample.merge(after.sample),
-            {name: counts + after.categories[name] for name, counts in self.categories.items()},
             self.binned.merge(after.binned),
         )
 
@@ -77,19 +73,20 @@ def complete_survey(found: Survey, passes: Passes | None = None, progress: Progr
         >>> complete_survey(survey(open_table(path), "yield")).columns[0].fill
         2.0
     """
-    binned = [] if found.environment is None else [each for each in found.environment.columns if each.bins is not None]
-    lacking = _lacking(found)
+    rule, lacking = found.environment, _lacking(found)
+    binned = [] if rule is None else [each for each in rule.columns if each.bins is not None]
     if not binned and not lacking:
         return found
-    reading = found.reading if lacking else Columns([each.name for each in binned], found.text, found.chunk_rows)
-    collect = partial(_collected, encoding=found.encoding, columns=lacking, binned=[each.name for each in binned])
+    names = [each.name for each in binned]
+    reading = found.reading if lacking else Columns(names, found.text, found.chunk_rows)
+    collect = partial(_collected, encoding=found.encoding, columns=lacking, binned=names)
     seen = (passes or Passes()).reduce(found.table, reading, collect, _Statistics.merge, progress)
     if seen is None:
         return found
-    if found.environment is not None and binned:
+    if rule is not None and binned:
         numbers = seen.binned.arrays[0].T
         edges = {each.name: bin_edges(values, each) for each, values in zip(binned, numbers, strict=True)}
-        found = replace(found, environment=replace(found.environment, edges=edges))
+        found = replace(found, environment=replace(rule, edges=edges))
     return _imputed(found, seen, lacking) if lacking else found
 
 
@@ -106,7 +103,7 @@ def _lacking(found: Survey) -> list[Column]:
 def _imputed(found: Survey, seen: _Statistics, lacking: Sequence[Column]) -> Survey:
     if found.options.missing == "auto" and seen.incomplete <= LARGEST_LOSS * seen.rows:
         return found
-    columns = list(_filled(found.columns, seen, lacking))
+    columns = _filled(found.columns, lacking, seen.sample.arrays[0], seen.missing)
     dropped = [column.name for column in found.columns if column.name not in {each.name for each in columns}]
     notes = [f"{name} is empty wherever the target is known, and was left out." for name in dropped]
     if not columns:
@@ -134,57 +131,51 @@ def refilled(columns: Sequence[Column], rows: pd.DataFrame, decimal: str) -> lis
         1.5
     """
     lacking = [column for column in columns if column.fill is not None]
-    numbered = rows.reset_index(drop=True)
-    seen = _statistics(numbered, lacking, decimal, _sampled_numbers(numbered, [], decimal))
-    return list(_filled(columns, seen, lacking))
+    return _filled(columns, lacking, _numbers(rows, lacking, decimal), Counter(column.name for column in lacking))
 
 
 def _collected(
     chunk: pd.DataFrame, encoding: RowEncoding, columns: Sequence[Column], binned: Sequence[str]
 ) -> _Statistics:
-    sample = _sampled_numbers(chunk, binned, encoding.decimal)
-    return _statistics(encoding.labelled(chunk).cells if columns else chunk, columns, encoding.decimal, sample)
+    cells, decimal = encoding.labelled(chunk).cells if columns else chunk, encoding.decimal
+    numbers = _numbers(cells, columns, decimal)
+    missing = np.isnan(numbers)
+    counts = Counter({column.name: int(count) for column, count in zip(columns, missing.sum(0), strict=True)})
+    return _Statistics(
+        len(cells),
+        int(missing.any(1).sum()),
+        +counts,
+        sample_rows(cells.index.to_numpy(), [numbers], MOST_SAMPLED),
+        sample_rows(chunk.index.to_numpy(), [_numbers(chunk, [*map(Column, binned)], decimal)], MOST_SAMPLED),
+    )
 
 
-def _sampled_numbers(chunk: pd.DataFrame, names: Sequence[str], decimal: str) -> RowSample:
-    numbers = [as_numbers(chunk[name], decimal) for name in names]
-    return sample_rows(chunk.index.to_numpy(), [np.column_stack([*numbers, np.empty((len(chunk), 0))])], MOST_SAMPLED)
+def _numbers(cells: pd.DataFrame, columns: Sequence[Column], decimal: str) -> np.ndarray:
+    """(rows, columns), the numbers that stand for cells."""
+    parts = [column.type.numbers(cells[column.name], column, decimal) for column in columns]
+    return np.column_stack([*parts, np.empty((len(cells), 0))])
 
 
-def _statistics(chunk: pd.DataFrame, columns: Sequence[Column], decimal: str, binned: RowSample) -> _Statistics:
-    lost, missing = np.zeros(len(chunk), bool), Counter[str]()
-    numbers: list[np.ndarray] = []
-    categories: dict[str, Counter] = {}
+def _filled(
+    columns: Sequence[Column], lacking: Sequence[Column], numbers: np.ndarray, missing: Counter[str]
+) -> list[Column]:
+    """All columns, those that miss values with what stands for these; without those that have no value at all.
+
+    Args:
+        columns: of a table.
+        lacking: those of which `numbers` are known.
+        numbers: (rows, lacking columns).
+        missing: column -> rows without a value.
+    """
+    sampled = {column.name: values for column, values in zip(lacking, numbers.T, strict=True)}
+    found = []
     for column in columns:
-        encoded = encode_column(chunk[column.name], msgspec.structs.replace(column, fill=None), decimal)
-        missing[column.name] = int(encoded.missing.sum())
-        lost |= encoded.missing
-        if column.kind == "category":
-            categories[column.name] = Counter(
-                category_texts(chunk[column.name], column, decimal).value_counts().to_dict()
-            )
-        else:
-            numbers.append(encoded.values[:, 0])
-    values = np.column_stack([*numbers, np.empty((len(chunk), 0))])
-    sample = sample_rows(chunk.index.to_numpy(), [values], MOST_SAMPLED)
-    return _Statistics(len(chunk), int(lost.sum()), missing, sample, categories, binned)
-
-
-def _filled(columns: Sequence[Column], seen: _Statistics, lacking: Sequence[Column]) -> Iterator[Column]:
-    """All columns, those of `seen` with what stands for missing values, unless they have no value at all."""
-    numbers = [column.name for column in lacking if column.kind != "category"]
-    medians = dict(zip(numbers, seen.sample.arrays[0].T, strict=True))
-    names = {column.name for column in lacking if column.fill is not None or seen.missing[column.name]}
-    for column in columns:
-        if column.name not in names:
-            yield column
-        elif seen.missing[column.name] == seen.rows or np.isnan(medians.get(column.name, 0.0)).all():
-            continue
-        elif column.kind == "category":
-            counts = seen.categories[column.name]
-            yield msgspec.structs.replace(column, fill=min(counts, key=lambda value: (-counts[value], value)))
-        else:
-            yield msgspec.structs.replace(column, fill=float(np.nanmedian(medians[column.name])))
+        values = sampled.get(column.name)
+        if values is None or not missing[column.name]:
+            found.append(column)
+        elif (known := values[np.isfinite(values)]).size:
+            found.append(msgspec.structs.replace(column, fill=column.type.fill(known, column)))
+    return found
 
 
 class CountedRows(NamedTuple):

@@ -3,7 +3,7 @@
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -213,49 +213,17 @@ class _Header(msgspec.Struct):
     format: str
 
 
-class _FirstColumn(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    categories: tuple[str, ...] = ()
-
-
-class _FirstFormat(msgspec.Struct, forbid_unknown_fields=True, tag_field="format", tag=f"{FORMAT} 1"):
-    """A model of holdfast 0.1, for two classes at most; its effects are described in other words and not read."""
-
-    task: Literal["regression", "classification"]
-    target: str
-    environment: str | None
-    columns: tuple[_FirstColumn, ...]
-    coefficients: tuple[Finite, ...]
-    intercept: Finite
-    classes: tuple[str, ...]
-    stability: tuple[dict[str, Scalar], ...]
-    effects: tuple[dict[str, Scalar], ...]
-    advice: tuple[str, ...]
-    notes: tuple[str, ...]
-    choice: str
-    amplification: Finite
-    step_size: Finite
-    rows: Count
-    version: str
-
-    def present(self) -> TableModel:
-        """The same model in the present format."""
-        columns = tuple(
-            Column(old.name, "category" if old.categories else "number", old.categories) for old in self.columns
-        )
-        return TableModel(
-            task=self.task,
-            target=self.target,
-            environment=self.environment,
-            columns=columns,
-            coefficients=(self.coefficients,),
-            intercepts=(self.intercept,),
-            classes=self.classes,
-            advice=self.advice,
-            notes=self.notes,
-            rows=self.rows,
-            version=self.version,
-        )
+def _of_the_first_format(old: dict[str, Any]) -> dict[str, Any]:
+    """A model of holdfast 0.1 in the present format, without its effects, which were described in other words."""
+    same = ("task", "target", "environment", "classes", "advice", "notes", "rows", "version")
+    columns = [{**column, "kind": "category" if column.get("categories") else "number"} for column in old["columns"]]
+    return {
+        "format": f"{FORMAT} {FORMAT_VERSION}",
+        **{name: old[name] for name in same},
+        "columns": columns,
+        "coefficients": [old["coefficients"]],
+        "intercepts": [old["intercept"]],
+    }
 
 
 def read_model(content: bytes, name: str, argument: str = "model") -> TableModel:
@@ -280,8 +248,15 @@ this one reads 1 to 2)
         version = int(match[1])
         if not 1 <= version <= FORMAT_VERSION:
             raise ValueError(f"format {version}, of a newer holdfast; this one reads 1 to {FORMAT_VERSION}")
-        model = msgspec.json.decode(content, type=TableModel | _FirstFormat)
-        return model if isinstance(model, TableModel) else model.present()
-    except (ValueError, RecursionError) as error:  # those of msgspec are ValueErrors
+        if version == 1:
+            return msgspec.convert(_of_the_first_format(msgspec.json.decode(content)), TableModel)
+        return msgspec.json.decode(content, type=TableModel)
+    except (
+        ValueError,
+        RecursionError,
+        AttributeError,
+        LookupError,
+        TypeError,
+    ) as error:  # those of msgspec are ValueErrors
         reason = " ".join(str(error).split())[:300]
         raise ValueError(f"{argument} must be a file written by `holdfast fit`, got {name} ({reason})") from error

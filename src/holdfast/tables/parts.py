@@ -3,20 +3,49 @@
 import contextlib
 import re
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import pandas as pd
 
-from holdfast.tables.arrow import arrow_chunks, arrow_sizes
+from holdfast.core.progress import Progress, stages
+from holdfast.tables.arrow import arrow_batches, arrow_sizes, parsed_column, plain_column
 from holdfast.tables.dialect import TextDialect
 from holdfast.tables.remote import DataFile, RemoteFile
+from holdfast.tables.strings import text_batches
 
+# Rows of a table that are read at once.
+CHUNK_ROWS = 100_000
 # Rows that a worker reads at once, about: enough that a part costs more than to hand it out.
 PART_ROWS = 1 << 20
 # What pandas says about a row with more values than columns.
 _TOO_LONG = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+
+
+def chunks_of(
+    parts: Iterable[Any],
+    sizes: Sequence[int],
+    rows: int,
+    text: Collection[str],
+    columns: Sequence[str],
+    progress: Progress | None,
+) -> Iterator[pd.DataFrame]:
+    """The chunks of all parts, one after the other.
+
+    Args:
+        parts: `FilePart` or `FramePart`.
+        sizes: of the parts, by which progress is reported.
+        rows: at most that many in a chunk.
+        text: columns to be read as text.
+        columns: to be read.
+        progress: called with (done, total).
+    """
+    for part, size, report in zip(parts, sizes, stages(progress, sizes), strict=True):
+        for chunk, share in part.read(rows, text, columns):
+            yield chunk
+            report(int(share * size), size)
 
 
 @dataclass(frozen=True)
@@ -57,42 +86,35 @@ class FilePart:
     first_row: int
     groups: tuple[int, int] | None = None
 
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-        if self.groups is None:
-            return self.source.name
-        return f"{self.source.name}, row groups {self.groups[0]} to {self.groups[1] - 1}"
-
-    def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Its rows in chunks, on a worker; ValueError if the file is not to be seen from there."""
-        path = self.source.path
-        if not path.exists():
-            raise ValueError(
-                f"data must be readable by every worker under the same path, got {str(path)!r}, which a worker does "
-                "not find: put it on a file system that all of them share, or into an object store (s3://...)"
-            )
-        return (chunk for chunk, _ in self.read(rows, text, columns))
-
     def read(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[tuple[pd.DataFrame, float]]:
         """Chunks of bounded size, each with the share of the part that has been read then.
+
+        The index of a chunk has the positions of its rows in the table.
 
         Args:
             rows: at most that many in a chunk.
             text: columns to be read as text.
             columns: to be read.
         """
-        source, position = self.source, self.first_row
-        if source.dialect is None:
-            chunks = arrow_chunks(source.path, rows, text, columns, self.groups)
+        source, dialect = self.source, self.source.dialect
+        if not source.path.exists():
+            raise ValueError(
+                f"data must be readable by every worker under the same path, got {str(source.path)!r}, which a worker "
+                "does not find: put it on a file system that all of them share, or into an object store (s3://...)"
+            )
+        if dialect is None:
+            batches, typed = arrow_batches(source.path, rows, columns, self.groups), plain_column
         else:
-            chunks = _text_chunks(source, source.dialect, rows, text, columns, self.decimal)
+            batches = text_batches(source.path, source.columns, columns, dialect, rows)
+            typed = partial(parsed_column, decimal=self.decimal)
+        position = self.first_row
         while True:
             with own_words(source.name):
-                found = next(chunks, None)
-            if found is None:
-                return
-            chunk, share = found
+                if (found := next(batches, None)) is None:
+                    return
+                batch, share = found
+                cells = {name: typed(batch.column(name), name in text) for name in columns}
+            chunk = pd.DataFrame(cells, copy=False)
             chunk.index = pd.RangeIndex(position, position + len(chunk))
             position += len(chunk)
             yield chunk, share
@@ -139,34 +161,3 @@ def _one_line(error: BaseException) -> str:
         columns, line, values = found.groups()
         return f"line {line} has {values} values, more than the {columns} columns"
     return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-def _text_chunks(
-    source: TableSource,
-    dialect: TextDialect,
-    rows: int,
-    text: Collection[str],
-    columns: Sequence[str],
-    decimal: str,
-) -> Iterator[tuple[pd.DataFrame, float]]:
-    size = max(source.path.stat().st_size, 1)
-    with source.path.open("rb") as file:
-        reader: Any = pd.read_csv(
-            file,
-            sep=dialect.separator,
-            decimal=decimal,
-            encoding=dialect.encoding,
-            compression="gzip" if source.suffix.endswith(".gz") else None,
-            header=0,
-            names=list(source.columns),
-            index_col=False,
-            # All columns are read, because pandas would not notice rows that are too long otherwise.
-            dtype={name: str for name in source.columns if name in text or name not in columns},
-            skipinitialspace=dialect.separator != " ",
-            chunksize=rows,
-            low_memory=False,  # otherwise pandas would find different types for parts of a chunk
-        )
-        with reader:
-            for chunk in reader:
-                # of a compressed file the compressed bytes; the reader is ahead by a buffer
-                yield chunk[list(columns)], file.tell() / size

@@ -6,11 +6,11 @@ not depend on where the table is cut, up to rounding, so both give the same answ
 """
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import pandas as pd
@@ -18,6 +18,8 @@ import pandas as pd
 from holdfast.core.progress import Progress
 from holdfast.sweeps.engines.clusters import LostClusterError, connect, describe_worker, disconnect
 from holdfast.sweeps.engines.remote import RefusedWorkerError, Versions
+from holdfast.tables.frames import TableFrames
+from holdfast.tables.reading import TableFiles
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -38,65 +40,8 @@ class LostWorkerError(ConnectionError):
     """
 
 
-class TablePart(Protocol):
-    """A part of a table that a worker reads: a file, a range of row groups, a partition; picklable."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-        ...
-
-    def chunks(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Its rows in chunks, whose index has the positions of the rows in the table."""
-        ...
-
-
-class ChunkedRows(Protocol):
-    """A table that is read in chunks, `TableFiles` or `TableFrames`."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-        ...
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of its columns."""
-        ...
-
-    @property
-    def unusable(self) -> dict[str, str]:
-        """Columns that hold no single values -> what they hold instead."""
-        ...
-
-    @property
-    def decimal(self) -> Literal[".", ","]:
-        """The decimal sign of numbers that are written as text."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How it was read, if in an unusual way."""
-        ...
-
-    @property
-    def on_dask(self) -> bool:
-        """Whether its parts are results of Dask."""
-        ...
-
-    def counted(self, lengths: Mapping[int, int]) -> Self:
-        """The same table, given file or partition -> its rows."""
-        ...
-
-    def chunks(
-        self, rows: int, text: Collection[str], columns: Collection[str] | None, progress: Progress | None
-    ) -> Iterator[pd.DataFrame]:
-        """All rows, one chunk after the other."""
-        ...
-
-    def parts(self, columns: Sequence[str]) -> list[Any]:
-        """With these columns, each a `TablePart`, or a result of Dask that is one."""
-        ...
+Table = TableFiles | TableFrames
+"""A table that is read in chunks."""
 
 
 class Columns(NamedTuple):
@@ -140,7 +85,7 @@ class Passes:
 
     def reduce(
         self,
-        table: ChunkedRows,
+        table: Table,
         columns: Columns,
         collect: Callable[[pd.DataFrame], Found | None],
         merge: Callable[[Found, Found], Found],
@@ -179,12 +124,12 @@ def _merged(findings: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     return None if first is None else reduce(merge, found, first)
 
 
-def _read_part(step: _Step, part: TablePart) -> Any:
-    worker = _worker()
+def _read_part(step: _Step, part: Any) -> Any:
+    worker = _of_dask("get_worker")
     if worker is not None:
         step.versions.demand(Versions.installed(), describe_worker(worker))
     names, text, rows = step.columns
-    found = _merged((step.collect(chunk) for chunk in part.chunks(rows, text, names)), step.merge)
+    found = _merged((step.collect(chunk) for chunk, _ in part.read(rows, text, names)), step.merge)
     if worker is not None:
         worker.log_event(step.topic, 1)
     return found
@@ -194,19 +139,7 @@ def _merge_parts(step: _Step, *parts: Any) -> Any:
     return _merged(parts, step.merge)
 
 
-def _worker() -> Any:
-    """The worker of a cluster that this is; None in one process, which may have the threads of Dask."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import get_worker
-
-    try:
-        return get_worker()
-    except ValueError:
-        return None
-
-
-def _on_dask(client: "Client | None", table: ChunkedRows, step: _Step, progress: Progress | None) -> Any:
+def _on_dask(client: "Client | None", table: Table, step: _Step, progress: Progress | None) -> Any:
     """A tree over the parts, in their order."""
     import dask
 
@@ -222,7 +155,7 @@ def _on_dask(client: "Client | None", table: ChunkedRows, step: _Step, progress:
         found = [
             merge(shared, *found[begin : begin + MERGED_AT_ONCE]) for begin in range(0, len(found), MERGED_AT_ONCE)
         ]
-    client = client or _current_client()
+    client = client or _of_dask("get_client")
     if client is None:
         return found[0].compute()
     from distributed import CancelledError, KilledWorker
@@ -236,7 +169,9 @@ def _on_dask(client: "Client | None", table: ChunkedRows, step: _Step, progress:
     except (CancelledError, FutureCancelledError) as error:
         raise LostClusterError(f"the Dask scheduler at {address} was lost while a table was read") from error
     except KilledWorker as error:
-        part = _part_name(table, parts, reading.get(error.task, error.task))
+        # a part is read by a task of ours, or of Dask, whose key is (name, partition)
+        number = reading.get(error.task, error.task[-1] if isinstance(error.task, tuple) else error.task)
+        part = table.part_name(number) if isinstance(number, int) else table.name
         raise LostWorkerError(
             f"{part} could not be read: {error.allowed_failures + 1} of the workers of {address} ended at it, out of "
             "memory or killed. Workers with more memory or smaller parts may help; their logs say more"
@@ -245,21 +180,14 @@ def _on_dask(client: "Client | None", table: ChunkedRows, step: _Step, progress:
         raise RefusedWorkerError(f"a worker of {address} cannot load the work: {error}") from error
 
 
-def _part_name(table: ChunkedRows, parts: Sequence[Any], task: Any) -> str:
-    """What a task has to do with: the number of a part, or the key of a task of Dask, (name, partition) in a frame."""
-    number = task[-1] if isinstance(task, tuple) else task
-    if not isinstance(number, int):
-        return table.name
-    return f"partition {number} of {table.name}" if table.on_dask else parts[number].name
-
-
-def _current_client() -> "Client | None":
+def _of_dask(name: str) -> Any:
+    """The worker that this is, or the client that is active (`get_worker`, `get_client`); None if there is none."""
     if "distributed" not in sys.modules:
         return None
-    from distributed import get_client
+    import distributed
 
     try:
-        return get_client()
+        return getattr(distributed, name)()
     except ValueError:
         return None
 

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from holdfast.tables.columns import check_kind, encode_column
-from holdfast.tables.faults import CellFaults, feature_faults
+from holdfast.tables.faults import CellFaults, faults_of
 from holdfast.tables.models import TableModel, lacking_columns
 from holdfast.tables.options import ReadingOptions, listed
-from holdfast.tables.reading import CHUNK_ROWS, TableData, open_table
+from holdfast.tables.parts import CHUNK_ROWS
+from holdfast.tables.reading import TableData, open_table
 from holdfast.tables.values import as_text
 
 # Options about columns that the model already knows.
@@ -73,11 +74,11 @@ class TablePredictions:
 
     def _start(self) -> None:
         self.rows = self.empty = 0
-        self.faults = CellFaults.none()
+        self.faults = CellFaults()
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         self._start()
-        text = {column.name for column in self._needed if column.kind == "category"}
+        text = {column.name for column in self._needed if column.type.reads_text}
         wanted = {column.name for column in self._needed}
         if self._id is not None:
             text, wanted = text | {self._id}, wanted | {self._id}
@@ -96,7 +97,8 @@ class TablePredictions:
         for column in self._needed:
             coded = encode_column(chunk[column.name], column, self._table.decimal)
             encoded[column.name] = coded
-            self.faults = self.faults.merge(feature_faults(column, chunk[column.name], coded))
+            found = faults_of(column.name, chunk[column.name], *coded[1:], imputed=column.fill is not None)
+            self.faults = self.faults.merge(found)
         predicted = self._model.combine(encoded, chunk)
         self.rows += len(chunk)
         self.empty += int(predicted["prediction"].isna().sum())

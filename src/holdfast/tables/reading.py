@@ -10,21 +10,20 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import ClassVar, Literal, TextIO
 
 import pandas as pd
 
 from holdfast.core.addresses import is_address
-from holdfast.core.progress import Progress, stages
+from holdfast.core.progress import Progress
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.arrow import arrow_columns
 from holdfast.tables.dialect import find_dialect, first_lines
 from holdfast.tables.options import ReadingOptions
-from holdfast.tables.parts import FilePart, TableSource, own_words
+from holdfast.tables.parts import CHUNK_ROWS, FilePart, TableSource, chunks_of, own_words
 from holdfast.tables.remote import DataFile, data_file, matching_files
 from holdfast.tables.sampling import PART_SPAN
 
-CHUNK_ROWS = 100_000
 STANDARD_INPUT = "standard input"
 # Suffix -> the separator that it suggests.
 TEXT_SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -59,6 +58,7 @@ class TableFiles:
     sources: tuple[TableSource, ...]
     decimal: Literal[".", ","]
     notes: tuple[str, ...]
+    on_dask: ClassVar = False
 
     @property
     def name(self) -> str:
@@ -87,27 +87,18 @@ class TableFiles:
 
         Args:
             rows: at most that many in a chunk.
-            text: columns to be read as text. The type of the others is found chunk by chunk: a column of a text file
-                with digits in one chunk and letters in the next has a different type in each.
+            text: columns to be read as text. A column of a text file is text anyway, in chunks where it has at most
+                a thousand different values or some that are no numbers.
             columns: to be read; None: all that hold single values.
             progress: called with (bytes read, bytes in all).
         """
         unusable = self.unusable
         wanted = [name for name in self.columns if name not in unusable and (columns is None or name in columns)]
         if not wanted:
-            return
+            return iter(())
         self._check_same(wanted)
         sizes = [source.path.stat().st_size for source in self.sources]
-        reports = stages(progress, sizes)
-        for part, size, report in zip(self._files(), sizes, reports, strict=True):
-            for chunk, share in part.read(rows, text, wanted):
-                yield chunk
-                report(int(share * size), size)
-
-    @property
-    def on_dask(self) -> bool:
-        """Files are read by this process unless a cluster is named."""
-        return False
+        return chunks_of(self._files(), sizes, rows, text, wanted, progress)
 
     def counted(self, lengths: Mapping[int, int]) -> "TableFiles":
         """The same: rows of files are numbered file by file, whatever reads them."""
@@ -115,13 +106,16 @@ class TableFiles:
 
     def parts(self, columns: Sequence[str]) -> list[FilePart]:
         """Files, or row groups of them, that workers can read side by side; ValueError for standard input."""
-        for source in self.sources:
-            if source.name == STANDARD_INPUT:
-                raise ValueError(
-                    "data must be files that workers can read, got '-', the standard input of this process"
-                )
+        if any(source.name == STANDARD_INPUT for source in self.sources):
+            raise ValueError("data must be files that workers can read, got '-', the standard input of this process")
         self._check_same(columns)
         return [part for file in self._files() for part in file.split()]
+
+    def part_name(self, number: int) -> str:
+        """What a part is called in messages."""
+        part = self.parts(())[number]
+        groups = "" if part.groups is None else f", row groups {part.groups[0]} to {part.groups[1] - 1}"
+        return part.source.name + groups
 
     def _check_same(self, columns: Sequence[str]) -> None:
         """Raise a ValueError if a file lacks one of the columns that are read; others may differ."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from holdfast.core.addresses import file_system, is_address, reaching
 from holdfast.core.writing import check_output, replacing
@@ -46,27 +46,25 @@ class RemoteFile:
 
     def exists(self) -> bool:
         """Whether there is anything at the address."""
-        system, path = file_system(self.address)
-        with reaching(self.address):
-            return system.exists(path)
+        return self._ask("exists")
 
     def is_file(self) -> bool:
         """Whether there is a file at the address."""
-        system, path = file_system(self.address)
-        with reaching(self.address):
-            return system.isfile(path)
+        return self._ask("isfile")
 
     def open(self, mode: Literal["rb"]) -> BinaryIO:
         """The bytes of the file."""
-        system, path = file_system(self.address)
-        with reaching(self.address):
-            return system.open(path, mode)
+        return self._ask("open", mode)
 
     def stat(self) -> FileStatus:
         """The size of the file; 0 if the server does not tell."""
+        return FileStatus(int(self._ask("size") or 0))
+
+    def _ask(self, question: str, *arguments: Any) -> Any:
+        """What the file system says: the result of one of its methods."""
         system, path = file_system(self.address)
         with reaching(self.address):
-            return FileStatus(int(system.size(path) or 0))
+            return getattr(system, question)(path, *arguments)
 
     def resolve(self) -> "RemoteFile":
         """The same: an address does not depend on a folder."""

@@ -1,7 +1,6 @@
 """What the columns of a table are: features, target, environments, or nothing that can be used."""
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,22 +8,17 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from holdfast.core.progress import Progress, stages
-from holdfast.tables.columns import Column, check_features, features_of, groups_of
+from holdfast.core.progress import Progress
+from holdfast.tables.columns import COLUMN_TYPES, Column, check_features, features_of, groups_of
 from holdfast.tables.encoding import EncodedRows, RowEncoding
 from holdfast.tables.faults import CellFaults
-from holdfast.tables.labels import EnvironmentColumn, EnvironmentRule, parse_environment, without_dates
+from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
 from holdfast.tables.models import TableModel, lacking_columns
 from holdfast.tables.options import ReadingOptions, listed, named_columns
-from holdfast.tables.passes import ChunkedRows, Columns, Passes
-from holdfast.tables.reading import CHUNK_ROWS
-from holdfast.tables.scan import MOST_COUNTED, ColumnScan, scan
-from holdfast.tables.values import as_numbers, as_text, whole_numbers
-
-# A column of text with more different values is an identifier, not a category, unless the user says that it is one.
-MOST_CATEGORIES = 50
-# In fewer rows, whole numbers may rise from row to row by chance or by design.
-FEWEST_NUMBERED = 20
+from holdfast.tables.parts import CHUNK_ROWS
+from holdfast.tables.passes import Columns, Passes, Table
+from holdfast.tables.scan import ColumnScan, scan
+from holdfast.tables.values import as_numbers
 
 
 @dataclass(frozen=True)
@@ -36,7 +30,7 @@ class Survey:
         target: name of the column to predict.
         environment: how rows get their environments; None: there is one.
         columns: the features.
-        target_values: different values of the target, at most three of them.
+        target_values: different values of the target in order, at most three of them; None: more than a thousand.
         target_numeric: whether the target holds numbers.
         rows: in the table.
         notes: what was done about columns, in sentences.
@@ -47,11 +41,11 @@ class Survey:
         known_task: what is fitted, where a schema says so.
     """
 
-    table: ChunkedRows
+    table: Table
     target: str
     environment: EnvironmentRule | None
     columns: tuple[Column, ...]
-    target_values: tuple
+    target_values: tuple | None
     target_numeric: bool
     rows: int
     notes: tuple[str, ...]
@@ -102,7 +96,7 @@ class Survey:
 
 
 def survey(
-    table: ChunkedRows,
+    table: Table,
     target: str,
     environment: str | None = None,
     options: ReadingOptions | None = None,
@@ -111,7 +105,7 @@ def survey(
     chunk_rows: int = CHUNK_ROWS,
     progress: Progress | None = None,
 ) -> Survey:
-    r"""Look through a table and decide what its columns are: one pass, and a second if chunks disagree.
+    r"""Look through a table and decide what its columns are: one pass.
 
     Args:
         table: the files or the data frame.
@@ -120,7 +114,7 @@ def survey(
         options: which columns are what.
         passes: by which the table is read; None: by this process.
         chunk_rows: rows in a chunk.
-        progress: called with (bytes read, bytes in all), for both passes.
+        progress: called with (done, total).
 
     Example:
         >>> import tempfile
@@ -134,39 +128,33 @@ def survey(
     options, passes = options or ReadingOptions(), passes or Passes()
     roles = _roles(table, target, environment, options)
     scanned = [name for name in table.columns if name not in roles.ignored]
-    first, second = stages(progress, [1, 1])
-    periods = [] if roles.rule is None else [column for column in roles.rule.columns if column.period is not None]
-    noted = {target, *(column.name for column in periods)}
-    scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=noted, progress=first)
-    found, rows = scanning.columns, scanning.rows
+    found, lengths = scan(table, scanned, roles.text, chunk_rows, passes, progress)
+    rows = sum(lengths.values())
     if rows == 0:
         raise ValueError(f"data must have at least one row, got {table.name} with none")
-    # Categories that look like numbers in some chunk are read again as text: there, 01 is not 1.
-    again = {name for name in scanned if name not in roles.numeric and found[name].kind == "category"}
-    if any(found[name].by_type for name in again):
-        roles = replace(roles, text=roles.text | again)
-        scanning = scan(table, scanned, roles.text, chunk_rows, passes, noted=noted, progress=second)
-        found = scanning.columns
-    for period in periods:
-        _check_dates(period, found[period.name])
+    for period in () if roles.rule is None else roles.rule.columns:
+        if period.period is not None and found[period.name].present and not found[period.name].fitting["date"]:
+            raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray.values())))
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
     columns, notes, missing = [], list(table.notes), {}
     for name in scanned:
-        if name == target or name in roles.environments:
+        if name == target and numeric:
+            column, said = COLUMN_TYPES["number"].describe(name, found[name], True)
+            about_target = [note for note in said if "counts as missing" in note]
+            absent = rows - COLUMN_TYPES["number"].usable(found[name])
+        elif name == target or name in roles.environments:
             absent = found[name].missing
-            if name == target and numeric:
-                absent = found[name].rows - found[name].numbers + found[name].infinite
         else:
-            column, said = _column(name, found[name], roles, table.decimal)
+            column, said = _column(name, found[name], roles)
             notes += said
             if column is None:
                 continue
             columns.append(column)
-            absent = _unusable(found[name], column)
+            absent = rows - column.type.usable(found[name])
         if absent:
             missing[name] = absent
     if numeric:
-        notes += _about_target(target, found[target])
+        notes += about_target
     if not columns:
         reasons = " ".join(notes)
         raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())
@@ -175,11 +163,11 @@ def survey(
     if environment is None:
         notes.append(_without_environment(columns))
     return Survey(
-        table.counted(scanning.lengths),
+        table.counted(lengths),
         target,
         None if roles.rule is None else replace(roles.rule, numbered=numbered),
         tuple(columns),
-        found[target].seen_numbers if numeric else found[target].seen_texts,
+        _few_values(found[target], numeric),
         numeric,
         rows,
         tuple(notes),
@@ -192,7 +180,7 @@ def survey(
 
 def survey_as(
     model: TableModel,
-    table: ChunkedRows,
+    table: Table,
     target: str,
     environment: str | None = None,
     options: ReadingOptions | None = None,
@@ -242,7 +230,7 @@ def survey_as(
     for name in roles.environments & set(names):
         raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
-    text = roles.text | {column.name for column in model.columns if column.kind == "category"}
+    text = roles.text | {column.name for column in model.columns if column.type.reads_text}
     rule = None if roles.rule is None else replace(roles.rule, numbered=roles.environments)
     # what a column is does not depend on whether its effect is a curve, which is for the rows of this table to say
     columns = tuple(msgspec.structs.replace(column, knots=()) for column in model.columns)
@@ -261,7 +249,7 @@ class _Roles:
     text: frozenset[str]
 
 
-def _roles(table: ChunkedRows, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
+def _roles(table: Table, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
     names = table.columns
     for argument, name in (("target", target), ("id", options.id)):
         if name is not None and name not in names:
@@ -292,104 +280,37 @@ def _roles(table: ChunkedRows, target: str, environment: str | None, options: Re
     return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
 
 
-def _several_values(name: str, table: ChunkedRows) -> str:
+def _several_values(name: str, table: Table) -> str:
     what = table.unusable[name]
     return f"columns must hold one value in each row, got {name!r} of {table.name}, which holds {what}"
 
 
-def _column(name: str, found: ColumnScan, roles: _Roles, decimal: str) -> tuple[Column | None, list[str]]:
+def _column(name: str, found: ColumnScan, roles: _Roles) -> tuple[Column | None, list[str]]:
     """The column as a feature, or None, and notes about it."""
-    kind = found.kind
-    if name in roles.numeric:
-        if found.numbers - found.infinite <= 0:
+    kind, named = found.kind, name in roles.numeric
+    if named:
+        if found.fitting["number"] <= found.infinite["number"]:
             raise ValueError(f"numeric must name columns of numbers, got {name!r}, which holds none")
         kind = "number"
-    elif name in roles.categories and kind != "empty":
-        kind = "category"
-    if kind == "empty":
+    elif kind == "empty":
         return None, [f"{name} is empty and was left out."]
-    if kind == "category":
-        return _category(name, found, decimal, named=name in roles.categories)
-    notes = []
-    if kind == "date":
-        notes.append(f"{name} holds dates and counts in days; --exclude {name} leaves it out.")
-        stray = found.present - found.dates
-    else:
-        if found.rise is not None and found.rows >= FEWEST_NUMBERED and name not in roles.numeric:
-            return None, [
-                f"{name} rises from row to row in whole numbers and was left out as a row number; --numeric {name} "
-                "makes it count."
-            ]
-        stray = found.present - found.numbers
-        if found.thousands is not None:
-            notes.append(f"{name} was read with thousands separators, as in {found.thousands}.")
-        if found.infinite:
-            notes.append(f"{name} has {found.infinite} infinite values, which count as missing.")
-    if stray:
-        notes.append(
-            f"{name} has text such as {found.stray[kind]!r} in {stray} of {found.rows} rows, which counts as missing."
-        )
-    return Column(name, "date" if kind == "date" else "number"), notes
+    elif named := name in roles.categories:
+        kind = "category"
+    return COLUMN_TYPES[kind].describe(name, found, named)
 
 
-def _category(name: str, found: ColumnScan, decimal: str, *, named: bool) -> tuple[Column | None, list[str]]:
-    mixed = 0 < found.numbers < found.present
-    hint = f"; --numeric {name} reads its text as missing values" if mixed else ""
-    mixture = ", text as well as numbers," if mixed else ""
-    if found.values is None or (len(found.values) > MOST_CATEGORIES and not named):
-        count = f"over {MOST_COUNTED}" if found.values is None else str(len(found.values))
-        if named:
-            raise ValueError(f"categories must name columns with at most {MOST_COUNTED} different values, got {name!r}")
-        also = hint or f"; --categories {name} makes it count" if found.values is not None else hint
-        return None, [
-            f"{name} has {count} different values{mixture or ','} more than the {MOST_CATEGORIES} that categories may "
-            f"have, and was left out as an identifier{also}."
-        ]
-    values = _categories(found.values, decimal) if found.holds_numbers else found.values
-    if len(values) == 1:
-        return None, [f"{name} is {next(iter(values))!r} in every row and was left out."]
-    # Compared with the most frequent value; sorted otherwise, so that the order of rows does not matter.
-    ordered = sorted(values, key=lambda value: (-values[value], value))
-    notes = [f"{name} holds text as well as numbers, and all its values were taken as categories{hint}."]
-    return Column(name, "category", (ordered[0], *sorted(ordered[1:]))), notes if mixed and not named else []
-
-
-def _categories(values: Mapping[str, int], decimal: str) -> Counter[str]:
-    """How often each number occurs: 1 and 1.0 are one category."""
-    counts = Counter[str]()
-    texts = pd.Series([*values], dtype=object)
-    for text, number in zip(whole_numbers(texts, decimal), texts, strict=True):
-        counts[text] += values[number]
-    return counts
-
-
-def _unusable(found: ColumnScan, column: Column) -> int:
-    """Rows of a column whose cells give no feature."""
-    usable = {
-        "number": found.numbers - found.infinite,
-        "date": found.dates,
-        "category": found.present,
-    }[column.kind]
-    return found.rows - usable
-
-
-def _check_dates(column: EnvironmentColumn, found: ColumnScan) -> None:
-    if found.present and not found.dates:
-        numbers = as_text(pd.Series([*found.seen_numbers])).tolist()
-        raise ValueError(without_dates(column, next(iter([*numbers, *found.stray.values()]), "inf")))
-
-
-def _about_target(target: str, found: ColumnScan) -> list[str]:
-    stray = found.present - found.numbers
-    if stray == 0:
-        return []
-    text = found.stray["number"]
-    return [f"{target} has text such as {text!r} in {stray} of {found.rows} rows, which counts as missing."]
+def _few_values(found: ColumnScan, numeric: bool) -> tuple | None:
+    """The three smallest different values of a target; None if there are too many to be counted."""
+    if found.values is None or not numeric:
+        return None if found.values is None else tuple(sorted(found.values)[:3])
+    numbers = as_numbers(pd.Series([*found.values], dtype=object), found.decimal)
+    different = np.unique(numbers[np.isfinite(numbers)])[:3].tolist()
+    return tuple(int(number) if number.is_integer() else number for number in different)
 
 
 def _without_environment(columns: Collection[Column]) -> str:
     """What can and cannot be said about a table without environments."""
-    candidates = [column.name for column in columns if column.kind in ("category", "date")][:5]
+    candidates = [column.name for column in columns if column.type.suggests_environments][:5]
     ways = f", such as {' or '.join(candidates)}" if candidates else ""
     return (
         "No environment was named: a fit to all rows can be said to predict well on rows like these, but not which "

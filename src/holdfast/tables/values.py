@@ -1,6 +1,7 @@
 """What the cells of a column mean: numbers, dates or text, in the same way for every file format."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ _GROUPED = {
     ",": re.compile(r"[+-]?\d{1,3}([. '\u00a0\u202f\u2019])\d{3}(?:\1\d{3})*(?:,\d+)?"),
 }
 _PLAIN = {
-    ".": re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?", re.IGNORECASE),
-    ",": re.compile(r"[+-]?(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?", re.IGNORECASE),
+    sign: re.compile(
+        rf"[+-]?(?:\d+{re.escape(sign)}?\d*|{re.escape(sign)}\d+)(?:e[+-]?\d+)?|[+-]?inf(?:inity)?", re.IGNORECASE
+    )
+    for sign in ".,"
 }
 _SEPARATORS = {".": ", '\u00a0\u202f\u2019", ",": ". '\u00a0\u202f\u2019"}
-# What dates look like -> how pandas calls it.
+# What dates look like -> the format that pandas reads them with.
 _DATES = {
     re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"): "ISO8601",
     re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"): "%d.%m.%Y",
@@ -26,34 +29,99 @@ _DATES = {
 # 1.0 and -20.00, but not 01.0
 _WHOLE = {sign: re.compile(rf"([+-]?(?:0|[1-9]\d*)){re.escape(sign)}0*") for sign in ".,"}
 _TRUTH = {"true": "True", "false": "False"}
-DAY = np.timedelta64(1, "D")
 
 
-def is_text(values: pd.Series) -> bool:
-    """Whether a column was read as text (or as truth values, which count as text)."""
-    return not (pd.api.types.is_numeric_dtype(values) or is_date(values)) or pd.api.types.is_bool_dtype(values)
+def is_number(values: pd.Series) -> bool:
+    """Whether a column holds numbers by its type; truth values are text."""
+    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
 
 
 def is_date(values: pd.Series) -> bool:
-    """Whether a column was read as dates."""
+    """Whether a column holds dates by its type."""
     return pd.api.types.is_datetime64_any_dtype(values)
+
+
+def as_text(values: pd.Series) -> pd.Series:
+    """The cells as text, each different text once, as a category; truth values are True and False however written.
+
+    Example:
+        >>> as_text(pd.Series([1.0, 2.5, None])).tolist(), as_text(pd.Series(["TRUE", "x"])).tolist()
+        (['1', '2.5', nan], ['True', 'x'])
+    """
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        codes, different = values.cat.codes.to_numpy(), values.cat.categories.to_numpy(object)
+    else:
+        if values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) not in ("string", "empty"):
+            values = values.map(str, na_action="ignore")  # 1, True and "1" are three values, also where 1 == True
+        codes, found = pd.factorize(values)
+        different = np.asarray(found, object)
+    return coded_text(np.asarray(codes), list(different), values)
+
+
+def _word(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, float):  # whole numbers become 1.0 in pandas when a value is missing
+        return f"{value:.0f}" if value.is_integer() else repr(value)
+    text = str(value)
+    return _TRUTH.get(text.lower(), text) if len(text) in (4, 5) else text
+
+
+def coded_text(codes: np.ndarray, words: list[Any], like: Any = None) -> pd.Series:
+    """A category from the position of each cell in some values, which may repeat; -1, or a value None, is missing.
+
+    Example:
+        >>> coded_text(np.array([1, 0, 2, -1]), ["a", "b", "a"]).tolist()
+        ['b', 'a', 'a', nan]
+    """
+    own, different = pd.factorize(np.array([*map(_word, words), None], object))  # the code -1 finds the None at the end
+    if len(different) < len(words):
+        codes = own[codes]
+    dtype = pd.CategoricalDtype(pd.Index(different, dtype=object))
+    index, name = (None, None) if like is None else (like.index, like.name)
+    return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype, validate=False), index, name=name, copy=False)
+
+
+def parsed_text(values: pd.Series, parse: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """A function of the different texts of a column, for each cell; of a missing one it is that of None."""
+    texts = as_text(values)
+    return parse(np.array([*texts.cat.categories, None], object))[texts.cat.codes.to_numpy()]
+
+
+def text_counts(texts: pd.Series) -> dict[str, int]:
+    """How often each text of a category occurs."""
+    counts = np.bincount(texts.cat.codes.to_numpy() + 1, minlength=1 + len(texts.cat.categories))[1:]
+    return {text: count for text, count in zip(texts.cat.categories, counts.tolist(), strict=True) if count}
 
 
 def grouped(text: str, decimal: str = ".") -> bool:
     """Whether a text is a number with thousands separators."""
-    return _GROUPED[decimal].fullmatch(text) is not None
+    return _GROUPED[decimal].fullmatch(text.strip()) is not None
 
 
-def whole_numbers(texts: pd.Series, decimal: str = ".") -> pd.Series:
-    """Texts in which 1.0 is written as 1, as a column of numbers would be; 01 stays what it is.
+def whole_numbers(values: pd.Series, decimal: str = ".") -> pd.Series:
+    """The cells as text in which 1.0 is written as 1, as a column of numbers would be; 01 stays what it is.
 
     Example:
         >>> whole_numbers(pd.Series(["1.0", "1", "01", "2.5", None], dtype=object)).tolist()
-        ['1', '1', '01', '2.5', None]
+        ['1', '1', '01', '2.5', nan]
     """
-    codes, different = pd.factorize(texts)
-    written = [found[1] if (found := _WHOLE[decimal].fullmatch(text)) else text for text in different]
-    return pd.Series(np.array([*written, None], object)[codes], index=texts.index, dtype=object)
+    texts = as_text(values)
+    return coded_text(texts.cat.codes.to_numpy(), [whole_number(text, decimal) for text in texts.cat.categories], texts)
+
+
+def whole_number(text: str, decimal: str = ".") -> str:
+    """The text in which 1.0 is written as 1."""
+    return found[1] if (found := _WHOLE[decimal].fullmatch(text)) else text
+
+
+def all_numbers(values: pd.Series, decimal: str = ".") -> np.ndarray:
+    """The numbers of a column, also those that are not finite; NaN for a missing value and for text."""
+    if is_date(values):
+        return np.full(len(values), np.nan)
+    if is_number(values):
+        return values.to_numpy(float, na_value=np.nan)
+    return parsed_text(values, lambda texts: np.array([_number(text, decimal) for text in texts]))
 
 
 def as_numbers(values: pd.Series, decimal: str = ".") -> np.ndarray:
@@ -65,26 +133,18 @@ def as_numbers(values: pd.Series, decimal: str = ".") -> np.ndarray:
         >>> as_numbers(pd.Series(["1.234,5", "7"]), decimal=",").tolist()
         [1234.5, 7.0]
     """
-    if is_date(values):
-        return np.full(len(values), np.nan)
-    if is_text(values):
-        codes, texts = pd.factorize(as_text(values))
-        known = np.array([_number(text, decimal) for text in texts] + [np.nan])  # the code of a missing value is -1
-        return known[codes]
-    numbers = values.to_numpy(float, na_value=np.nan)
-    if not np.isfinite(numbers).all():
-        numbers = np.where(np.isfinite(numbers), numbers, np.nan)
-    return numbers
+    numbers = all_numbers(values, decimal)
+    known = np.isfinite(numbers)
+    return numbers if known.all() else np.where(known, numbers, np.nan)
 
 
-def _number(text: str, decimal: str) -> float:
-    text = text.strip()
+def _number(text: str | None, decimal: str) -> float:
+    text = (text or "").strip()
     if _GROUPED[decimal].fullmatch(text):
         text = text.translate({ord(mark): None for mark in _SEPARATORS[decimal]})
     elif not _PLAIN[decimal].fullmatch(text):
         return np.nan
-    number = float(text.replace(",", "."))
-    return number if np.isfinite(number) else np.nan
+    return float(text.replace(",", "."))
 
 
 def as_days(values: pd.Series) -> np.ndarray:
@@ -97,8 +157,7 @@ def as_days(values: pd.Series) -> np.ndarray:
         [1.0, 1.5, 2.0, nan]
     """
     dates = as_dates(values)
-    days = (dates - np.datetime64(0, "us")) / DAY
-    return np.where(np.isnat(dates), np.nan, days)
+    return np.where(np.isnat(dates), np.nan, (dates - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
 
 
 def as_dates(values: pd.Series) -> np.ndarray:
@@ -109,49 +168,23 @@ def as_dates(values: pd.Series) -> np.ndarray:
         ['2020-01-31T00:00', '2020-01-31T14:05', 'NaT']
     """
     if is_date(values):
-        return _plain_dates(values)
-    if not is_text(values):
+        return _in_utc(values)
+    if is_number(values):
         return np.full(len(values), np.datetime64("NaT", "us"))
-    codes, texts = pd.factorize(as_text(values))
-    known = pd.Series(texts, dtype=object).astype(str).str.strip() if len(texts) else pd.Series(texts, dtype=object)
-    dates = np.full(len(known) + 1, np.datetime64("NaT", "us"))  # the last one for the code -1 of a missing value
+    return parsed_text(values, _parsed_dates)
+
+
+def _parsed_dates(texts: np.ndarray) -> np.ndarray:
+    known = pd.Series([(text or "").strip() for text in texts], dtype=object)
+    dates = np.full(len(known), np.datetime64("NaT", "us"))
     for pattern, form in _DATES.items():
         match = np.array([pattern.fullmatch(text) is not None for text in known], bool)
         if match.any():
-            parsed = pd.to_datetime(known[match], format=form, utc=True, errors="coerce")
-            dates[:-1][match] = _plain_dates(parsed)
-    return dates[codes]
+            dates[match] = _in_utc(pd.to_datetime(known[match], format=form, utc=True, errors="coerce"))
+    return dates
 
 
-def _plain_dates(values: pd.Series) -> np.ndarray:
+def _in_utc(values: pd.Series) -> np.ndarray:
     zoned: Any = values.dt
     plain = zoned.tz_convert("UTC").dt.tz_localize(None) if zoned.tz is not None else values
     return plain.to_numpy("datetime64[us]")
-
-
-def as_text(values: pd.Series) -> pd.Series:
-    """The values of a column as text, None where missing; truth values are True and False, however they are written.
-
-    Example:
-        >>> as_text(pd.Series([1.0, 2.5, None])).tolist(), as_text(pd.Series(["TRUE", "x"])).tolist()
-        (['1', '2.5', None], ['True', 'x'])
-    """
-    missing = values.isna().to_numpy()
-    if pd.api.types.is_float_dtype(values):  # whole numbers become 1.0 in pandas when a value is missing
-        texts = np.array(
-            [f"{number:.0f}" if number.is_integer() else repr(number) for number in values.tolist()], object
-        )
-    elif is_date(values):
-        texts = np.array([str(value) for value in values], object)
-    else:
-        texts = values.astype(object).to_numpy()
-        if pd.api.types.infer_dtype(texts, skipna=True) not in ("string", "empty"):
-            texts = np.array([str(text) for text in texts], object)
-        codes, different = pd.factorize(texts)
-        words = np.array(
-            [_TRUTH.get(text.lower(), text) if isinstance(text, str) else text for text in different], object
-        )
-        texts = words[codes] if len(words) else texts
-    texts = texts.copy()
-    texts[missing] = None
-    return pd.Series(texts, index=values.index, dtype=object)

@@ -183,11 +183,12 @@ def _coded(column: Any) -> pd.Series:
     """Strings of Arrow as a category."""
     import pyarrow
 
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.dictionary_encode().combine_chunks()
     is_coded = pyarrow.types.is_dictionary(column.type)
     (column.dictionary if is_coded else column).validate(full=True)  # or bytes that are no text are noticed later
     if is_coded and (len(column.dictionary) > len(column) or column.dictionary.null_count):
         column, is_coded = column.dictionary_decode(), False
     coded = column if is_coded else column.dictionary_encode()
     codes = coded.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    words = coded.dictionary.to_pylist()
-    return coded_text(codes.astype(np.intp, copy=False), words)
+    return coded_text(codes.astype(np.intp, copy=False), coded.dictionary.to_pylist())

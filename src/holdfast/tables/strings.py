@@ -3,8 +3,10 @@
 import gzip
 import io
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from holdfast.tables.dialect import TextDialect
@@ -15,8 +17,9 @@ MISSING = [
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
     *("NULL", "NaN", "None", "n/a", "nan", "null"),
 ]
-# Bytes of text that become a batch, of some ten thousand rows.
-BLOCK_BYTES = 1 << 24
+# Bytes of text that Arrow reads at once: larger blocks do not fit into the cache of a core, and take three times as long,
+# unless a single line is longer.
+BLOCK_BYTES = 1 << 20
 
 
 class IrregularTextError(ValueError):
@@ -48,7 +51,7 @@ def text_batches(
 
     done, size = 0, max(path.stat().st_size, 1)
     with path.open("rb") as file:
-        if dialect.encoding in ("utf-8", "utf-8-sig"):
+        if dialect.encoding in ("utf-8", "utf-8-sig") and dialect.separator.isascii():
             try:
                 for batch in _arrow_batches(_unpacked(path, file), names, columns, dialect, rows):
                     yield batch, file.tell() / size  # of a compressed file, in compressed bytes
@@ -61,7 +64,7 @@ def text_batches(
             fresh = chunk[list(columns)].iloc[max(done - read, 0) :]
             read += len(chunk)
             if len(fresh):
-                yield pyarrow.RecordBatch.from_pandas(fresh, preserve_index=False), file.tell() / size
+                yield pyarrow.Table.from_pandas(fresh, preserve_index=False), file.tell() / size
 
 
 def _unpacked(path: DataFile, file: Any) -> Any:
@@ -85,30 +88,35 @@ def _arrow_batches(
             strings_can_be_null=True,
         ),
     )
-    first = 1  # row: the one before it has the names
-    for batch in reader:
-        for begin in range(first, batch.num_rows, rows):
-            yield batch.slice(begin, rows)
-        first = 0
+    waiting: list[Any] = []
+    first = 1  # row of data: the one before it has the names
+    for batch in chain(reader, [None]):
+        if batch is None or (waiting and sum(one.num_rows for one in waiting) + batch.num_rows > rows):
+            table = pyarrow.Table.from_batches(waiting, reader.schema)
+            for begin in range(first, table.num_rows, rows):
+                yield table.slice(begin, rows)
+            first, waiting = 0, []
+        waiting.append(batch)
 
 
 class _Regular(io.RawIOBase):
-    """The bytes of a file, as long as Arrow and pandas would agree about them."""
+    """The bytes of a file, as long as Arrow and pandas agree about them."""
 
     def __init__(self, file: Any, separator: str):
-        self._file, self._before, self._quotes = file, b"", 0
-        blanks = [f"{separator} ", "\n "] if separator != " " else []
-        self._odd = [word.encode() for word in (*blanks, "\0")]
+        self._file, self._last, self._quotes = file, b"\n", 0
+        self._starts = [] if separator == " " else [*f"{separator}\n\r".encode()]
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         block = self._file.read(size)
-        seen = self._before + block
-        self._before, self._quotes = block[-2:], self._quotes + block.count(b'"')
-        if any(odd in seen for odd in self._odd) or (not block and self._quotes % 2):
+        self._quotes += block.count(b'"')
+        seen = np.frombuffer(self._last + block, np.uint8)
+        blanks = np.flatnonzero(seen[1:] == ord(" "))
+        if np.isin(seen[blanks], self._starts).any() or b"\0" in block or (not block and self._quotes % 2):
             raise IrregularTextError("a cell begins with a blank, has a zero byte, or a quote without an end")
+        self._last = block[-1:]
         return block
 
 

@@ -81,8 +81,7 @@ def fit_table(
     rows of the columns that are imputed or binned, and with curves for 131,072 rows. They can be read by the workers of
     a Dask cluster: the answer is the same, up to rounding. `estimator.passes_` says how often the table was read: once
     to see what its columns are, unless a schema says so, and once for the fit; once more for bins and imputation
-    together, and once more for curves. Two things may each add another: a text file with a column that is numbers in
-    some chunks and text in others, and classes that seem to be separated.
+    together, once more for curves, and once more for classes that seem to be separated.
 
     Args:
         data: .csv, .tsv (also .gz), .parquet or .feather; a path, a pattern, "-" or several of them; or a data frame of

@@ -1,6 +1,6 @@
 """Parquet and feather files in batches, and what columns of Arrow hold: numbers, dates or text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,6 @@ import pandas as pd
 
 from holdfast.tables.remote import DataFile
 from holdfast.tables.values import coded_text
-
-# Of so many texts at the start of a chunk, that many different ones make it worth trying whether all are numbers.
-LOOKED_AT, MANY = 2_000, 1_000
 
 
 def arrow_columns(path: DataFile) -> tuple[list[str], dict[str, str]]:
@@ -46,33 +43,39 @@ def arrow_sizes(path: DataFile) -> list[int]:
         return [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
 
 
-def arrow_batches(
-    path: DataFile, rows: int, columns: Sequence[str], groups: tuple[int, int] | None = None
-) -> Iterator[tuple[Any, float]]:
-    """Record batches of bounded size, each with the share of the rows that has been read then.
+def arrow_chunks(
+    path: DataFile, rows: int, columns: Sequence[str], text: Collection[str], groups: tuple[int, int] | None = None
+) -> Iterator[tuple[dict[str, pd.Series], float]]:
+    """The cells of some columns in chunks of bounded size, each with the share of the rows that has been read then.
 
     An index that pandas has written is a column like the others.
 
     Args:
         path: a .parquet or .feather file.
-        rows: at most that many in a batch.
+        rows: at most that many in a chunk.
         columns: to be read.
+        text: columns to be read as text.
         groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
     """
     with _opened(path, columns) as file:
         if _is_parquet(path):
             numbers = list(range(*(groups or (0, file.metadata.num_row_groups))))
-            total, done = sum(file.metadata.row_group(number).num_rows for number in numbers), 0
-            for batch in file.iter_batches(rows, numbers, columns=list(columns)):
-                done += batch.num_rows
-                yield batch, done / max(total, 1)
-            return
-        every = range(*(groups or (0, file.num_record_batches)))
-        for done, number in enumerate(every):
-            batch = file.get_batch(number)
-            for begin in range(0, batch.num_rows, rows):
-                part = batch.slice(begin, rows)
-                yield part, (done + (begin + part.num_rows) / batch.num_rows) / len(every)
+            total = sum(file.metadata.row_group(number).num_rows for number in numbers)
+            batches = file.iter_batches(rows, numbers, columns=list(columns))
+        else:
+            numbers = list(range(*(groups or (0, file.num_record_batches))))
+            total = sum(file.get_batch(number).num_rows for number in numbers)  # mapped into memory, not read
+            batches = _slices(file, numbers, rows)
+        done = 0
+        for batch in batches:
+            done += batch.num_rows
+            yield {name: plain_column(batch.column(name), name in text) for name in columns}, done / max(total, 1)
+
+
+def _slices(file: Any, numbers: Sequence[int], rows: int) -> Iterator[Any]:
+    for number in numbers:
+        batch = file.get_batch(number)
+        yield from (batch.slice(begin, rows) for begin in range(0, batch.num_rows, rows))
 
 
 @contextmanager
@@ -144,47 +147,10 @@ def plain_column(column: Any, text: bool = False) -> pd.Series:
     return column.to_pandas()
 
 
-def parsed_column(column: Any, text: bool = False, decimal: str = ".") -> pd.Series:
-    """A column of texts: numbers if there are many different ones and all are numbers, a category otherwise.
-
-    Args:
-        column: of strings.
-        text: whether it is text in any case, as 01 is not 1 there.
-        decimal: the decimal sign.
-
-    Example:
-        >>> import pyarrow
-        >>> parsed_column(pyarrow.array([f"{number}.5" for number in range(2000)])).iloc[:2].tolist()
-        [0.5, 1.5]
-        >>> parsed_column(pyarrow.array(["1.5", "2"])).tolist()
-        ['1.5', '2']
-    """
-    import pyarrow
-    from pyarrow import compute
-
-    if not text and compute.count_distinct(column.slice(0, LOOKED_AT)).as_py() > MANY:
-        pointed = column
-        if decimal == "," and not compute.any(compute.match_substring(column, ".")).as_py():  # 1.234 is a thousand
-            pointed = compute.replace_substring(column, ",", ".")
-        for kind in (pyarrow.int64(), pyarrow.float64()):
-            if decimal == "," and pointed is column and kind == pyarrow.float64():
-                break
-            try:
-                pointed.slice(0, 10).cast(kind)  # Arrow writes a message for each cell that does not fit
-                numbers = pointed.cast(kind).to_pandas()
-            except pyarrow.ArrowInvalid:
-                continue
-            if numbers.isna().sum() == column.null_count:  # not a number is no number
-                return numbers
-    return _coded(column)
-
-
 def _coded(column: Any) -> pd.Series:
     """Strings of Arrow as a category."""
     import pyarrow
 
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.dictionary_encode().combine_chunks()
     is_coded = pyarrow.types.is_dictionary(column.type)
     (column.dictionary if is_coded else column).validate(full=True)  # or bytes that are no text are noticed later
     if is_coded and (len(column.dictionary) > len(column) or column.dictionary.null_count):

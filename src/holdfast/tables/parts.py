@@ -3,23 +3,23 @@
 import contextlib
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import pandas as pd
 
 from holdfast.core.progress import Progress, stages
-from holdfast.tables.arrow import arrow_batches, arrow_sizes, parsed_column, plain_column
+from holdfast.tables.arrow import arrow_chunks, arrow_sizes
 from holdfast.tables.dialect import TextDialect
 from holdfast.tables.remote import DataFile, RemoteFile
-from holdfast.tables.strings import text_batches
 
 # Rows of a table that are read at once.
 CHUNK_ROWS = 100_000
 # Rows that a worker reads at once, about: enough that a part costs more than to hand it out.
 PART_ROWS = 1 << 20
+# Of so many rows at the beginning of a text file, that many different values make a column no category.
+LOOKED_AT, MANY = 2_000, 1_000
 # What pandas says about a row with more values than columns.
 _TOO_LONG = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
@@ -103,17 +103,15 @@ class FilePart:
                 "does not find: put it on a file system that all of them share, or into an object store (s3://...)"
             )
         if dialect is None:
-            batches, typed = arrow_batches(source.path, rows, columns, self.groups), plain_column
+            chunks = arrow_chunks(source.path, rows, columns, text, self.groups)
         else:
-            batches = text_batches(source.path, source.columns, columns, dialect, rows)
-            typed = partial(parsed_column, decimal=self.decimal)
+            chunks = _text_chunks(source, dialect, rows, columns, text, self.decimal)
         position = self.first_row
         while True:
             with own_words(source.name):
-                if (found := next(batches, None)) is None:
+                if (found := next(chunks, None)) is None:
                     return
-                batch, share = found
-                cells = {name: typed(batch.column(name), name in text) for name in columns}
+            cells, share = found
             chunk = pd.DataFrame(cells, copy=False)
             chunk.index = pd.RangeIndex(position, position + len(chunk))
             position += len(chunk)
@@ -161,3 +159,46 @@ def _one_line(error: BaseException) -> str:
         columns, line, values = found.groups()
         return f"line {line} has {values} values, more than the {columns} columns"
     return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _text_chunks(
+    source: TableSource,
+    dialect: TextDialect,
+    rows: int,
+    columns: Sequence[str],
+    text: Collection[str],
+    decimal: str,
+) -> Iterator[tuple[dict[str, pd.Series], float]]:
+    """The cells of a text file, each chunk with the share of the file that has been read then.
+
+    What may be a category is text, and so 01 is not 1; of a column that begins with many different values pandas finds
+    the type, chunk by chunk.
+    """
+
+    def opened(file: Any, types: Mapping[str, Any], **options: Any) -> Any:
+        file.seek(0)
+        return pd.read_csv(
+            file,
+            sep=dialect.separator,
+            decimal=decimal,
+            encoding=dialect.encoding,
+            compression="gzip" if source.suffix.endswith(".gz") else None,
+            header=0,
+            names=list(source.columns),
+            index_col=False,
+            # All columns are read, because pandas would not notice rows that are too long otherwise.
+            dtype=types,
+            skipinitialspace=dialect.separator != " ",
+            low_memory=False,  # otherwise pandas would find different types for parts of a chunk
+            **options,
+        )
+
+    size = max(source.path.stat().st_size, 1)
+    with source.path.open("rb") as file:
+        begin = opened(file, dict.fromkeys(source.columns, str), nrows=LOOKED_AT)
+        as_found = {name for name in columns if name not in text and begin[name].nunique() > MANY}
+        types = {name: str for name in source.columns if name not in as_found}
+        with opened(file, types, chunksize=rows) as reader:
+            for chunk in reader:
+                # of a compressed file the compressed bytes; the reader is ahead by a buffer
+                yield {name: chunk[name] for name in columns}, file.tell() / size

@@ -87,8 +87,8 @@ class TableFiles:
 
         Args:
             rows: at most that many in a chunk.
-            text: columns to be read as text. A column of a text file is text anyway, in chunks where it has at most
-                a thousand different values or some that are no numbers.
+            text: columns to be read as text. A column of a text file is text anyway if its first 2,000 rows have at
+                most a thousand different values; the type of the others is found chunk by chunk.
             columns: to be read; None: all that hold single values.
             progress: called with (bytes read, bytes in all).
         """

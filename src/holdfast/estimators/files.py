@@ -33,7 +33,7 @@ from holdfast.tables.models import EnvironmentEffects, TableModel
 from holdfast.tables.options import ReadingOptions
 from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.passes import Passes, passes_on
-from holdfast.tables.reading import TableData, TableFiles, open_table
+from holdfast.tables.reading import TableData, open_table
 from holdfast.tables.survey import Survey, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
@@ -224,20 +224,17 @@ def _understood(
     """The survey of a table, with bins of environments and with what becomes of missing values."""
     options = options or ReadingOptions()
     surveying, completing = stages(progress, (50, 50))
-    table: Any = _opened(data, options)
+    if isinstance(data, pd.DataFrame) or is_dask_frame(data):
+        options.refuse(("separator", "decimal", "encoding"), "for a data frame")
+        table: Any = TableFrames(data)
+    else:
+        table = open_table(data, options)
     if schema is not None:
         model = schema if isinstance(schema, TableModel) else TableModel.load(schema, argument="schema")
         found = survey_as(model, table, target, environment, options, chunk_rows=chunk_rows)
         return complete_survey(found, passes, progress)
     found = survey(table, target, environment, options, passes=passes, chunk_rows=chunk_rows, progress=surveying)
     return complete_survey(found, passes, completing)
-
-
-def _opened(data: Any, options: ReadingOptions) -> TableFiles | TableFrames:
-    if not isinstance(data, pd.DataFrame) and not is_dask_frame(data):
-        return open_table(data, options)
-    options.refuse(("separator", "decimal", "encoding"), "for a data frame")
-    return TableFrames(data)
 
 
 def _fit_sums(

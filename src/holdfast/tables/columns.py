@@ -136,12 +136,14 @@ class ScalarType:
                 f"{name} rises from row to row in whole numbers and was left out as a row number; --numeric {name} "
                 "makes it count."
             ]
-        stray = found.present - found.fitting[self.name]
-        notes = self.notes(name, found)
-        if stray:
-            text = found.stray[self.name]
-            notes.append(f"{name} has text such as {text!r} in {stray} of {found.rows} rows, which counts as missing.")
-        return Column(name, self.name), notes
+        return Column(name, self.name), [*self.notes(name, found), *self.about_stray(name, found)]
+
+    def about_stray(self, name: str, found: "ColumnScan") -> list[str]:
+        """A sentence about cells of another kind, if there are any."""
+        if not (stray := found.present - found.fitting[self.name]):
+            return []
+        text = found.stray[self.name]
+        return [f"{name} has text such as {text!r} in {stray} of {found.rows} rows, which counts as missing."]
 
     def usable(self, found: "ColumnScan") -> int:
         """Rows of a column that have a feature."""
@@ -295,8 +297,9 @@ def _about_dates(name: str, found: "ColumnScan") -> list[str]:
 
 
 ColumnType = ScalarType | CategoryType
+NUMBER = ScalarType("number", "numbers", all_numbers, _about_numbers)
 COLUMN_TYPES: dict[str, ColumnType] = {
-    "number": ScalarType("number", "numbers", all_numbers, _about_numbers),
+    "number": NUMBER,
     "date": ScalarType("date", "dates such as 2020-01-31", lambda cells, decimal: as_days(cells), _about_dates, True),
     "category": CategoryType(),
 }

@@ -194,22 +194,13 @@ def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
     columns = parse_environment(specification, [str(name) for name in frame.columns])
     edges = {column.name: bin_edges(as_numbers(frame[column.name]), column) for column in columns if column.bins}
     for column in columns:
-        check_dates(frame[column.name], column)
-    numbered = frozenset(column.name for column in columns if _holds_numbers(frame[column.name]))
+        present = frame[column.name].dropna()
+        if column.period is not None and len(present) and np.isnat(as_dates(present)).all():
+            raise ValueError(without_dates(column, as_text(present).iloc[0]))
+    numbers = {column.name: as_numbers(frame[column.name].dropna()) for column in columns}
+    numbered = frozenset(name for name, found in numbers.items() if not np.isnan(found).any())
     labels = EnvironmentRule(columns, edges, numbered).labels(frame).astype(object).rename(specification)
     return labels.where(labels.notna(), None)
-
-
-def _holds_numbers(values: pd.Series) -> bool:
-    return not np.isnan(as_numbers(values.dropna())).any()
-
-
-def check_dates(values: pd.Series, column: EnvironmentColumn) -> None:
-    """Raise a ValueError if periods are asked for, but a column holds no dates."""
-    if column.period is None or values.isna().all():
-        return
-    if np.isnat(as_dates(values)).all():
-        raise ValueError(without_dates(column, as_text(values.dropna()).iloc[0]))
 
 
 def without_dates(column: EnvironmentColumn, example: str) -> str:

@@ -194,11 +194,12 @@ def class_probabilities(scores: np.ndarray) -> np.ndarray:
         >>> class_probabilities(np.array([[0.0]])).tolist()
         [[0.5, 0.5]]
     """
-    if scores.shape[1] == 1:
-        second = 0.5 * (1 + np.tanh(0.5 * scores[:, 0]))
-        return np.column_stack([1 - second, second])
-    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return raised / raised.sum(axis=1, keepdims=True)
+    from scipy.special import expit, softmax
+
+    if scores.shape[1] > 1:
+        return softmax(scores, axis=1)
+    second = expit(scores[:, 0])
+    return np.column_stack([1 - second, second])
 
 
 def lacking_columns(names: list[str], file: str = "data") -> str:

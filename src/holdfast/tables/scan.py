@@ -2,17 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from holdfast.core.progress import Progress
 from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED
-from holdfast.tables.passes import Columns, Passes, Table
 from holdfast.tables.sampling import PART_SPAN
 from holdfast.tables.values import as_text, coded_text, grouped, is_date, is_number, text_counts
 
@@ -178,30 +175,13 @@ class TableScan(NamedTuple):
         return TableScan(columns, self.lengths + after.lengths)
 
 
-def scan(
-    table: Table,
-    columns: Sequence[str],
-    text: Collection[str],
-    chunk_rows: int,
-    passes: Passes,
-    progress: Progress | None = None,
-) -> TableScan:
-    """Read a table once.
+def scan_chunk(chunk: pd.DataFrame, decimal: str) -> TableScan:
+    """What one chunk of a table holds.
 
-    Args:
-        table: to be read.
-        columns: to be looked at.
-        text: columns to be read as text.
-        chunk_rows: rows in a chunk.
-        passes: by which it is read.
-        progress: called with (done, total).
+    Example:
+        >>> scan_chunk(pd.DataFrame({"light": [1.5, 2.5], "soil": ["clay", "sand"]}), ".").columns["soil"].kind
+        'category'
     """
-    collect = partial(_scan_chunk, decimal=table.decimal)
-    found = passes.reduce(table, Columns(columns, text, chunk_rows), collect, TableScan.merge, progress)
-    return found or TableScan({name: ColumnScan() for name in columns}, Counter())
-
-
-def _scan_chunk(chunk: pd.DataFrame, decimal: str) -> TableScan:
     return TableScan({str(name): scan_column(chunk[name], decimal) for name in chunk.columns}, row_counts(chunk))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
-from holdfast.tables.columns import COLUMN_TYPES, Column, check_features, features_of, groups_of
+from holdfast.tables.columns import COLUMN_TYPES, NUMBER, Column, check_features, features_of, groups_of
 from holdfast.tables.encoding import EncodedRows, RowEncoding
 from holdfast.tables.faults import CellFaults
 from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
@@ -17,7 +18,7 @@ from holdfast.tables.models import TableModel, lacking_columns
 from holdfast.tables.options import ReadingOptions, listed, named_columns
 from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.passes import Columns, Passes, Table
-from holdfast.tables.scan import ColumnScan, scan
+from holdfast.tables.scan import ColumnScan, TableScan, scan_chunk
 from holdfast.tables.values import as_numbers
 
 
@@ -128,10 +129,11 @@ def survey(
     options, passes = options or ReadingOptions(), passes or Passes()
     roles = _roles(table, target, environment, options)
     scanned = [name for name in table.columns if name not in roles.ignored]
-    found, lengths = scan(table, scanned, roles.text, chunk_rows, passes, progress)
-    rows = sum(lengths.values())
-    if rows == 0:
+    reading, collect = Columns(scanned, roles.text, chunk_rows), partial(scan_chunk, decimal=table.decimal)
+    seen = passes.reduce(table, reading, collect, TableScan.merge, progress)
+    if seen is None or not (rows := sum(seen.lengths.values())):
         raise ValueError(f"data must have at least one row, got {table.name} with none")
+    found = seen.columns
     for period in () if roles.rule is None else roles.rule.columns:
         if period.period is not None and found[period.name].present and not found[period.name].fitting["date"]:
             raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray.values())))
@@ -139,9 +141,7 @@ def survey(
     columns, notes, missing = [], list(table.notes), {}
     for name in scanned:
         if name == target and numeric:
-            column, said = COLUMN_TYPES["number"].describe(name, found[name], True)
-            about_target = [note for note in said if "counts as missing" in note]
-            absent = rows - COLUMN_TYPES["number"].usable(found[name])
+            absent = rows - NUMBER.usable(found[name])
         elif name == target or name in roles.environments:
             absent = found[name].missing
         else:
@@ -154,7 +154,7 @@ def survey(
         if absent:
             missing[name] = absent
     if numeric:
-        notes += about_target
+        notes += NUMBER.about_stray(target, found[target])
     if not columns:
         reasons = " ".join(notes)
         raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())
@@ -163,7 +163,7 @@ def survey(
     if environment is None:
         notes.append(_without_environment(columns))
     return Survey(
-        table.counted(lengths),
+        table.counted(seen.lengths),
         target,
         None if roles.rule is None else replace(roles.rule, numbered=numbered),
         tuple(columns),

@@ -42,11 +42,12 @@ def _write(frame, path, **options):
 def _cells(files, **chunking):
     """The cells of all chunks: numbers where all that a column holds are numbers, text otherwise."""
     frame = pd.concat([chunk.astype(object) for chunk in files.chunks(**chunking)], ignore_index=True)
-    for name in frame:
-        numbers = as_numbers(frame[name], files.decimal)
-        whole = not np.isnan(numbers[frame[name].notna()]).any()
-        frame[name] = numbers if whole else frame[name].where(frame[name].notna(), None)
-    return frame
+    found = {}
+    for name, cells in frame.items():
+        numbers = as_numbers(cells, files.decimal)
+        whole = not np.isnan(numbers[cells.notna()]).any()
+        found[name] = numbers if whole else cells.where(cells.notna(), None)
+    return pd.DataFrame(found)
 
 
 def _read(path, options=None, **chunking):

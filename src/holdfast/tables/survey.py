@@ -305,7 +305,7 @@ def _few_values(found: ColumnScan, numeric: bool) -> tuple | None:
         return None if found.values is None else tuple(sorted(found.values)[:3])
     numbers = as_numbers(pd.Series([*found.values], dtype=object), found.decimal)
     different = np.unique(numbers[np.isfinite(numbers)])[:3].tolist()
-    return tuple(int(number) if number.is_integer() else number for number in different)
+    return tuple(int(number) if f"{number:.0f}" in found.values else number for number in different)
 
 
 def _without_environment(columns: Collection[Column]) -> str:

@@ -14,9 +14,9 @@ from holdfast.core.progress import Progress
 from holdfast.core.worker import StoppedError, current_worker, working
 from holdfast.sweeps.engines.base import Engine
 from holdfast.sweeps.engines.threads import ThreadEngine
-from holdfast.sweeps.store.cells import Index
-from holdfast.sweeps.store.entries import EntryCells
-from holdfast.sweeps.store.store import DATASETS, FOLDER, LOST, Key, Store
+from holdfast.sweeps.store.codecs import DATASETS
+from holdfast.sweeps.store.naming import Cell, CodeVersion, Key
+from holdfast.sweeps.store.store import FOLDER, LOST, Store
 from holdfast.sweeps.store.work import compute_each
 
 # Experiments that are computed at the same time by default. While one is traced or compiles, on one core, the others
@@ -67,9 +67,9 @@ class SimulationWork:
     seconds: dict[str, float] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
 
-    def __call__(self, index: Index) -> xr.Dataset:
+    def __call__(self, name: str) -> xr.Dataset:
         """The data set of an experiment."""
-        name, worker, begin = str(index), current_worker(), time.monotonic()
+        worker, begin = current_worker(), time.monotonic()
 
         def progress(done: int, total: int) -> None:
             if worker.stopped():
@@ -107,10 +107,12 @@ def data_sets(
     """
     store = Store((out / FOLDER).absolute(), DATASETS)  # workers have working directories of their own
     warnings = {name: warning for name, key in keys.items() if (warning := _why_not_saved(key))}
-    lasting = {name: key for name, key in keys.items() if name not in warnings}
-    passing = {name: Key(name, {}, ()) for name in warnings}
-    before = {name: store.find(key) for name, key in lasting.items()}
-    missing = {str(name): lasting[str(name)] for name in EntryCells(store, lasting).missing()}
+    files = {name: name.encode().hex() if name in warnings else key.file for name, key in keys.items()}
+    lasting = [Cell(files[name], name) for name in keys if name not in warnings]
+    passing = [Cell(files[name], name) for name in warnings]
+    there = store.finished()
+    missing = list(store.missing(lasting))
+    computed = {cell.label for cell in (*missing, *passing)}
     with store.scratch() as temporary, bars() as bar:
         work = SimulationWork(simulations, engine is None, bar)
         chosen = engine or ThreadEngine(AT_ONCE)
@@ -118,33 +120,36 @@ def data_sets(
         def found(name: str, reason: str | None = None) -> DataSource:
             if reason is not None:
                 return DataSource(work.errors.get(name) or RemoteError(reason))
-            data = temporary.load(passing[name]) if name in passing else store.load(lasting[name])
+            data = (temporary if name in warnings else store).load(files[name])
             if data is None:
                 return DataSource(RemoteError(LOST))
-            notes = _notes(work.seconds.get(name), before.get(name), name in missing or name in passing)
-            return DataSource(data, notes, warnings.get(name))
+            if name not in warnings and name in computed:
+                store.replace_others(files[name])
+            before = f"{store.folder}/{store.path(files[name])}" if files[name] in there else None
+            return DataSource(data, _notes(work.seconds.get(name), before, name in computed), warnings.get(name))
 
         left = dict.fromkeys(keys)
-        for cells in (EntryCells(store, missing), EntryCells(temporary, passing)):
-            with closing(_computed(cells, work, chosen)) as ended:
-                for name, reason in ended:
-                    del left[name]
-                    yield name, found(name, reason)
+        modules = sorted({module for cell in missing for module in keys[cell.label].modules})
+        packages = sorted({package for cell in missing for package in keys[cell.label].packages})
+        code = CodeVersion(tuple(modules), ("python", *packages)) if modules else None
+        for where, cells, shared in ((store, missing, code), (temporary, passing, None)):
+            if cells:
+                with closing(_computed(where, cells, work, chosen, shared)) as ended:
+                    for name, reason in ended:
+                        del left[name]
+                        yield name, found(name, reason)
         for name in left:
             yield name, found(name)
 
 
 def _computed(
-    cells: EntryCells[xr.Dataset], work: SimulationWork, engine: Engine
+    store: Store[xr.Dataset], cells: list[Cell], work: SimulationWork, engine: Engine, code: CodeVersion | None
 ) -> Generator[tuple[str, str | None], None, None]:
     """Compute cells; yields the names of those that have ended, with the reasons of those that failed."""
-    if not cells.keys:
-        return
     with work.bars("experiments") as show:
         report = lambda done, total, *_: show(done, total)  # noqa: E731
-        with closing(compute_each(cells, work, engine, report, total=len(cells.keys))) as ended:
-            for index, reason in ended:
-                yield str(index), reason
+        with closing(compute_each(store, cells, work, engine, report, code=code, total=len(cells))) as ended:
+            yield from ended
 
 
 def _why_not_saved(key: Key) -> str | None:
@@ -157,7 +162,7 @@ def _why_not_saved(key: Key) -> str | None:
     return None
 
 
-def _notes(seconds: float | None, before: Path | None, was_missing: bool) -> tuple[str, ...]:
+def _notes(seconds: float | None, before: str | None, was_missing: bool) -> tuple[str, ...]:
     if not was_missing:
         return (f"reused {before}",)
     again = () if before is None else (f"computed again: {before} is damaged",)

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core import fingerprint as tracing
 from holdfast.core.fingerprint import fingerprint, reached
-from holdfast.sweeps.programs import code_of, program_of
+from holdfast.sweeps.programs import program_of
 
 PACKAGE = {
     "__init__": "",
@@ -18,7 +18,7 @@ PACKAGE = {
     "def simulate():\n    return SCALE\n\ndef draw():\n    return OTHER\n",
     "named": 'LAW = "ours.callee:STEP"\nNOTE = "ours.other"\n',
     "starred": "from ours.sliced import *\n",
-    "saving": "from holdfast.sweeps.store.store import Store\nfrom holdfast.sweeps.store import grid\n",
+    "saving": "from holdfast.sweeps.store.store import Store\nfrom holdfast.sweeps.store import codecs\n",
     "typed": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ours.callee import STEP\n",
     "uses_lazy": "import ours.lazy as lazy\n",
     "uses_one": "from ours.lazy import part\n",
@@ -113,7 +113,7 @@ def code_of_a_sweep(monkeypatch):
         changes = lambda path: any(f"holdfast/{part}" in path.as_posix() for part in changed)  # noqa: E731
         monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"\nassert 1\n" * changes(path))
         forget()
-        return code_of(program_of("matrix-sensing"))
+        return program_of("matrix-sensing").code().digest
 
     yield fingerprint_with
     monkeypatch.undo()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sweeps.logged_program import LOG
-from sweeps.store.grid_files import contents
+from sweeps.store.cell_files import cell_files, contents, notes
 from sweeps.store.waiting import wait_until
 
 WORKERS = 2
@@ -50,7 +50,7 @@ class Kills(NamedTuple):
         begun: computations of cells, in all commands.
         open_cells: computations that kills cut off, summed over the kills.
         most_open: the most that one kill cut off.
-        identical: whether all files but the computing times are those of the undisturbed sweep.
+        identical: whether all cells but the computing times are those of the undisturbed sweep, and no lease is left.
         touched: cells whose files changed after they were finished.
     """
 
@@ -100,7 +100,7 @@ def campaign(kills: int, seed: int, folder: Path) -> Kills:
     touched += sum(now.get(name) != at for name, at in times.items())
     begun = len(_lines(log))
     assert len(Counter(line.split(maxsplit=1)[1] for line in _lines(log))) == cells
-    identical = contents(folder / "undisturbed") == contents(out)
+    identical = contents(folder / "undisturbed") == contents(out) and not notes(out, ".lease")
     return Kills(cells, kills, while_starting, begun, sum(opened), max(opened), identical, touched)
 
 
@@ -135,8 +135,7 @@ def _begun(process: subprocess.Popen, log: Path, number: int) -> bool:
 
 def _times(out: Path) -> dict[str, int]:
     """When each finished cell was finished."""
-    paths = (out / "results.zarr" / "checksum").glob("c.*[0-9]")
-    return {path.name: path.stat().st_mtime_ns for path in paths}
+    return {path.name: path.stat().st_mtime_ns for path in cell_files(out)}
 
 
 def main(arguments: list[str]) -> int:

@@ -15,6 +15,10 @@ def picky(settings, seeds):
     return square(settings, seeds)
 
 
+def of_width(settings, seeds):
+    return {"row": np.ones((len(seeds), settings["width"]))}
+
+
 def wrong(settings, seeds):
     return {"square": np.ones(len(seeds) + 1)}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.sensing.simulation import SLAB_ON_ACCELERATOR
-from holdfast.sweeps.blocks import layout_of
+from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
 from holdfast.sweeps.specification import read_sweep
 
 SPEC = Path(__file__).parents[2] / "examples" / "million.toml"
@@ -21,9 +21,8 @@ from dataclasses import replace
 packages = "cloudpickle cyclopts dask distributed fsspec lazy_loader matplotlib msgspec optax pandas rich sklearn"
 sys.modules.update(dict.fromkeys([*packages.split(), "threadpoolctl", "typing_extensions", "xarray", "zarr"]))
 
-from holdfast.sweeps.engines.threads import DeviceEngine
-from holdfast.sweeps.engines.threads import ThreadEngine
-from holdfast.sweeps.store.grid import GridCells
+from holdfast.sweeps.engines.threads import DeviceEngine, ThreadEngine
+from holdfast.sweeps.results import requested_cells
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import read_sweep
 
@@ -34,9 +33,10 @@ found = []
 for engine in (DeviceEngine(), ThreadEngine(1)):
     path = f"{tempfile.mkdtemp()}/results.zarr"
     outcome = run_sweep(sweep, path, engine)
-    cells = GridCells.open(path)
-    found.append(list(cells.contents(map(tuple, cells.indices().reshape(-1, 2).tolist()))))
-    print(engine.name, outcome.computed, outcome.failures, all(found[-1]))
+    store, cells = requested_cells(path)
+    saved = [each.value.values for _, each in store.read_all(cells)]
+    found.append([{name: values.tolist() for name, values in each.items()} for each in saved])
+    print(engine.name, outcome.computed, outcome.failures, len(saved) == len(cells))
 print(found[0] == found[1])
 """
 
@@ -44,10 +44,10 @@ print(found[0] == found[1])
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_a_million_runs_fill_their_cells(platform):
     sweep = read_sweep(SPEC)
-    layout = layout_of(sweep, platform)
+    cells = SweepCells(sweep, runs_of_a_cell(sweep, platform))
     assert (sweep.runs, sweep.settings["dimension"], sweep.settings["batch_size"]) == (10**6, 100, 8000)
-    assert layout.cells * layout.seeds_per_cell == 10**6  # no run is computed that nobody asked for
-    assert layout.seeds_per_cell <= SLAB_ON_ACCELERATOR[1]  # one program on an accelerator
+    assert len(cells) * cells.runs == 10**6  # no run is computed that nobody asked for
+    assert cells.runs <= SLAB_ON_ACCELERATOR[1]  # one program on an accelerator
 
 
 def test_the_command_runs_on_devices_where_nothing_but_jax_is_installed():

@@ -90,7 +90,7 @@ def test_programs_that_cannot_be_used_are_refused_before_anything_is_written(pro
 
 
 @pytest.mark.parametrize("program", ["of_name", "of_dimension"])
-@pytest.mark.parametrize("name", sorted({"cell_failed", "finished", "seconds", "seed", "grid"} | RESERVED))
+@pytest.mark.parametrize("name", sorted({"cell_failed", "finished", "seconds", "seed"} | RESERVED))
 def test_names_of_the_result_are_refused_before_a_cell_is_saved(name, program, tmp_path):
     with pytest.warns(UserWarning, match=f"failed.*none of .*{name}.*, got '{name}'"):
         data = sweep({"name": name}, {"scale": [1.0]}, seeds=2, program=f"programs_of_a_user:{program}", out=tmp_path)

@@ -16,14 +16,15 @@ from holdfast.core.outcome import outcome_codes, outcomes
 from holdfast.core.run import _advance
 from holdfast.sensing.simulation import execute
 from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
-from holdfast.sweeps.cell_program import CellProgram
 from holdfast.sweeps.engines import RefusedWorkerError, ThreadEngine
 from holdfast.sweeps.engines.remote import Payload
-from holdfast.sweeps.programs import code_of, program_of
+from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.results import results_path
+from holdfast.sweeps.running import CellProgram
+from holdfast.sweeps.store.work import CellWork
 from holdfast_studies import reproduce
 from holdfast_studies.comparison import compare
-from sweeps.store.grid_files import contents
+from sweeps.store.cell_files import cell_files, contents, notes
 from sweeps.store.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("users_folder")
@@ -58,8 +59,7 @@ def test_quantiles_are_those_of_the_trajectories(trajectory, tmp_path):
     data = sweep({**SMALL, "seed": 3}, AXES, seeds=4, record="quantiles", out=tmp_path)
     expected = trajectory.data["spurious"].quantile(list(QUANTILES), "seed")
     np.testing.assert_allclose(data["spurious"].transpose(*expected.dims), expected, rtol=2e-5, atol=1e-7)
-    with pytest.raises(ValueError, match="seeds must be 4 as in the folder"):
-        sweep({**SMALL, "seed": 3}, AXES, seeds=5, record="quantiles", out=tmp_path)
+    assert run_sweep(specify({**SMALL, "seed": 3}, AXES, seeds=5, record="quantiles"), tmp_path).computed == 6
 
 
 def test_quantiles_leave_out_runs_that_diverged(tmp_path):
@@ -95,7 +95,7 @@ def test_more_values_and_seeds_compute_only_what_is_new(tmp_path):
     old = contents(tmp_path / "grown")
     more = specify(settings, {"step_size": [0.05, 0.1], "heterogeneity": [1.0, 3.0, 6.0]}, seeds=8)
     assert run_sweep(more, results_path(tmp_path / "grown")).computed == 2 * 3 * 2 - 2
-    assert {name: contents(tmp_path / "grown")[name] for name in old if "spurious/c." in name}.items() <= old.items()
+    assert old.items() <= contents(tmp_path / "grown").items()
     whole = sweep(settings, {**AXES, "seeds_per_cell": 4}, seeds=8, out=tmp_path / "whole")
     xr.testing.assert_identical(
         open_sweep(tmp_path / "grown").drop_vars("seconds").drop_attrs(), whole.drop_vars("seconds").drop_attrs()
@@ -114,7 +114,7 @@ def test_a_sweep_that_resumes_reports_what_was_finished_before(tmp_path, monkeyp
     assert reports[0] == (2, 5, 0.0, None, {})
     assert [words[:2] for words in reports] == [(done, 5) for done in (2, 3, 4, 5, 5)]
     assert (outcome.computed, outcome.finished_before) == (3, 2)
-    Path(path, "square", "c.1.0").unlink()  # damage, which is found late
+    cell_files(tmp_path)[1].write_bytes(b"")  # damage, which is found late
     damaged = []
     outcome = run_sweep(more, path, ThreadEngine(1), lambda *words: damaged.append(words))
     assert [words[:2] for words in damaged] == [(5, 5)] * 3
@@ -142,18 +142,20 @@ def test_a_sweep_returns_what_it_was_asked_for_whatever_another_one_asks_for_mea
 
 def test_another_setting_is_refused_by_name(tmp_path):
     sweep(SMALL, {"bias": [0.0]}, seeds=4, out=tmp_path)
-    with pytest.raises(
-        ValueError, match=r"settings.dimension must be 6 as in the folder \(choose another folder\), got 7"
+    before = contents(tmp_path)
+    for change, words in (
+        ({"dimension": 7}, r"settings.dimension must be 6 as in the folder \(choose another folder\), got 7"),
+        ({"every": 10}, r"settings.every must be 5 as in the folder"),
     ):
-        sweep({**SMALL, "dimension": 7}, {"bias": [0.0]}, seeds=1, out=tmp_path)
-
-
-def test_other_axes_are_refused_as_axes(tmp_path):
-    """Not as the settings that they leave to the points."""
-    sweep(SMALL, {"step_size": [0.1], "bias": [0.0]}, seeds=4, out=tmp_path)
-    words = r"axes must be step_size, bias as in the folder \(choose another folder\), got overlap"
-    with pytest.raises(ValueError, match=words):
-        sweep(SMALL, {"overlap": [0.0]}, seeds=4, out=tmp_path)
+        with pytest.raises(ValueError, match=words):
+            sweep({**SMALL, **change}, {"bias": [0.0]}, seeds=1, out=tmp_path)
+    for options, words in (
+        ({"record": "trajectories"}, "record must be 'final' as in the folder"),
+        ({"program": "quadratic-network"}, "program must be 'matrix-sensing' as in the folder"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            sweep({"dimension": 6, "steps": 20}, {"bias": [0.0]}, seeds=1, out=tmp_path, **options)
+    assert contents(tmp_path) == before
 
 
 def test_something_that_is_no_engine_is_refused_before_anything_is_written(tmp_path):
@@ -171,29 +173,33 @@ def test_something_that_is_no_engine_is_refused_before_anything_is_written(tmp_p
 
 
 @pytest.mark.parametrize("package", ["jax", "jaxlib", "numba", "numpy"])
-def test_another_version_of_what_computes_is_refused_by_name(package, tmp_path, monkeypatch):
+def test_cells_of_another_version_of_what_computes_are_left_aside(package, tmp_path, monkeypatch):
     chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
     run_sweep(chosen, tmp_path / "r.zarr")
     version = importlib.metadata.version
     other = lambda name: "0.0.1" if name == package else version(name)  # noqa: E731
-    monkeypatch.setattr("holdfast.sweeps.running.installed_version", other)
-    with pytest.raises(ValueError, match=rf"packages\.{package} must be '{version(package)}' as in .* got '0\.0\.1'"):
-        run_sweep(chosen, tmp_path / "r.zarr")
+    monkeypatch.setattr("holdfast.sweeps.store.naming.installed_version", other)
+    outcome = run_sweep(chosen, tmp_path / "r.zarr")
+    assert (outcome.computed, outcome.finished_before) == (1, 0)
+    assert outcome.notes == ("1 cell of other code left aside; `holdfast sweep-status --prune` deletes them",)
+    assert open_sweep(tmp_path / "r.zarr").attrs["packages"][package] == "0.0.1"
 
 
 def test_overwriting_replaces_what_is_of_another_setting_and_nothing_for_a_request_that_is_wrong(tmp_path):
     path = tmp_path / "results.zarr"
     program = "programs_of_a_user:square"
     run_sweep(specify({"other": "x"}, {"scale": [1.0]}, seeds=2, program=program), path)
-    before = contents(path)
+    before = contents(tmp_path)
     for name in ("width/scale", ".width"):
         with pytest.raises(ValueError, match=f"must be plain words, got '{name}'"):
             run_sweep(specify({}, {name: [1.0]}, seeds=2, program=program), path, overwrite=True)
-    assert contents(path) == before
+    assert contents(tmp_path) == before
     for settings, axes in (({"other": "y"}, {"scale": [1.0]}), ({"other": "y"}, {"width": [1.0], "scale": [2.0]})):
         with pytest.raises(ValueError, match="choose another folder"):
             run_sweep(specify(settings, axes, seeds=2, program=program), path)
         assert run_sweep(specify(settings, axes, seeds=2, program=program), path, overwrite=True).computed == 1
+        assert len(cell_files(tmp_path)) == 1
+        run_sweep(specify({"other": "x"}, {"scale": [1.0]}, seeds=2, program=program), path, overwrite=True)
 
 
 def test_points_of_a_random_design(tmp_path):
@@ -234,19 +240,22 @@ def test_a_failing_cell_leaves_the_others_alone_and_is_tried_again(tmp_path):
         sweep({}, {"scale": [1.0, 3.0]}, seeds=2, program="programs_of_a_user:picky", out=tmp_path)
 
 
-def test_a_worker_that_knows_an_older_program_is_refused(tmp_path):
+def test_a_worker_that_knows_an_older_program_is_refused(tmp_path, monkeypatch):
     """It would answer in no time, take cell after cell, and fail nearly the whole sweep."""
     chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
-    code = code_of(program_of(chosen.program))
-    cells, folder = running.prepare(chosen, tmp_path / "results.zarr"), str(Path(__file__).parent)
-    current, edited, missing = (
-        Payload.of(CellProgram(cells, name, chosen.settings, chosen.record, folder, digest))
-        for name, digest in ((chosen.program, code), (chosen.program, "edited"), ("no_such_module:square", code))
+    code, folder = program_of(chosen.program).code(), str(Path(__file__).parent)
+    store, cells = running.prepare(chosen, tmp_path / "results.zarr")
+    current, missing = (
+        Payload.of(CellWork(store, CellProgram(name, chosen.settings, chosen.record, ("scale",), folder), None, code))
+        for name in (chosen.program, "no_such_module:square")
     )
-    assert current.open("worker 3")((0, 0)).seeds == 2
-    words = f"worker 3 has code of programs_of_a_user with the digest {code}, we have edited; install the same"
+    assert current.open("worker 3")([*cells])[0].state == "computed"
+    current.forget()
+    digest = code.versions["code with the digest"]
+    monkeypatch.setattr("holdfast.sweeps.store.naming.fingerprint", lambda modules: "an older program")
+    words = f"worker 3 has code with the digest an older program, we have {digest}; install the same"
     with pytest.raises(RefusedWorkerError, match=words):
-        edited.open("worker 3")
+        current.open("worker 3")
     with pytest.raises(RefusedWorkerError, match=r"worker 3 cannot open the work: .*imported here, got 'no_such_mod"):
         missing.open("worker 3")
 
@@ -266,14 +275,13 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     )
     command = [sys.executable, "-m", "holdfast", "sweep", str(spec), "--out", str(tmp_path / "runs")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    checksums = tmp_path / "runs" / "results.zarr" / "checksum"
-    wait_until(lambda: any(checksums.glob("c.*[0-9]")) or process.poll() is not None)
+    wait_until(lambda: cell_files(tmp_path / "runs") or process.poll() is not None)
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors == "holdfast: interrupted; finished cells are saved. Run the same command to resume\n"
     assert 0 < sweep_status(tmp_path / "runs").finished < 24
-    assert list(checksums.glob("*.lease")) == []
+    assert notes(tmp_path, ".lease") == []
 
 
 def test_figures_have_labels_bands_and_the_medians(tmp_path):

@@ -1,14 +1,15 @@
 """How far a sweep is: what runs while cells are computed, and how fast it is by the times of its files."""
 
 import os
-import struct
 import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from holdfast.apps.cli.main import main
+from holdfast.core import CellResult
 from holdfast.sweeps import run_sweep, specify, sweep_status
 from holdfast.sweeps.engines import ThreadEngine
 from holdfast.sweeps.results import results_path
@@ -38,7 +39,7 @@ def test_what_runs_is_seen_from_outside_with_its_rate_and_the_time_left(tmp_path
     begin = time.time()
     work.start()
     try:
-        wait_until((tmp_path / "runs/results.zarr/zarr.json").exists)
+        wait_until((tmp_path / "runs/cells/request").exists)
         wait_until(lambda: sweep_status(tmp_path / "runs").finished == 5)
         process = f"process {os.getpid()} on this machine"
         wait_until(lambda: sweep_status(tmp_path / "runs").running == {process: 2})
@@ -74,14 +75,13 @@ def test_what_runs_is_seen_from_outside_with_its_rate_and_the_time_left(tmp_path
 def test_the_rate_is_that_of_the_last_minutes_without_pauses(ages, seconds, rate, tmp_path, monkeypatch):
     now = time.time()
     monkeypatch.setattr("holdfast.sweeps.status.time.time", lambda: now)
-    cells = prepare(specify({"dimension": 6}, {"bias": [*range(9)]}, seeds=2), results_path(tmp_path))
-    for position, age in enumerate(ages):
-        path = Path(results_path(tmp_path), "checksum", f"c.{position}.0")
-        path.write_bytes(b"")
-        path.parent.with_name("seconds").joinpath(path.name).write_bytes(struct.pack("<2f", seconds / 2, seconds / 2))
-        os.utime(path, (now - age, now - age))
+    store, cells = prepare(specify({"dimension": 6}, {"bias": [*range(9)]}, seeds=2), results_path(tmp_path))
+    *some, last = cells
+    for cell, age in zip(some, ages, strict=False):
+        store.save(cell.name, CellResult({"value": np.zeros(2)}), seconds)
+        os.utime(Path(store.folder, store.path(cell.name)), (now - age, now - age))
     status = sweep_status(tmp_path)
     assert (status.rate, status.running, status.seconds_left) == (pytest.approx(rate), {}, None)
-    with cells.lease((8, 0)):  # time is left only while someone works
+    with store.lease(last.name):  # time is left only while someone works
         left = sweep_status(tmp_path).seconds_left
     assert left == (pytest.approx((9 - len(ages)) / rate) if rate else None)

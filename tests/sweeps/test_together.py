@@ -3,20 +3,17 @@
 import numpy as np
 import pytest
 
-from holdfast.sweeps import cell_program, open_sweep, programs, running
-from holdfast.sweeps.blocks import cells_together
+from holdfast.sweeps import open_sweep, programs, running
+from holdfast.sweeps.cells import SweepCells, cells_together, runs_of_a_cell
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.specification import specify
+from sweeps.store.cell_files import cell_files
 
 SETTINGS = {"steps": 30, "every": 10, "oracle": "population"}
 GRID = {"heterogeneity": [1.0, 5.0, 6.0], "dimension": [4, 5], "step_size": [0.05, 0.1, 3.0], "seeds": 3}
 RANDOM = {
     "design": "random", "count": 6, "dimension": [4], "bias": {"low": 0.0, "high": 1.0}, "seeds": 6, "seeds_per_cell": 3
 }  # fmt: skip
-
-
-def files(folder):
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize(
@@ -34,12 +31,13 @@ def test_values_are_those_of_single_cells(axes, record, blocks, tmp_path, monkey
     assert called == []
     monkeypatch.setattr(programs, "matrix_sensing_together", counted)
     monkeypatch.setattr(running, "cells_together", lambda *_: 3)
-    cell_program._loaded.cache_clear()
+    running._loaded.cache_clear()
     together = running.run_sweep(sweep, tmp_path / "together.zarr", ThreadEngine(2))
-    cell_program._loaded.cache_clear()
+    running._loaded.cache_clear()
     assert called == [3] * blocks  # of one dimension, and of one block of seeds
     assert (together.computed, together.failed) == (alone.computed, 0)
-    assert files(tmp_path / "together.zarr") == files(tmp_path / "alone.zarr")
+    names = [[path.name for path in cell_files(tmp_path / f"{name}.cells")] for name in ("together", "alone")]
+    assert names[0] == names[1]
     first, second = (open_sweep(tmp_path / f"{name}.zarr") for name in ("alone", "together"))
     for name in first:
         if name != "seconds":
@@ -47,8 +45,11 @@ def test_values_are_those_of_single_cells(axes, record, blocks, tmp_path, monkey
 
 
 def test_an_accelerator_is_filled_if_the_program_can_do_that():
+    def together(sweep, platform):
+        return cells_together(SweepCells(sweep, runs_of_a_cell(sweep, platform)), platform)
+
     phase = specify(SETTINGS, {"bias": [0.0, 1.0]}, seeds=64)
-    assert cells_together(phase, "gpu") == 128
-    assert cells_together(phase, "cpu") == 1
-    assert cells_together(specify(SETTINGS, {"bias": [0.0, 1.0]}, seeds=100_000), "gpu") == 1
-    assert cells_together(specify({"steps": 10}, {"step_size": [0.1]}, program="matrix-completion"), "gpu") == 1
+    assert together(phase, "gpu") == 128
+    assert together(phase, "cpu") == 1
+    assert together(specify(SETTINGS, {"bias": [0.0, 1.0]}, seeds=100_000), "gpu") == 1
+    assert together(specify({"steps": 10}, {"step_size": [0.1]}, program="matrix-completion"), "gpu") == 1

@@ -1,8 +1,11 @@
 """Names that are resolved when they are used. Imports nothing heavy, so that the command line starts at once."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 try:
@@ -30,6 +33,27 @@ class Named(NamedTuple):
         """Import the part."""
         module, attribute = self.target.split(":")
         return getattr(import_module(module), attribute)
+
+
+@contextlib.contextmanager
+def modules_in(folder: str) -> Iterator[None]:
+    """Modules are looked for in a folder first, until the block ends; threads may overlap.
+
+    Example:
+        >>> before = list(sys.path)
+        >>> with modules_in("."):
+        ...     sys.path == [str(Path.cwd()), *before]
+        True
+        >>> sys.path == before
+        True
+    """
+    path = str(Path(folder).resolve())
+    sys.path.insert(0, path)  # once for each thread, so that none takes away what another one needs
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # a module of the user's may have changed the list
+            sys.path.remove(path)
 
 
 def choice(subject: str, names: Mapping[str, Named]) -> Any:

@@ -20,7 +20,6 @@ from holdfast.core.writing import check_output, replacing
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.signals import MEANINGS
-from holdfast.sweeps.store.grid_dataset import open_grid
 
 SUFFIXES = (".zarr", ".csv")
 # Objects of `Parts` that are noted in a result.
@@ -124,11 +123,10 @@ class Trajectory:
         """Read what `save`, or `holdfast simulate --out`, wrote to a zarr directory."""
         written, missing = (Path(path) / "zarr.json").is_file(), "" if Path(path).exists() else ", which does not exist"
         require(written, "path must be a .zarr folder written by Trajectory.save", f"{str(path)!r}{missing}")
-        data = xr.open_zarr(path, consolidated=False)
-        if "grid" in data.attrs:
-            data, settings, versions = _read_cells(path)
+        data = xr.open_zarr(path, consolidated=False).load()
+        if "finished" in data:
+            data, settings, versions = _of_cells(path, data)
         else:
-            data = data.load()
             settings, versions = json.loads(data.attrs.pop("settings")), json.loads(data.attrs.pop("versions"))
         steps = data["step"].values
         values = {name: data[name].values.reshape(-1, len(steps)) for name in (*SETTLING, "phase")}
@@ -136,9 +134,8 @@ class Trajectory:
         return cls(data, Settings(**settings), versions, ends)
 
 
-def _read_cells(path: str | Path) -> tuple[xr.Dataset, dict[str, Any], dict[str, str]]:
+def _of_cells(path: str | Path, data: xr.Dataset) -> tuple[xr.Dataset, dict[str, Any], dict[str, str]]:
     """A simulation that was computed cell by cell: data, settings and versions."""
-    data = open_grid(path)
     found = data.attrs
     whole = found.get("record") == "trajectories" and found.get("program", "").endswith(":matrix_sensing")
     require(whole, "path must be a simulation with whole trajectories (see `holdfast simulate --out`)", repr(str(path)))
@@ -147,8 +144,7 @@ def _read_cells(path: str | Path) -> tuple[xr.Dataset, dict[str, Any], dict[str,
     require(bool(finished.all()), "path must be a finished simulation (the same command resumes it)", share)
     axes = {str(name): tuple(data[name].values.tolist()) for name in finished.dims[:-1]}
     settings = {**found["settings"], **axes, "seed": found["seed"], "seeds": data.sizes["seed"]}
-    plain = data.drop_vars(["finished", "seconds"]).assign_coords(seed=data["seed"] + found["seed"])
-    return plain.drop_attrs(deep=False), settings, found["versions"]
+    return data.drop_vars(["finished", "seconds"]).drop_attrs(deep=False), settings, found["versions"]
 
 
 def versions() -> dict[str, str]:

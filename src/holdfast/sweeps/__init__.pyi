@@ -13,6 +13,7 @@ from .phase_diagram import phase_sweep as phase_sweep
 from .programs import PROGRAMS as PROGRAMS
 from .recording import QUANTILES as QUANTILES
 from .recording import RECORDS as RECORDS
+from .results import export_sweep as export_sweep
 from .results import open_sweep as open_sweep
 from .running import run_sweep as run_sweep
 from .running import sweep as sweep
@@ -20,4 +21,5 @@ from .specification import Sweep as Sweep
 from .specification import read_sweep as read_sweep
 from .specification import specify as specify
 from .status import SweepStatus as SweepStatus
+from .status import prune_sweep as prune_sweep
 from .status import sweep_status as sweep_status

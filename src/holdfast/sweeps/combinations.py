@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.core.validation import require
+from holdfast.sweeps.designs import Axis
 from holdfast.sweeps.programs import SEEDING, SweepProgram
-from holdfast.sweeps.store.layout import Axis
 
 # Combinations of settings that are checked one by one, in about a second; of more, every value of each axis is.
 MOST_CHECKED = 5_000

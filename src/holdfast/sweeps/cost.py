@@ -1,4 +1,4 @@
-"""What a sweep will cost, before it runs: cells, runs, files, disk, and an estimate of the time from short probes."""
+"""What a sweep will cost, before it runs: cells, runs, disk, and an estimate of the time from short probes."""
 
 import math
 import random
@@ -8,22 +8,20 @@ import numpy as np
 
 from holdfast.core.names import Named
 from holdfast.core.validation import require
-from holdfast.sweeps.blocks import layout_of, runs_of_a_cell
+from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
 from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.recording import values_of_a_record
 from holdfast.sweeps.specification import Sweep
-from holdfast.sweeps.store.grid import GridCells
-from holdfast.sweeps.store.layout import Layout
+from holdfast.sweeps.store.store import Store
 from holdfast.sweeps.timing import time_cells
 
 MOST_BYTES = 2**40
-# Next to its values, a run has an outcome (1 byte), a step of divergence, a checksum and a time (4 each).
-BYTES_OF_A_RUN = 13
+# Next to its values, a run has an outcome (1 byte) and a step of divergence (4); a cell has a head.
+BYTES_OF_A_RUN, BYTES_OF_A_HEAD = 5, 1500
 # Bytes that a file takes at least on most disks.
 BLOCK = 4096
 # Of more cells than this, a sample tells how often each kind occurs.
 MOST_TIMED = 10_000
-FILES_OF_A_CELL = 2  # of checksums and times, next to one for each variable
 
 
 class SweepEstimate(NamedTuple):
@@ -35,8 +33,8 @@ class SweepEstimate(NamedTuple):
         cells: that are computed and saved one by one.
         missing: those that are not in the folder yet; the remaining fields are about these.
         runs_per_cell: seeds of a point that a cell computes.
-        size: bytes of all values; None: not known before the first cell.
-        files: in which they lie, a few for each cell; None: not known.
+        size: bytes of all cells; None: not known before the first cell.
+        files: in which they lie, one for each cell; None: not known.
         seconds: of one worker; None: not known.
         compilation: seconds in which one worker compiles the programs of all cells; None: not known.
         probed_cells: that were run for a few steps to estimate these seconds.
@@ -85,13 +83,18 @@ class SweepEstimate(NamedTuple):
 
 
 def estimate_sweep(
-    sweep: Sweep, cells: GridCells | None = None, *, platform: str | None = None, probe: bool = True
+    sweep: Sweep,
+    planned: tuple[Store[Any], SweepCells] | None = None,
+    *,
+    platform: str | None = None,
+    probe: bool = True,
 ) -> SweepEstimate:
     """What a sweep costs; raises an error for one that no disk holds.
 
     Args:
         sweep: what is swept.
-        cells: of the folder, in which some may be finished; None: a new one.
+        planned: what `holdfast.sweeps.running.planned` finds in a folder, in which some cells may be finished; None: a
+            new folder.
         platform: of jax, where it will run; by default the one that jax has here.
         probe: estimate the time, by running a few steps of one cell of each kind. User functions are not run.
 
@@ -103,19 +106,28 @@ def estimate_sweep(
     """
     program = program_of(sweep.program)
     program.load()  # which must be there
-    layout = layout_of(sweep, platform or _backend()) if cells is None else cells.requested
-    missing = layout.cells if cells is None else sum(1 for _ in cells.missing(verify=False))
+    if planned is None:
+        cells = SweepCells(sweep, runs_of_a_cell(sweep, platform or _backend()))
+        labels, missing = None, len(cells)
+    else:
+        store, cells = planned
+        labels = [cell.label for cell in store.missing(cells, verify=False)]
+        missing = len(labels)
     size = checked_size(sweep)
-    size = None if size is None else size * missing // layout.cells
-    runs = runs_of_a_cell(sweep, layout)
-    found = SweepEstimate(sweep.points, sweep.runs, layout.cells, missing, runs, size)
+    size = None if size is None else size * missing // len(cells) + missing * BYTES_OF_A_HEAD
+    found = SweepEstimate(sweep.points, sweep.runs, len(cells), missing, cells.runs, size, missing)
     if not (probe and missing and program.timing):
         return found
-    wanted = range(layout.cells) if cells is None else list(cells.missing(verify=False))
-    some = random.Random(0).sample(wanted, min(missing, MOST_TIMED))
-    times = time_cells(sweep, [_settings(sweep, layout, cells, each) for each in some], runs)
+    some = random.Random(0).sample(range(missing) if labels is None else labels, min(missing, MOST_TIMED))
+    blocks, sizes = len(cells.blocks), [axis.size for axis in sweep.axes]
+    points = [
+        sweep.point(np.unravel_index(each // blocks, sizes) if sizes else ())
+        if labels is None
+        else {**sweep.settings, **each.point}
+        for each in some
+    ]
+    times = time_cells(sweep, points, cells.runs)
     return found._replace(
-        files=missing * (times.variables + FILES_OF_A_CELL),
         seconds=times.seconds * missing / len(some),
         compilation=times.compilation,
         probed_cells=times.probed_cells,
@@ -123,15 +135,8 @@ def estimate_sweep(
     )
 
 
-def _settings(sweep: Sweep, layout: Layout, cells: GridCells | None, cell: Any) -> dict[str, Any]:
-    """Of a cell: one that is missing in a folder, or by its number in a layout."""
-    if cells is None:
-        return sweep.point(tuple(map(int, np.unravel_index(cell, layout.shape)))[:-1])
-    return {**sweep.settings, **cells.settings(cell)}
-
-
 def checked_size(sweep: Sweep) -> int | None:
-    """Bytes of the result, to a few per cent; None for a program that is not ours.
+    """Bytes of the values, to a few per cent; None for a program that is not ours.
 
     Raises:
         ValueError: if no disk holds them.
@@ -139,7 +144,7 @@ def checked_size(sweep: Sweep) -> int | None:
     Example:
         >>> from holdfast.sweeps.specification import specify
         >>> checked_size(specify({"dimension": 20}, {"bias": [0.0, 1.0]}, seeds=100))
-        10600
+        9000
     """
     size = _size(sweep)
     contract = f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB"

@@ -4,10 +4,9 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from holdfast.core.validation import COUNT, LARGEST, NUMBER, SEED, require, suggestion
-from holdfast.sweeps.store.layout import Axis
 
 Scalar = bool | int | float | str
 _PLAIN = {bool, int, float, str}
@@ -18,6 +17,44 @@ RANGE, DRAWN = ("start", "stop", "count", "scale"), ("low", "high", "scale")
 WHOLE_TO = 1e-9  # relative; a range whose ends are whole numbers has its whole values exact, not to rounding
 POINT = "point"
 """The dimension of a design that is no grid."""
+
+
+class Axis(NamedTuple):
+    """One dimension of a design: a setting with its values, or points of several settings each.
+
+    Attributes:
+        name: of the dimension.
+        coordinates: the values along it, by setting.
+
+    Example:
+        >>> Axis("step_size", {"step_size": (0.02, 0.05)}).size
+        2
+        >>> Axis("point", {"step_size": (0.02, 0.05), "batching": ("hetero", "pooled")}).settings(1)
+        {'step_size': 0.05, 'batching': 'pooled'}
+    """
+
+    name: str
+    coordinates: Mapping[str, tuple[Any, ...]]
+
+    @property
+    def size(self) -> int:
+        """The number of values, or points."""
+        return len(next(iter(self.coordinates.values())))
+
+    def settings(self, position: int) -> dict[str, Any]:
+        """The settings at a position."""
+        return {name: values[position] for name, values in self.coordinates.items()}
+
+    def uniform(self) -> "Axis":
+        """The same with floats in place of whole numbers next to floats."""
+        mixed = {int, float}
+        return Axis(
+            self.name,
+            {
+                name: tuple(map(float, values)) if set(map(type, values)) == mixed else values
+                for name, values in self.coordinates.items()
+            },
+        )
 
 
 def axis_length(name: str, axis: Any) -> int:

@@ -1,47 +1,24 @@
 """Programs: what a cell of a sweep computes. Three of the library, by name, or any user function."""
 
-import contextlib
 import importlib
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from holdfast.core.cell_result import CellResult
 from holdfast.core.errors import describe
-from holdfast.core.fingerprint import fingerprint
-from holdfast.core.names import Named
+from holdfast.core.names import Named, modules_in
 from holdfast.core.validation import require, suggestion
+from holdfast.core.versions import COMPUTING
 from holdfast.sensing.settings import SWEPT
+from holdfast.sweeps.store.naming import CodeVersion
 
 ProgramFunction = Callable[[Mapping[str, Any], np.ndarray], CellResult | Mapping[str, Any]]
 """(settings of a point, seeds) -> what is recorded of each seed; a plain mapping of arrays will do."""
 
 SEEDING = ("seeds", "seed")  # settings that a sweep decides on
-
-
-@contextlib.contextmanager
-def modules_in(folder: str) -> Iterator[None]:
-    """Modules are looked for in a folder first, until the block ends; threads may overlap.
-
-    Example:
-        >>> before = list(sys.path)
-        >>> with modules_in("."):
-        ...     sys.path == [str(Path.cwd()), *before]
-        True
-        >>> sys.path == before
-        True
-    """
-    path = str(Path(folder).resolve())
-    sys.path.insert(0, path)  # once for each thread, so that none takes away what another one needs
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):  # a module of the user's may have changed the list
-            sys.path.remove(path)
 
 
 class SweepProgram(NamedTuple):
@@ -89,6 +66,13 @@ class SweepProgram(NamedTuple):
             Named(self.check, "").load()(shared, swept)
         elif self.settings:
             self.settings_class()(**shared)
+
+    def code(self, folder: str = ".") -> CodeVersion:
+        """The code that decides its numbers; user modules may lie in a folder."""
+        import jax
+
+        modules = filter(None, (self.target, self.together, "holdfast.sweeps.recording:reduced"))
+        return CodeVersion(tuple(modules), COMPUTING, folder, jax.default_backend())
 
     def load(self, folder: str = ".") -> ProgramFunction:
         """Import the function; user modules may lie in a folder."""
@@ -160,20 +144,6 @@ def program_of(program: str | Callable) -> SweepProgram:
         allowed = f'{", ".join(PROGRAMS)} or "module:function"'
         raise ValueError(f"program must be {allowed}, got {program!r}{suggestion(program, PROGRAMS)}")
     return SweepProgram(program)
-
-
-def code_of(program: SweepProgram, folder: str = ".") -> str:
-    """A checksum of the code that decides the numbers of a program, whose modules may lie in a folder.
-
-    Results of another checksum are not resumed.
-
-    Example:
-        >>> len(code_of(program_of("matrix-sensing")))
-        16
-    """
-    functions = (program.target, program.together, "holdfast.sweeps.recording:reduced")
-    with modules_in(folder):
-        return fingerprint(tuple(filter(None, functions)))[:16]
 
 
 def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult:

@@ -1,6 +1,6 @@
 """What is recorded of a cell: final values, quantiles over seeds, or whole trajectories."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +8,6 @@ import numpy as np
 from holdfast.core.cell_result import CellResult
 from holdfast.core.validation import require
 from holdfast.sweeps.designs import POINT
-from holdfast.sweeps.store.header import GRID_NAMES
 
 RecordName = Literal["final", "quantiles", "trajectories"]
 RECORDS: dict[RecordName, str] = {
@@ -20,9 +19,9 @@ RECORDS: dict[RecordName, str] = {
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Levels of the record "quantiles"."""
 STEP, QUANTILE, SEED_DIMENSION = "step", "quantile", "seed"
-FAILED = "cell_failed"
-"""The variable of a result that says which cells failed; there is none if no cell did."""
-RESERVED = GRID_NAMES | {POINT, QUANTILE, FAILED}
+SECONDS, FINISHED, FAILED = "seconds", "finished", "cell_failed"
+"""Variables of a result about its cells; there is no `cell_failed` if no cell failed."""
+RESERVED = {POINT, QUANTILE, SEED_DIMENSION, SECONDS, FINISHED, FAILED}
 """Names of the result that no axis, variable or dimension of a program may have."""
 
 
@@ -46,12 +45,13 @@ def values_of_a_record(record: RecordName, seeds: int) -> tuple[int, int]:
     return (1, len(QUANTILES)) if merges_seeds(record) else (seeds, 1)
 
 
-def checked(found: Any, seeds: int) -> CellResult:
+def checked(found: Any, seeds: int, axes: Collection[str] = ()) -> CellResult:
     """What a program returned as `CellResult`, or an error that says what is wrong with it.
 
     Args:
         found: `CellResult`, or a mapping of names to arrays whose first dimension is that of the seeds.
         seeds: their number.
+        axes: names that the result has already.
 
     Example:
         >>> checked({"error": [0.5, 0.25]}, seeds=2).dimensions
@@ -68,9 +68,44 @@ def checked(found: Any, seeds: int) -> CellResult:
         usable = isinstance(name, str) and name.isidentifier() and name not in RESERVED
         contract = f"the program must return names that are identifiers, and none of {', '.join(sorted(RESERVED))}"
         require(usable, contract, repr(name))
+        require(name not in axes, "names of axes and variables must be new ones", f"{name!r}, which is an axis already")
+    both = found.values.keys() & found.sizes().keys()
+    require(not both, "names of variables and of dimensions must differ", ", ".join(sorted(both)))
+    for name, values in found.values.items():
+        contract = f"variable {name!r}: values must be real numbers, booleans or text"
+        require(values.dtype.kind in "biufOUT", contract, values.dtype)
     each = f"the program must return one value of each name for each of {seeds} seeds"
     require(found.seeds == seeds, each, found.seeds)
     return found
+
+
+def check_form(first: CellResult, other: CellResult) -> None:
+    """Raise a ValueError unless two cells of a sweep have the same variables and coordinates.
+
+    Example:
+        >>> check_form(CellResult({"loss": np.ones((2, 3))}), CellResult({"loss": np.ones((2, 4))}))
+        Traceback (most recent call last):
+        ValueError: variable 'loss' must be the same in every cell, got float64 (loss_1 = 4) after float64 (loss_1 = 3)
+    """
+    alike = first.dimensions == other.dimensions and all(
+        values.dtype == other.values[name].dtype and values.shape == other.values[name].shape
+        for name, values in first.values.items()
+    )
+    for name in () if alike else sorted({*first.values, *other.values}):
+        before, now = _described(first, name), _described(other, name)
+        require(now == before, f"variable {name!r} must be the same in every cell", f"{now} after {before}")
+    for name, labels in first.coordinates.items():
+        same = np.array_equal(labels, other.coordinates.get(name, ()))
+        require(same, f"coordinates of {name!r} must be the same in every cell", "others than before")
+
+
+def _described(result: CellResult, name: str) -> str:
+    if name not in result.values:
+        return "none"
+    values = result.values[name]
+    kind = "text" if values.dtype.kind in "OUT" else values.dtype.name
+    sizes = zip(result.dimensions[name], values.shape[1:], strict=True)
+    return f"{kind} ({', '.join(f'{each} = {size}' for each, size in sizes) or 'a number'})"
 
 
 def reduced(recorded: CellResult, record: RecordName) -> CellResult:

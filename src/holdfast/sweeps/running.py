@@ -1,33 +1,51 @@
 """Run a sweep: its missing cells are computed by an engine and saved one by one."""
 
+import functools
+import json
 import os
 import platform
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from holdfast import __version__
 from holdfast.core.addresses import is_address
+from holdfast.core.cell_result import CellResult
+from holdfast.core.names import modules_in
 from holdfast.core.progress import Progress, counted
-from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output_folder
 from holdfast.sensing.settings import Settings
-from holdfast.sweeps.blocks import cells_together, layout_of
-from holdfast.sweeps.cell_program import CellProgram
+from holdfast.sweeps.cells import (
+    SweepCell,
+    SweepCells,
+    cells_together,
+    describe_point,
+    failed_settings,
+    runs_of_a_cell,
+)
 from holdfast.sweeps.cost import checked_size
 from holdfast.sweeps.engines.base import Engine, check_engine
 from holdfast.sweeps.engines.options import default_engine
-from holdfast.sweeps.failures import describe_point, failed_settings
-from holdfast.sweeps.programs import code_of, program_of
-from holdfast.sweeps.recording import RecordName, merges_seeds
-from holdfast.sweeps.results import read_results, results_path
+from holdfast.sweeps.programs import SweepProgram, program_of
+from holdfast.sweeps.recording import RecordName, check_form, checked, merges_seeds, reduced
+from holdfast.sweeps.results import (
+    ConflictError,
+    export_sweep,
+    notes_on,
+    read_request,
+    read_results,
+    results_path,
+    store_at,
+    without_cells,
+    write_request,
+)
 from holdfast.sweeps.specification import Sweep, specify
-from holdfast.sweeps.store.grid import GridCells
-from holdfast.sweeps.store.header import ConflictError
-from holdfast.sweeps.store.layout import Layout
-from holdfast.sweeps.store.leases import Leases
-from holdfast.sweeps.store.occupancy import is_replaceable, occupied, replace_grid
+from holdfast.sweeps.store.files import files_at
+from holdfast.sweeps.store.store import Store
 from holdfast.sweeps.store.work import CellBatches, Report, WorkOutcome, compute
 
 if TYPE_CHECKING:
@@ -47,8 +65,8 @@ def sweep(
 ) -> "xr.Dataset":
     """Run a program over a grid, a list or a random design of settings times seeds.
 
-    The result lies in `out`/results.zarr. If the call is interrupted, the same call resumes; one with more values or
-    seeds computes only what is new.
+    The cells lie in `out`/cells, and the result in `out`/results.zarr. If the call is interrupted, the same call
+    resumes; one with more values or seeds computes only what is new.
 
     Args:
         settings: those that all points share; `seed` is that of the first run.
@@ -77,13 +95,13 @@ def sweep(
     check_engine(engine)
     specified = specify(settings, axes, seeds=seeds, record=record, program=program)
     report = None if progress is None else lambda done, total, *_: progress(done, total or done)
-    cells = prepare(specified, out)
-    outcome = _compute(specified, cells, engine, report)
-    for reason, points in failed_settings(cells, outcome.failures).items():
+    store, cells = prepare(specified, out)
+    outcome = _compute(store, cells, out, engine, report)
+    for reason, points in failed_settings(specified, outcome.failures).items():
         number, where = len(outcome.failures[reason]), "; ".join(map(describe_point, points))
         said = f"{counted(number, 'cell')} failed: {reason} (at {where}); the same call tries again"
         warnings.warn(said, stacklevel=2)
-    return read_results(cells)
+    return read_results(store, cells)
 
 
 def run_sweep(
@@ -94,7 +112,7 @@ def run_sweep(
     *,
     overwrite: bool = False,
 ) -> WorkOutcome:
-    """Compute the cells of a sweep that are missing.
+    """Compute the cells of a sweep that are missing, and write results.zarr where xarray is installed.
 
     Args:
         sweep: what is swept.
@@ -111,32 +129,97 @@ def run_sweep(
         (2, 0)
     """
     check_engine(engine)
-    return _compute(sweep, prepare(sweep, out, overwrite=overwrite), engine, report)
+    return _compute(*prepare(sweep, out, overwrite=overwrite), out, engine, report)
 
 
-def _compute(sweep: Sweep, cells: GridCells, engine: Engine | None = None, report: Report | None = None) -> WorkOutcome:
-    """Compute what is missing of the cells that `prepare` made for a sweep."""
+def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
+    """The store and the cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
+    try:
+        store, cells = planned(sweep, out)
+    except ConflictError:
+        if not overwrite:
+            raise
+        store, cells = planned(sweep, out, overwrite=True)
+        for path in list(store.files.walk()):
+            store.files.delete(path)
+    try:
+        if not is_address(results_path(out)):
+            check_output_folder(Path(results_path(out)).parent)
+        write_request(store, cells)
+        store.tidy()
+    except (OSError, ValueError):  # a read-only folder is fine if nothing has to be computed
+        if next(store.missing(cells, verify=False), None) is not None:
+            raise
+    return store, cells
+
+
+def planned(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
+    """As `prepare`, but nothing is written."""
     import jax
 
-    # Counting a million cells takes a second, which a new sweep can do without.
-    total = sum(1 for _ in cells.missing(verify=False)) if cells.has_finished_cells else cells.requested.cells
-    function = CellProgram(
-        cells,
-        sweep.program,
-        sweep.settings,
-        sweep.record,
-        folder=os.getcwd(),
-        code=code_of(program_of(sweep.program)),
-    )
-    most = cells_together(sweep, jax.default_backend())
+    checked_size(sweep)
+    program = program_of(sweep.program)
+    program.load()
+    code, store, path = program.code(), store_at(out), results_path(out)
+    before, runs = read_request(store), runs_of_a_cell(sweep, code.platform)
+    if before is None and not overwrite and _is_taken(path):
+        raise ConflictError(f"{without_cells(path)}; choose another folder, got {path!r}")
+    if before is not None:
+        if not overwrite:
+            _check_same(before.sweep, sweep, store)
+        same = (before.sweep.program, before.sweep.record) == (sweep.program, sweep.record)
+        if same and before.about["platform"] == jax.default_backend() and not merges_seeds(sweep.record):
+            runs = before.runs  # so that what is finished is reused
+    packages = code.versions
+    fingerprint = packages.pop("code with the digest")
+    versions = {"holdfast": __version__, **packages, "python": platform.python_version(), "platform": code.platform}
+    about = {"platform": code.platform, "code": fingerprint, "packages": packages, "versions": versions}
+    return store, SweepCells(sweep, runs, code.digest, about)
+
+
+def _is_taken(path: str) -> bool:
+    return files_at(path).read("zarr.json") is not None or (not is_address(path) and os.path.lexists(path))
+
+
+def _check_same(before: Sweep, now: Sweep, store: Store[Any]) -> None:
+    """Refuse to replace the result of another sweep: what both fix must be the same, if something is finished."""
+    both = [
+        (f"settings.{name}", before.settings[name], now.settings[name])
+        for name in now.settings
+        if name in before.settings
+    ]
+    for name, old, new in [("program", before.program, now.program), ("record", before.record, now.record), *both]:
+        if json.dumps(old) != json.dumps(new) and store.finished():
+            raise ConflictError(f"{name} must be {old!r} as in the folder (choose another folder), got {new!r}")
+
+
+def _compute(
+    store: Store[CellResult], cells: SweepCells, out: str | Path, engine: Engine | None, report: Report | None
+) -> WorkOutcome:
+    """Compute what is missing of the cells that `prepare` made for a sweep, and export the result."""
+    sweep = cells.sweep
+    program, names = program_of(sweep.program), tuple(name for axis in sweep.axes for name in axis.coordinates)
+    function = CellProgram(sweep.program, sweep.settings, sweep.record, names, os.getcwd())
+    # To name a million cells takes seconds, which a new sweep can do without.
+    total = sum(1 for _ in store.missing(cells, verify=False)) if store.finished() else len(cells)
+    most = cells_together(cells, cells.about["platform"])
     batches = CellBatches(most, function.kind, function.together) if most > 1 else None
     if report is not None:
-        report = _of_all(report, cells.requested.cells)
+        report = _of_all(report, len(cells))
         report(0, total, 0.0, None, {})  # what is finished already, before the first cell is
-    with occupied(Leases(cells.files, cells.expires)):
-        outcome = compute(cells, function, engine or default_engine(), report, total=total, batches=batches)
-    damaged = len(cells.damaged)
-    return outcome._replace(damaged=damaged, finished_before=cells.requested.cells - total - damaged)
+    outcome = compute(
+        store, cells, function, engine or default_engine(), report,
+        code=program.code(os.getcwd()), total=total, batches=batches,
+    )  # fmt: skip
+    try:
+        export_sweep(out)
+    except ImportError:  # where nothing but jax is installed; the cells can be exported elsewhere
+        pass
+    except OSError:
+        if outcome.computed:
+            raise
+    finished = len(cells) - total - outcome.damaged
+    return outcome._replace(finished_before=finished, notes=notes_on(store, cells))
 
 
 def _of_all(report: Report, cells: int) -> Report:
@@ -151,67 +234,6 @@ def _of_all(report: Report, cells: int) -> Report:
     return of_all
 
 
-def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> GridCells:
-    """The cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
-    path = results_path(out)
-    layout, identity = _requested(sweep)
-    _check_writable(sweep, path)
-    versions = {"holdfast": __version__, **identity["packages"], "python": platform.python_version()}
-    notes = {"versions": {**versions, "platform": identity["platform"]}, "scales": dict(sweep.scales)}
-    try:
-        return GridCells.at(path, layout, identity=identity, notes=notes)
-    except ConflictError:  # any other error says that the request is wrong, and must not cost what is there
-        if not overwrite and not is_replaceable(path):
-            raise
-        replace_grid(path, layout, identity=identity, overwrite=overwrite)
-        return GridCells.at(path, layout, identity=identity, notes=notes)
-
-
-def _check_writable(sweep: Sweep, path: str) -> None:
-    """Raise an error for a folder that takes no files, unless nothing would have to be written there."""
-    if is_address(path):
-        return
-    try:
-        check_output_folder(Path(path).parent)
-    except ValueError:
-        if not is_finished(sweep, path):
-            raise
-
-
-def planned(sweep: Sweep, out: str | Path) -> GridCells | None:
-    """The cells that `prepare` would make or find; None if it would replace what is there. Nothing is written."""
-    path = results_path(out)
-    layout, identity = _requested(sweep)
-    try:
-        return GridCells.planned(path, layout, identity=identity)
-    except ConflictError:
-        if not is_replaceable(path):
-            raise
-        return None
-
-
-def _requested(sweep: Sweep) -> tuple[Layout, dict[str, Any]]:
-    """The cells of a sweep, and all that decides their values, once they are known to be possible."""
-    import jax
-
-    backend = jax.default_backend()
-    checked_size(sweep)
-    program = program_of(sweep.program)
-    program.load()
-    identity: dict[str, Any] = {
-        "program": program.target,
-        "settings": dict(sweep.settings),
-        "seed": sweep.seed,
-        "record": sweep.record,
-        "platform": backend,
-        "code": code_of(program),
-        "packages": {name: installed_version(name) for name in COMPUTING},
-    }
-    if merges_seeds(sweep.record):  # with more seeds the values would be others
-        identity["seeds"] = sweep.seeds
-    return layout_of(sweep, backend), identity
-
-
 def is_finished(sweep: Sweep, out: str | Path) -> bool:
     """Whether a folder has all that a sweep needs; nothing is written.
 
@@ -222,5 +244,67 @@ def is_finished(sweep: Sweep, out: str | Path) -> bool:
         >>> is_finished(chosen, folder), run_sweep(chosen, folder).computed, is_finished(chosen, folder)
         (False, 2, True)
     """
-    cells = planned(sweep, out)
-    return cells is not None and next(cells.missing(verify=False), None) is None
+    store, cells = planned(sweep, out)
+    return next(store.missing(cells, verify=False), None) is None
+
+
+@dataclass(frozen=True)
+class CellProgram:
+    """What a worker computes for a cell. Picklable.
+
+    Attributes:
+        program: by name.
+        settings: those that all cells share.
+        record: what is recorded.
+        axes: names of the other settings.
+        folder: of the command, in which user modules may lie.
+    """
+
+    program: str
+    settings: Mapping[str, Any]
+    record: RecordName
+    axes: tuple[str, ...]
+    folder: str
+    _first: list[CellResult] = field(default_factory=list, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Loaded only by a worker that can import the program: another one would fail cell after cell, in no time."""
+        return _loaded_program, (self.program, self.settings, self.record, self.axes, self.folder)
+
+    def __call__(self, cell: SweepCell) -> CellResult:
+        """The records of one cell."""
+        function = self._function(program_of(self.program).target)
+        with modules_in(self.folder):
+            found = function({**self.settings, **cell.point}, np.array(cell.seeds))
+        return self._recorded(found, len(cell.seeds))
+
+    def kind(self, cell: SweepCell) -> Hashable:
+        """What cells must have in common to be computed together: the seeds, and settings that shape the program."""
+        free = program_of(self.program).free
+        return cell.seeds, tuple((name, value) for name, value in cell.point.items() if name not in free)
+
+    def together(self, cells: Sequence[SweepCell]) -> list[CellResult]:
+        """The records of several cells of one kind."""
+        function, seeds = self._function(program_of(self.program).together), cells[0].seeds
+        found = function([{**self.settings, **cell.point} for cell in cells], np.array(seeds))
+        return [self._recorded(each, len(seeds)) for each in found]
+
+    def _recorded(self, found: Any, seeds: int) -> CellResult:
+        result = reduced(checked(found, seeds, self.axes), self.record)
+        if not self._first:
+            self._first.append(result)
+        check_form(self._first[0], result)
+        return result
+
+    def _function(self, target: str) -> Callable:
+        return _loaded(program_of(self.program), target, self.folder)
+
+
+@functools.cache
+def _loaded(program: SweepProgram, target: str, folder: str) -> Callable:
+    return program._replace(target=target).load(folder)
+
+
+def _loaded_program(name: str, *fields: Any) -> CellProgram:
+    program_of(name).load(fields[-1])
+    return CellProgram(name, *fields)

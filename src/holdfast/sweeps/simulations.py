@@ -8,19 +8,18 @@ from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import LayerPaths, Simulation, problem_of
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.trajectory import Trajectory
+from holdfast.sweeps.designs import Axis
 from holdfast.sweeps.programs import SEEDING
-from holdfast.sweeps.results import open_sweep, results_path
+from holdfast.sweeps.results import ConflictError, open_sweep, results_path
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import Sweep
-from holdfast.sweeps.store.header import ConflictError
-from holdfast.sweeps.store.layout import Axis
 from holdfast.sweeps.store.work import FailedCellsError, Report
 
 
 def saved_trajectory(
     settings: Settings, out: str | Path, *, overwrite: bool = False, report: Report | None = None
 ) -> Trajectory:
-    """As `holdfast.simulate`, computed into a zarr group; what is in it already is not computed again.
+    """As `holdfast.simulate`, computed cell by cell; what is beside the zarr group already is not computed again.
 
     Args:
         settings: what to simulate.
@@ -82,8 +81,6 @@ def _run(
     try:
         outcome = run_sweep(sweep, out, report=report, overwrite=overwrite)
     except ConflictError as error:
-        if overwrite:  # it is no zarr group that could be replaced
-            raise
         raise ConflictError(f"{error}; overwrite=True or --overwrite replaces {str(out)!r}") from None
     for reason in outcome.failures:  # all runs have the same settings: what is wrong with one is wrong with all
         raise FailedCellsError(f"the simulation failed: {reason}")

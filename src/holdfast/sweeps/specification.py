@@ -11,10 +11,9 @@ from typing import Any
 from holdfast.core.validation import COUNT, SEED, require, suggestion
 from holdfast.sensing.settings import Settings
 from holdfast.sweeps.combinations import check_single, complete_settings
-from holdfast.sweeps.designs import ScaleName, axis_length, axis_values, drawn, listed, plain, scales_of
+from holdfast.sweeps.designs import Axis, ScaleName, axis_length, axis_values, drawn, listed, plain, scales_of
 from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
 from holdfast.sweeps.recording import RECORDS, RESERVED, RecordName
-from holdfast.sweeps.store.layout import Axis
 
 TABLES, TOP_KEYS = ("settings", "sweep"), ("program", "record")
 KEYS = (*TOP_KEYS, *TABLES)
@@ -57,6 +56,9 @@ class Sweep:
     record: RecordName = "final"
     seeds_per_cell: int | None = None
     scales: Mapping[str, ScaleName] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axes", tuple(axis.uniform() for axis in self.axes))
 
     @property
     def points(self) -> int:
@@ -189,6 +191,8 @@ def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], ta
     axes, points = _axes_of(table), dict.fromkeys(_names_of_points(table))
     for word in (*axes, *points):
         require(word not in SEEDING, f"{word} must not be an axis: every point has the same seeds", repr(word))
+        plain_word = bool(word) and "/" not in word and not word.startswith((".", "__"))
+        require(plain_word, "names of axes must be plain words", repr(word))
         require(word not in RESERVED, f"axes must have none of the names {', '.join(sorted(RESERVED))}", repr(word))
         both = f"{shared.get(word)!r} among the settings and values in the sweep; leave it out of one"
         require(word not in shared, f"{word} must be given once", both)

@@ -1,21 +1,16 @@
 """How far a sweep is, seen from outside of the processes that compute it."""
 
-import os
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from holdfast.core.cell_result import CellResult
 from holdfast.core.owner import owner
-from holdfast.sweeps.failures import failed_settings
-from holdfast.sweeps.results import existing_results
-from holdfast.sweeps.store.cells import LEASE_SUFFIX, Index
+from holdfast.sweeps.cells import SweepCell, failed_settings
+from holdfast.sweeps.results import notes_on, requested_cells
 from holdfast.sweeps.store.files import LocalFiles
-from holdfast.sweeps.store.grid import GridCells
-from holdfast.sweeps.store.header import CHECKSUMS, SECONDS
-from holdfast.sweeps.store.zarr_format import chunk_name, chunk_position
+from holdfast.sweeps.store.store import Store, is_result
 
 # Seconds over which the rate is measured: the first ones in which two cells were finished.
 RECENT = (60.0, 3600.0)
@@ -35,6 +30,7 @@ class SweepStatus(NamedTuple):
         failed: reason -> settings and seeds (the first and the last) of the first of these cells.
         rate: cells finished a second, over the last minute, or over the last hour if they take long; 0: not known.
         seconds_left: at this rate; None: not known, or no process is running.
+        notes: sentences for people, such as that cells were computed in different ways.
 
     Example:
         >>> SweepStatus(
@@ -51,6 +47,7 @@ class SweepStatus(NamedTuple):
     failed: dict[str, list[dict[str, Any]]]
     rate: float
     seconds_left: float | None
+    notes: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
@@ -78,52 +75,63 @@ def sweep_status(folder: str | Path, *, verify: bool = False) -> SweepStatus:
         >>> status.finished, status.cells, status.failures
         (2, 2, {})
     """
-    cells = GridCells.open(existing_results(folder))
-    total = cells.requested.cells
-    finished = total - sum(1 for _ in cells.missing(verify=verify))
-    damaged = len(cells.damaged) if verify else None
-    positions = (index for index in cells.running() if isinstance(index, tuple))  # as those of a grid all are
-    running = Counter(_process(cells, position) for position in positions)
-    reasons: dict[str, list[Index]] = defaultdict(list)
-    for index, reason in cells.failures().items():
-        reasons[reason].append(index)
+    store, cells = requested_cells(folder)
+    failures, missing = store.failures(), list(store.missing(cells, verify=False))
+    damaged = sum(1 for _ in store.missing(cells)) - len(missing) if verify else None
+    finished = len(cells) - len(missing) - (damaged or 0)
+    running = Counter(map(_process, store.running()))
+    reasons: dict[str, list[SweepCell]] = defaultdict(list)
+    for cell in missing:
+        if cell.name in failures:
+            reasons[failures[cell.name]].append(cell.label)
     reasons = dict(sorted(reasons.items(), key=lambda each: -len(each[1])))
-    failures = {reason: len(indices) for reason, indices in reasons.items()}
-    rate = _rate(cells)
-    working = rate and (running or not isinstance(cells.files, LocalFiles))
-    left = 0.0 if finished == total else (total - finished) / rate if working else None
-    return SweepStatus(total, finished, damaged, dict(running), failures, failed_settings(cells, reasons), rate, left)
+    numbers = {reason: len(failed) for reason, failed in reasons.items()}
+    rate = _rate(store)
+    working = rate and (running or not isinstance(store.files, LocalFiles))
+    left = 0.0 if finished == len(cells) else (len(cells) - finished) / rate if working else None
+    return SweepStatus(
+        len(cells), finished, damaged, dict(running), numbers, failed_settings(cells.sweep, reasons), rate, left,
+        notes_on(store, cells),
+    )  # fmt: skip
 
 
-def _process(cells: GridCells, position: tuple[int, ...]) -> str:
+def prune_sweep(folder: str | Path) -> int:
+    """Delete the cells that other code computed than those of the last request; returns how many there were.
+
+    Args:
+        folder: of the sweep, or its URL.
+
+    Example:
+        >>> import tempfile
+        >>> from holdfast.sweeps.running import sweep
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = sweep({"dimension": 10, "steps": 10}, {"bias": [0.0, 1.0]}, seeds=2, out=folder)
+        >>> prune_sweep(folder)
+        0
+    """
+    store, cells = requested_cells(folder)
+    return store.prune(cells.code)
+
+
+def _process(content: str) -> str:
     """Which process computes a cell, human-readable."""
-    content = cells.files.read(chunk_name(CHECKSUMS, position) + LEASE_SUFFIX)
-    machine, _, process = (content or b"-").decode(errors="replace").partition("-")
+    machine, _, process = content.partition("-")
     here = machine == owner().partition("-")[0]
     return f"process {process} on {'this machine' if here else f'machine {machine}'}" if process else "unknown"
 
 
-def _rate(cells: GridCells) -> float:
-    if not isinstance(cells.files, LocalFiles):
+def _rate(store: Store[CellResult]) -> float:
+    if not isinstance(store.files, LocalFiles):
         return 0.0
-    try:
-        with os.scandir(f"{cells.files.root}/{CHECKSUMS}") as entries:
-            times = sorted((entry.stat().st_mtime, entry.name) for entry in entries if chunk_position(entry.name))
-    except FileNotFoundError:  # someone deleted it, and with it all that says what is finished
-        return 0.0
+    entries = [entry for entry in store.files.entries() if is_result(entry.name)]
+    times = sorted((entry.stat().st_mtime, entry.name) for entry in entries)
     now = time.time()
     for seconds in RECENT:
         number = sum(at > now - seconds for at, _ in times)
         if number > 1:
             (first, name), before = times[-number], times[:-number]
             was_working = bool(before) and first - before[-1][0] < PAUSE
-            begin = before[-1][0] if was_working else first - _seconds(cells, name)
+            saved = None if was_working else store.read(name)
+            begin = before[-1][0] if was_working else first - (0.0 if saved is None else saved.seconds)
             return number / max(now - begin, 1e-3)
     return 0.0
-
-
-def _seconds(cells: GridCells, name: str) -> float:
-    """The computing time of a cell, by the name of its chunks."""
-    content = cells.files.read(f"{SECONDS}/{name}")
-    shares = np.frombuffer(content or b"", "<f4")  # one for each seed
-    return float(np.nan_to_num(shares).sum())

@@ -38,7 +38,8 @@ START = """
 import sys
 from holdfast.sweeps.running import prepare
 from holdfast.sweeps.specification import read_sweep
-next(prepare(read_sweep(sys.argv[1]), sys.argv[2]).missing())
+store, cells = prepare(read_sweep(sys.argv[1]), sys.argv[2])
+next(store.missing(cells))
 """
 
 
@@ -138,7 +139,7 @@ def _rate(engine: Engine, cells: int, workers: int) -> float:
     chosen = specify({"dimension": 60, "steps": 400}, axes, seeds=64)
     with tempfile.TemporaryDirectory() as folder:
         run_sweep(chosen, Path(folder) / "results.zarr", engine)
-        paths = (Path(folder) / "results.zarr" / "checksum").glob("c.*[0-9]")
+        paths = (Path(folder) / "cells").glob("??/*")
         finished = sorted(path.stat().st_mtime for path in paths)
     first, last = DEPTH * workers - 1, cells - 1 - DEPTH * workers
     return (last - first) / (finished[last] - finished[first])

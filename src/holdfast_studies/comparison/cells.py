@@ -2,13 +2,12 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import jax
 
 from holdfast.datasets.splits import Dataset
-from holdfast.sweeps.store.cells import Index
-from holdfast.sweeps.store.store import Key
+from holdfast.sweeps.store.naming import Key
 from holdfast_studies.comparison.measures import PACKAGES, Values, compute_cells
 from holdfast_studies.comparison.methods import ComparedMethod
 from holdfast_studies.comparison.public_tests import PublicTest
@@ -58,6 +57,11 @@ class ComparisonCell:
         settings = {"platform": jax.default_backend()}  # a GPU rounds in other ways, which long fits amplify
         return Key(self.name, settings, modules, packages)
 
+    @cached_property
+    def file(self) -> str:
+        """The name of its file in the store."""
+        return self.key.file
+
 
 @dataclass(frozen=True)
 class ComparisonProgram:
@@ -75,19 +79,19 @@ class ComparisonProgram:
 
     cells: Mapping[str, ComparisonCell]
 
-    def __call__(self, index: Index) -> Values:
+    def __call__(self, name: str) -> Values:
         """Fit the method of a cell to its data set, and measure it."""
-        (values,) = self.together([index])
+        (values,) = self.together([name])
         return values
 
-    def kind(self, index: Index) -> Hashable:
+    def kind(self, name: str) -> Hashable:
         """What cells must have in common to be computed together: test and method, if it fits several seeds at once."""
-        cell = self.cells[str(index)]
-        return (cell.test.name, cell.method.name) if cell.method.fit_all is not None else index
+        cell = self.cells[name]
+        return (cell.test.name, cell.method.name) if cell.method.fit_all is not None else name
 
-    def together(self, indices: Sequence[Index]) -> list[Values]:
+    def together(self, names: Sequence[str]) -> list[Values]:
         """Fit the method of cells of one kind to their data sets, and measure it on each."""
-        cells = [self.cells[str(index)] for index in indices]
+        cells = [self.cells[name] for name in names]
         data_sets = [_data_set(cell.test, cell.seed) for cell in cells]
         return compute_cells(cells[0].method, data_sets, tuple(cell.seed for cell in cells))
 

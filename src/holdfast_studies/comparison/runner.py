@@ -9,8 +9,9 @@ import jax
 from holdfast.core.validation import suggestion
 from holdfast.sweeps.engines.base import Engine, check_engine
 from holdfast.sweeps.engines.threads import ThreadEngine
-from holdfast.sweeps.store.entries import EntryCells
-from holdfast.sweeps.store.store import FOLDER, LOST, RECORDS, DamagedError, Store
+from holdfast.sweeps.store.codecs import RECORDS
+from holdfast.sweeps.store.naming import Cell, CodeVersion
+from holdfast.sweeps.store.store import FOLDER, LOST, Store
 from holdfast.sweeps.store.work import CellBatches, Report, compute
 from holdfast_studies.comparison.cells import ComparisonCell, ComparisonProgram
 from holdfast_studies.comparison.measures import Values
@@ -50,7 +51,7 @@ def compare(
             an accelerator, which one would leave idle.
         engine: where cells are computed; by default a thread for each core, beside an accelerator too, since most
             methods compute on the CPU. `DeviceEngine()` has a thread for each accelerator.
-        report: is called now and then with how far the work is.
+        report: called periodically with how far the work is.
 
     Example:
         >>> import tempfile
@@ -76,10 +77,9 @@ def compare(
         for method in chosen_methods
         if applies(method, test)
     ]
-    store.prepare(cell.key for cell in asked)
     found: dict[CellIndex, Values] = {}
     for cell in asked:
-        values = (None if recompute else _recorded(cell)) or _cached(store, cell)
+        values = (None if recompute else _recorded(cell)) or (store.load(cell.file) if cell.lasting else None)
         if values is not None:
             found[cell.index] = values
     failures: dict[CellIndex, str] = {}
@@ -136,16 +136,21 @@ def _compute(
     failures: dict[CellIndex, str],
 ) -> None:
     """Compute cells and add what they give to what was found, and to what failed."""
-    entries = EntryCells(store, {name: cell.key for name, cell in work.cells.items()})
+    cells = [Cell(cell.file, name) for name, cell in work.cells.items()]
+    keys = [cell.key for cell in work.cells.values() if cell.lasting]
+    modules = sorted({module for key in keys for module in key.modules})
+    packages = sorted({package for key in keys for package in key.packages})
+    code = CodeVersion(tuple(modules), ("python", *packages)) if keys else None
     batches = CellBatches(width, work.kind, work.together) if width > 1 else None
-    outcome = compute(entries, work, engine, report, total=len(work.cells), batches=batches)
-    reasons = {str(name): reason for reason, names in outcome.failures.items() for name in names}
+    outcome = compute(store, cells, work, engine, report, code=code, total=len(cells), batches=batches)
+    reasons = {name: reason for reason, names in outcome.failures.items() for name in names}
     for name, cell in work.cells.items():
-        values = None if name in reasons else store.load(cell.key)
+        values = None if name in reasons else store.load(cell.file)
         if values is None:
             failures[cell.index] = reasons.get(name, LOST)
         else:
             found[cell.index] = values
+            store.replace_others(cell.file)
 
 
 def _recorded(cell: ComparisonCell) -> Values | None:
@@ -155,10 +160,3 @@ def _recorded(cell: ComparisonCell) -> Values | None:
         return None
     error = recorded_error(test.name, method.name, cell.seed)
     return None if error is None else {"error": error, "choice": "recorded"}
-
-
-def _cached(store: Store[Values], cell: ComparisonCell) -> Values | None:
-    try:
-        return store.load(cell.key) if cell.lasting else None
-    except DamagedError:
-        return None  # it is deleted, and computed again

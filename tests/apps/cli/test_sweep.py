@@ -1,7 +1,6 @@
 import errno
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -9,10 +8,11 @@ import pytest
 from holdfast.apps.cli.main import main
 from holdfast.apps.cli.terminal.sweeps import duration, show_estimate, size
 from holdfast.sensing.trajectory import Trajectory
-from holdfast.sweeps import estimate_sweep, read_sweep, sweep_status
+from holdfast.sweeps import estimate_sweep, export_sweep, read_sweep, sweep_status
 from holdfast.sweeps.engines import DaskEngine, DeviceEngine, ProcessEngine, ThreadEngine
 from holdfast.sweeps.running import prepare
 from holdfast.sweeps.store.files import LocalFiles
+from sweeps.store.cell_files import cell_files
 
 SPEC = """
 [settings]
@@ -48,8 +48,8 @@ def test_a_dry_run_says_what_a_sweep_costs_and_writes_nothing(spec, tmp_path, ca
         "an estimate from 20 steps of 1 cell disk",
         words,
     )
-    # 16 runs x (9 signals and 1 singular value of 4 bytes + 13)
-    assert "disk about 229 kB: 848 B of values in 56 files" in words
+    # 16 runs x (9 signals and 1 singular value of 4 bytes + 5), and 4 heads of 1,500 bytes
+    assert "disk about 16 kB: 6.7 kB of values in 4 files" in words
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spec.toml"]
 
 
@@ -62,7 +62,7 @@ def test_a_dry_run_says_what_is_left_in_a_folder(spec, tmp_path, capsys):
     assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "cells 6 (of 4 runs each, saved one by one) left 2 cells; the others are finished (not verified)" in words
-    assert "424 B of values in 28 files" in words
+    assert "3.4 kB of values in 2 files" in words
     spec.write_text(SPEC.replace("dimension = 6", "dimension = 7"))
     assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 2
     assert "settings.dimension must be 6 as in the folder" in capsys.readouterr().err
@@ -101,7 +101,8 @@ def test_a_command_says_what_it_computed_and_what_was_finished(spec, tmp_path, c
 def test_a_sweep_in_which_nobody_works_is_said_to_resume(spec, tmp_path, capsys):
     runs = tmp_path / "runs"
     assert main(["sweep", str(spec), "--out", str(runs)]) == 0
-    shutil.rmtree(runs / "results.zarr" / "checksum")  # and with it all that says what is finished
+    for path in cell_files(runs):
+        path.unlink()
     capsys.readouterr()
     assert main(["sweep-status", str(runs)]) == 0
     words = " ".join(capsys.readouterr().out.split())
@@ -119,10 +120,10 @@ def test_who_works_on_an_object_store_is_not_known(spec, capsys):
 def test_damaged_files_are_counted_and_computed_again(spec, tmp_path, capsys):
     runs = tmp_path / "runs"
     assert main(["sweep", str(spec), "--out", str(runs)]) == 0
-    spurious, checksums = runs / "results.zarr" / "spurious", runs / "results.zarr" / "checksum"
-    (spurious / "c.0.0.0").write_bytes((spurious / "c.0.0.0").read_bytes()[:-1])
-    (spurious / "c.0.1.0").unlink()
-    (checksums / "c.1.0.0").write_bytes(b"")
+    shorter, longer, empty, _ = cell_files(runs)
+    shorter.write_bytes(shorter.read_bytes()[:-1])
+    longer.write_bytes(longer.read_bytes() + b" ")
+    empty.write_bytes(b"")
     capsys.readouterr()
     assert main(["sweep", str(spec), "--out", str(runs), "--dry-run"]) == 0
     assert "left none (not verified)" in " ".join(capsys.readouterr().out.split())
@@ -205,10 +206,10 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
         ("sweep SPEC --out runs --dask head.json", "got 'head.json', which does not exist"),
         ("sweep-status nothing", "the folder of the sweep must exist, got 'nothing'"),
         ("sweep-plot nothing --x bias", "the folder of the sweep must exist, got 'nothing'"),
-        ("sweep-status .", "the folder must be that of a sweep, with results.zarr in it, got '.'"),
+        ("sweep-status .", "the folder must be that of a sweep, with its cells in ./cells, got '.'"),
         ("sweep SPEC --out SPEC", "out must be a folder, got the file"),
-        ("sweep SPEC --out FILE", "the folder of the results must be a folder, got the file"),
-        ("sweep SPEC --out FILE --dry-run", "the folder of the results must be a folder, got the file"),
+        ("sweep SPEC --out FILE", "the folder must have cells, which results of holdfast 0.1 lack; xarray.open_zarr("),
+        ("sweep SPEC --out FILE --dry-run", "reads those; choose another folder, got 'other/results.zarr'"),
         ("sweep SPEC --out /proc/runs", "out must lie in a folder that can be written to, got '/proc/runs'"),
         ("sweep-plot nothing --x bias --at bias", "at must be name=value, got 'bias'"),
     ],
@@ -249,22 +250,9 @@ def test_a_finished_sweep_in_a_folder_that_takes_no_files_is_finished(spec, tmp_
     assert main(command) == 0
     assert "is up to date; nothing to compute" in capsys.readouterr().out
     spec.write_text(SPEC)
-    (tmp_path / "runs" / "results.zarr" / "checksum" / "c.0.0.0").unlink()
+    cell_files(tmp_path / "runs")[0].unlink()
     assert main(command) == 2
     assert refused in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("content", ["", "{", "{}", '{"attributes": {}}'])
-def test_damaged_metadata_is_named_with_what_to_do(content, spec, tmp_path, capsys):
-    group = tmp_path / "runs" / "results.zarr"
-    assert main(["sweep", str(spec), "--out", str(tmp_path / "runs")]) == 0
-    (group / "zarr.json").write_text(content)
-    capsys.readouterr()
-    for command in (["sweep", str(spec), "--out"], ["sweep-status"]):
-        assert main([*command, str(tmp_path / "runs")]) == 2
-        said = capsys.readouterr().err
-        assert f"the results in '{group}' cannot be used: their zarr.json is damaged, or not of holdfast (" in said
-        assert said.endswith("); restore it from a copy, or move the folder away to compute them anew\n")
 
 
 def test_failures_are_counted_by_reason(tmp_path, capsys, monkeypatch):
@@ -307,24 +295,26 @@ def test_a_simulation_resumes_where_it_stopped(tmp_path, capsys):
     path = tmp_path / "runs.zarr"
     assert main([*SIMULATE, "--out", str(path)]) == 0
     first = json.loads(capsys.readouterr().out)
-    (path / "checksum" / "c.1.0").unlink()  # as if it had been stopped before the second cell
+    lost, kept = cell_files(tmp_path)
+    lost.unlink()  # as if it had been stopped before the second cell
+    export_sweep(path)
     with pytest.raises(ValueError, match=r"path must be a finished simulation .* with 4 of 8 runs"):
         Trajectory.load(path)
-    (path / "spurious" / "c.0.0.0").touch()
-    old = (path / "spurious" / "c.0.0.0").stat().st_mtime_ns
+    old = kept.stat().st_mtime_ns
     assert main([*SIMULATE, "--out", str(path)]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == first
     assert printed.err == f"wrote {path}\n"
     assert main([*SIMULATE, "--out", str(path)]) == 0
     assert capsys.readouterr().err == f"{path} is up to date; nothing to compute\n"
-    assert (path / "spurious" / "c.0.0.0").stat().st_mtime_ns == old
+    assert kept.stat().st_mtime_ns == old
     assert main([*SIMULATE, "--bias", "0.5", "--out", str(path)]) == 2
     refused = capsys.readouterr().err
     assert "settings.bias must be 1.0 as in the folder" in refused
     assert "--overwrite replaces" in refused
     assert main([*SIMULATE, "--bias", "0.5", "--out", str(path), "--overwrite"]) == 0
     assert Trajectory.load(path).settings.bias == 0.5
+    assert len(cell_files(tmp_path)) == 2
 
 
 def test_a_simulation_in_a_file_is_the_one_in_memory(tmp_path, capsys):
@@ -366,7 +356,7 @@ def test_jumps_resume_where_they_stopped(tmp_path, capsys):
     command += ["--offshoots", "1", "--offshoot-steps", "20"]
     assert main(command) == 0
     assert main([*command, "--out", str(tmp_path / "jumps.zarr")]) == 0
-    shutil.rmtree(tmp_path / "jumps.zarr" / "fitted")  # damage, which is found
+    cell_files(tmp_path)[0].write_bytes(b"")  # damage, which is found
     assert main([*command, "--out", str(tmp_path / "jumps.zarr")]) == 0
     in_memory, in_file, again = map(json.loads, capsys.readouterr().out.splitlines())
     assert in_file == again

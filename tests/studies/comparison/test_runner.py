@@ -20,6 +20,7 @@ from holdfast_studies.comparison import (
 )
 from holdfast_studies.comparison.public_tests import GROUPS
 from holdfast_studies.comparison.recorded import PUBLISHED, recorded_file
+from sweeps.store.cell_files import cell_files
 
 SMALL = {"tests": ("toy_1_1", "Example2"), "methods": ("oracle", "least_squares", "irm")}
 FEW_ROWS = PublicTest("few_rows", "toy model", "regression", 2, partial(toy_dataset, 1.0, 1.0, samples=200))
@@ -52,8 +53,8 @@ def test_what_was_computed_is_reused(small, monkeypatch):
 def test_a_damaged_cell_is_computed_again_and_no_other(small, monkeypatch, tmp_path):
     comparison, out = small
     shutil.copytree(out, tmp_path, dirs_exist_ok=True)
-    (cell,) = tmp_path.rglob("toy_1_1/irm/1/*.json")
-    cell.write_text(cell.read_text()[:30])
+    cell = cell_files(tmp_path)[0]
+    cell.write_bytes(cell.read_bytes()[:30])
     counted = []
     compute = comparing.compute_cells
     monkeypatch.setattr(

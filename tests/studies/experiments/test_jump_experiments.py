@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.completion import jumps as jumping
 from holdfast.plots import style
-from holdfast.sweeps.store.store import DATASETS, Key, Store
+from holdfast.sweeps.store import DATASETS, Key, Store
 from holdfast_studies import load
 from holdfast_studies.experiment import Effort
 from holdfast_studies.papers import absorbing, entering, jump_rates, jumps
@@ -38,7 +38,9 @@ def test_a_quick_look_contradicts_nothing(name, tmp_path):
     data = experiment.simulate(experiment.effort(quick=True), lambda done, total: reports.append((done, total)))
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)
     assert reports[-1][0] == reports[-1][1]
-    data = Store(tmp_path, DATASETS).save(Key(name, {}, ("holdfast_studies",)), data)
+    store, file = Store(tmp_path, DATASETS), Key(name, {}, ("holdfast_studies",)).file
+    store.save(file, data)
+    data = store.load(file)
     check_outputs(experiment, data)
     assert not any(claim.broken for claim in experiment.claims(data))
 

@@ -8,7 +8,10 @@ import xarray as xr
 
 from holdfast.core.statistics import median
 from holdfast.plots import new_figure
+from holdfast.sweeps.store import DATASETS, Store
+from holdfast.sweeps.store.store import FOLDER
 from holdfast_studies import AS_STATED, Claim, Experiment
+from holdfast_studies.runner import _key
 
 
 def square(effort, progress):
@@ -61,4 +64,4 @@ EXPERIMENTS = {
 
 def saved(out: Path, name: str) -> bool:
     """Whether the data of an experiment are in the store."""
-    return any((out / ".computed" / name).glob("*.zarr"))
+    return Store(out / FOLDER, DATASETS).has(_key(name, EXPERIMENTS[name], EXPERIMENTS[name].effort()).file)

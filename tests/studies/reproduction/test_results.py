@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import xarray as xr
 
-from holdfast.sweeps.store import DATASETS, EntryCells, Key, Store
+from holdfast.sweeps.store import DATASETS, Key, Store
 from holdfast.sweeps.store.store import FOLDER
 from holdfast_studies.results import data_sets
 from holdfast_studies.runner import Reporter, reproduce
@@ -55,15 +55,15 @@ def test_an_experiment_that_fails_comes_with_its_error_in_the_given_order(tmp_pa
 def test_a_failure_that_was_noted_before_is_not_one_of_this_run(tmp_path, monkeypatch):
     """Another command saves the result meanwhile, and is killed before it deletes the note of an earlier failure."""
     key, data = Key("square", {}, ("holdfast.core.statistics",)), xr.Dataset({"x": ("t", [1.0])})
-    cells = EntryCells(Store(tmp_path / FOLDER, DATASETS), {"square": key})
-    cells.fail("square", "ValueError: last week")
-    lease = EntryCells.lease
+    store = Store(tmp_path / FOLDER, DATASETS)
+    store.fail(key.file, "ValueError: last week")
+    lease = Store.lease
 
-    def late(own, index):
-        cells.store.save(key, data)
-        return lease(own, index)
+    def late(own, name):
+        store.save(key.file, data)
+        return lease(own, name)
 
-    monkeypatch.setattr(EntryCells, "lease", late)
+    monkeypatch.setattr(Store, "lease", late)
     ((name, source),) = data_sets({"square": lambda progress: data}, {"square": key}, tmp_path)
     assert (name, source.notes) == ("square", ("computed by another process",))
     assert source.data.equals(data)

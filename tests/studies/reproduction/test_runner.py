@@ -2,7 +2,6 @@ import contextlib
 import json
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from holdfast.core.statistics import median
 from holdfast.plots import new_figure
 from holdfast.sweeps.engines import Feed, ProcessEngine
 from holdfast.sweeps.engines.base import attempt
-from holdfast.sweeps.store import store
+from holdfast.sweeps.store import naming, store
 from holdfast_studies import TITLES, load
 from holdfast_studies.claims import AS_STATED, Claim, Verdict
 from holdfast_studies.commands.reproduction_output import REPORTER
@@ -29,6 +28,7 @@ from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.papers import figure_3
 from holdfast_studies.runner import Reporter, reproduce
 from studies.reproduction.experiments_of_a_user import EXPERIMENTS, fail, no_claims, saved, square
+from sweeps.store.cell_files import cell_files
 
 
 class Counter:
@@ -135,7 +135,7 @@ def test_what_is_computed_is_reused_until_something_changes(counter, toys, tmp_p
     output = capsys.readouterr().out
     assert output.count("computed in") == 3
     assert output.count("  reused") == 3
-    monkeypatch.setattr(store, "fingerprint", lambda modules: "other code")
+    monkeypatch.setattr(naming, "fingerprint", lambda modules: "other code")
     assert run(first, tmp_path) == 0
     assert counter.computed == 4
 
@@ -143,8 +143,8 @@ def test_what_is_computed_is_reused_until_something_changes(counter, toys, tmp_p
 def test_a_damaged_result_is_computed_again(counter, toys, tmp_path, capsys):
     first = {"first": toys["first"]}
     assert run(first, tmp_path) == 0
-    (entry,) = (tmp_path / ".computed" / "first").iterdir()
-    shutil.rmtree(entry / "share")
+    (entry,) = cell_files(tmp_path / ".computed")
+    entry.write_bytes(entry.read_bytes()[:-1])
     capsys.readouterr()
     assert run(first, tmp_path) == 0
     assert capsys.readouterr().out.count("computed again:") == 1
@@ -209,8 +209,7 @@ def test_data_that_has_no_form_on_disk_is_a_failure_with_the_reason(counter, toy
     odd = toy("first", counter, simulate=lambda *given: _with_pairs(simulate(*given)))
     assert run(toys | {"first": odd}, tmp_path) == 1
     (reason,) = written_claims(tmp_path)["failed"].values()
-    assert reason.startswith("ValueError: value must have a form on disk, which that of 'first' has not: ")
-    assert "MultiIndex" in reason
+    assert reason.startswith("ValueError: the result must have a form on disk, which this has not: ")
     assert (tmp_path / "third.png").exists()
 
 
@@ -225,7 +224,7 @@ def test_an_object_is_not_saved_but_the_others_are(counter, toys, tmp_path):
     mixed = toys | {"second": toy("second", counter, simulate=partial(toys["second"].simulate))}
     assert run(mixed, tmp_path) == run(mixed, tmp_path) == 0
     assert counter.computed == 3 + 1
-    assert sorted(path.name for path in (tmp_path / ".computed").iterdir()) == ["first", "third"]
+    assert len(cell_files(tmp_path / ".computed")) == 2
 
 
 @pytest.mark.slow
@@ -262,7 +261,7 @@ def test_experiments_are_computed_by_processes(tmp_path):
 
 
 def _with_pairs(data):
-    """With a coordinate that zarr does not know."""
+    """With a coordinate that files do not know."""
     pairs = pd.MultiIndex.from_product([[1, 2], [3, 4]], names=["one", "two"])
     return data.assign_coords(xr.Coordinates.from_pandas_multiindex(pairs, "pair"))
 

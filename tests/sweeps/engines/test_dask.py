@@ -12,7 +12,8 @@ import pytest
 from holdfast.core import CellResult
 from holdfast.sweeps.engines import DaskEngine, LostClusterError, ProcessEngine, RefusedWorkerError, Versions
 from holdfast.sweeps.engines.remote import Payload
-from holdfast.sweeps.store import GridCells, Layout, compute, open_grid
+from holdfast.sweeps.store import CELLS, Cell, Store, compute
+from holdfast.sweeps.store.naming import cell_name, settings_hash
 from sweeps.store.live_cluster import LiveCluster
 from sweeps.store.waiting import wait_until
 
@@ -118,14 +119,12 @@ def test_an_item_that_meets_a_closed_client_is_submitted_again(local, monkeypatc
 @pytest.mark.slow
 def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.sweeps.store.work.REPORTING", 0.0)
-    layout = Layout.of({"number": list(range(40))}, seeds=2, most_seeds=1)
-    cells = GridCells.at(tmp_path / "results.zarr", layout, identity={})
+    store = Store(tmp_path / "cells", CELLS)
+    cells = [Cell(cell_name(settings_hash({"number": number}), "0" * 16), number) for number in range(80)]
 
-    def function(index):
+    def function(number):
         time.sleep(0.05)
-        return CellResult(
-            {"process": np.array([os.getpid()]), "square": np.array([cells.settings(index)["number"] ** 2])}
-        )
+        return CellResult({"process": np.array([os.getpid()]), "square": np.array([number**2])})
 
     waiting = {10: "a second worker", 25: "a kill", 40: "a restart"}
 
@@ -142,17 +141,17 @@ def test_nothing_is_lost_when_workers_come_and_go_and_the_scheduler_is_restarted
                 cluster.add_worker("third")
 
     cluster.add_worker("first")
-    outcome = compute(cells, function, DaskEngine(str(cluster.file)), report)
+    outcome = compute(store, cells, function, DaskEngine(str(cluster.file)), report)
     assert waiting == {}
     assert outcome.failures == {}
     assert outcome.computed + outcome.computed_elsewhere == 80
     # The answers of a few cells were lost with their worker or scheduler, but not the cells.
     assert outcome.computed_elsewhere <= 8
-    assert list(cells.missing()) == []
-    assert cells.running() == []
-    result = open_grid(tmp_path / "results.zarr")
-    np.testing.assert_array_equal(result["square"], np.broadcast_to(np.arange(40)[:, None] ** 2, (40, 2)))
-    assert set(np.unique(result["process"])) == {process.pid for process in cluster.workers.values()}
+    assert list(store.missing(cells)) == []
+    assert store.running() == []
+    results = [store.load(cell.name).values for cell in cells]
+    assert [int(each["square"][0]) for each in results] == [number**2 for number in range(80)]
+    assert {int(each["process"][0]) for each in results} == {process.pid for process in cluster.workers.values()}
 
 
 @pytest.mark.slow

@@ -66,16 +66,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from holdfast.core import CellResult
-from holdfast.sweeps.store import GridCells, Layout, compute
+from holdfast.sweeps.store import CELLS, Cell, Store, compute
 from holdfast.sweeps.engines import EngineOptions
 
-cells = GridCells.at(Path(tempfile.mkdtemp()), Layout.of({"size": [1, 2, 3]}, seeds=2, most_seeds=2), identity={})
+store = Store(Path(tempfile.mkdtemp()), CELLS)
+cells = [Cell(f"{number:032x}-0123456789abcdef", number) for number in range(3)]
 for options in (EngineOptions(devices=True), EngineOptions(workers=2)):
-    outcome = compute(cells, lambda index: CellResult({"sum": np.asarray(jnp.ones(2) * sum(index))}), options.engine())
+    function = lambda number: CellResult({"sum": np.asarray(jnp.ones(2) * number)})
+    outcome = compute(store, cells, function, options.engine())
     print(outcome.computed, outcome.failures)
 """
 
 
-def test_grids_are_computed_where_nothing_but_jax_is_installed():
+def test_cells_are_computed_where_nothing_but_jax_is_installed():
     done = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True)
     assert done.stdout == "3 {}\n0 {}\n", done.stderr

@@ -16,51 +16,57 @@ from holdfast.core.run import Run, run
 from holdfast.core.worker import StoppedError, working
 from holdfast.sweeps.engines import Finished, RefusedWorkerError, ThreadEngine
 from holdfast.sweeps.engines.clusters import LostClusterError
-from holdfast.sweeps.store.cells import Lease
+from holdfast.sweeps.store.leases import Lease
+from holdfast.sweeps.store.naming import Cell
 from holdfast.sweeps.store.work import CellBatches, CellWork, SaveError, compute, compute_each
 
 
-class MemoryCells:
-    """Cells of one process."""
+class MemoryStore:
+    """Results in the memory of one process, by the labels of their cells."""
 
-    def __init__(self, indices):
-        self.indices, self.saved, self.failed, self.leased = list(indices), {}, {}, set()
+    def __init__(self):
+        self.saved, self.failed, self.leased = {}, {}, set()
         self._lock = threading.Lock()
 
-    def missing(self):
-        return (index for index in self.indices if index not in self.saved)
+    def missing(self, cells):
+        return (cell for cell in cells if cell.name not in self.saved)
 
     @contextmanager
-    def lease(self, index):
+    def lease(self, name):
         with self._lock:
-            state = Lease.FINISHED if index in self.saved else Lease.BUSY if index in self.leased else Lease.TAKEN
+            state = Lease.FINISHED if name in self.saved else Lease.BUSY if name in self.leased else Lease.TAKEN
             if state is Lease.TAKEN:
-                self.leased.add(index)
+                self.leased.add(name)
         try:
             yield state
         finally:
             if state is Lease.TAKEN:
-                self.leased.remove(index)
+                self.leased.remove(name)
 
-    def save(self, index, value):
-        self.saved[index] = value
+    def save(self, name, value, seconds):
+        self.saved[name] = value
 
-    def fail(self, index, reason):
-        self.failed[index] = reason
+    def fail(self, name, reason):
+        self.failed[name] = reason
+
+
+def cells_of(labels):
+    return [Cell(label, label) for label in labels]
 
 
 def test_all_missing_cells_are_computed_once_and_none_a_second_time():
-    cells, calls = MemoryCells((i, j) for i in range(20) for j in range(5)), Counter()
+    store, calls = MemoryStore(), Counter()
+    labels = [(i, j) for i in range(20) for j in range(5)]
 
     def function(index):
         calls[index] += 1
         return sum(index)
 
-    outcome = compute(cells, function, ThreadEngine(2))
-    assert cells.saved == {index: sum(index) for index in cells.indices}
+    outcome = compute(store, cells_of(labels), function, ThreadEngine(2))
+    assert store.saved == {index: sum(index) for index in labels}
     assert set(calls.values()) == {1}
     assert (outcome.computed, outcome.computed_elsewhere, outcome.failed) == (100, 0, 0)
-    assert compute(cells, function, ThreadEngine(2)).computed == 0
+    assert compute(store, cells_of(labels), function, ThreadEngine(2)).computed == 0
     assert calls.total() == 100
 
 
@@ -70,26 +76,26 @@ def _at(function, line):
 
 
 def test_a_cell_that_fails_is_noted_and_does_not_stop_the_others():
-    cells = MemoryCells("abcd")
+    store = MemoryStore()
 
     def function(index):
         if index in "bc":
             raise FileNotFoundError("no such file")  # an OSError, but not one of the folder of results
         return index.upper()
 
-    outcome = compute(cells, function, ThreadEngine(2))
-    assert cells.saved == {"a": "A", "d": "D"}
+    outcome = compute(store, cells_of("abcd"), function, ThreadEngine(2))
+    assert store.saved == {"a": "A", "d": "D"}
     reason = f"{_at(function, 2)}FileNotFoundError: no such file"
-    assert cells.failed == dict.fromkeys("bc", reason)
+    assert store.failed == dict.fromkeys("bc", reason)
     assert {reason: sorted(failed) for reason, failed in outcome.failures.items()} == {reason: ["b", "c"]}
-    assert cells.leased == set()
+    assert store.leased == set()
 
 
 def test_each_cell_comes_once_with_the_reason_if_it_failed_and_the_outcome_at_the_end():
     def function(index):
         return {"a": 1, "b": 2}[index]
 
-    each, ended = compute_each(MemoryCells("abc"), function, ThreadEngine(1)), []
+    each, ended = compute_each(MemoryStore(), cells_of("abc"), function, ThreadEngine(1)), []
     while True:
         try:
             ended.append(next(each))
@@ -102,37 +108,36 @@ def test_each_cell_comes_once_with_the_reason_if_it_failed_and_the_outcome_at_th
 
 
 def test_the_place_of_a_failure_is_the_innermost_in_code_of_the_user():
-    cells = MemoryCells("a")
+    store = MemoryStore()
 
     def inner():
         return json.loads("[")  # raises in the standard library
 
-    compute(cells, lambda index: inner(), ThreadEngine(1))
-    assert cells.failed["a"].startswith(f"{_at(inner, 1)}JSONDecodeError: Expecting value")
-    compute(cells, int, ThreadEngine(1))  # no code of the user's at all
-    assert cells.failed["a"].startswith("ValueError: invalid literal")
+    compute(store, cells_of("a"), lambda index: inner(), ThreadEngine(1))
+    assert store.failed["a"].startswith(f"{_at(inner, 1)}JSONDecodeError: Expecting value")
+    compute(store, cells_of("a"), int, ThreadEngine(1))  # no code of the user's at all
+    assert store.failed["a"].startswith("ValueError: invalid literal")
 
 
 def test_a_result_of_the_wrong_form_is_a_failure_and_a_full_disk_stops_all():
-    class Strict(MemoryCells):
-        def save(self, index, value):
+    class Strict(MemoryStore):
+        def save(self, name, value, seconds):
             if value < 0:
                 raise ValueError("values must not be negative")
             if value == 5:
                 raise OSError(28, "No space left on device")
-            super().save(index, value)
+            super().save(name, value, seconds)
 
-    cells = Strict([(-1,), (0,), (1,)])
-    outcome = compute(cells, lambda index: index[0], ThreadEngine(1))
+    outcome = compute(Strict(), cells_of([(-1,), (0,), (1,)]), lambda index: index[0], ThreadEngine(1))
     ((reason, failed),) = outcome.failures.items()
     assert reason.endswith(": ValueError: values must not be negative")
     assert (reason.partition(":")[0], failed) == (Path(__file__).name, [(-1,)])
 
-    cells = Strict((number,) for number in range(1000))
-    with pytest.raises(SaveError, match=r"cell \(5,\) cannot .*No space left.*; 5 cells saved, and the same command"):
-        compute(cells, lambda index: index[0], ThreadEngine(1))
-    assert len(cells.saved) < 10
-    assert cells.leased == set()
+    store, cells = Strict(), cells_of([(number,) for number in range(1000)])
+    with pytest.raises(SaveError, match=r"of \(5,\) cannot .*No space left.*; 5 cells saved, and the same command"):
+        compute(store, cells, lambda index: index[0], ThreadEngine(1))
+    assert len(store.saved) < 10
+    assert store.leased == set()
 
 
 class _LosingEngine:
@@ -146,20 +151,20 @@ class _LosingEngine:
 
 @pytest.mark.parametrize(("engine", "reason"), [(ThreadEngine(1), "ValueError: a"), (_LosingEngine(), "LostWorker")])
 def test_a_full_disk_while_a_failure_is_noted_stops_with_both_reasons(engine, reason):
-    class Full(MemoryCells):
-        def fail(self, index, reason):
+    class Full(MemoryStore):
+        def fail(self, name, reason):
             raise OSError(28, "No space left on device")
 
     def function(index):
         raise ValueError(index)
 
-    both = rf"cell a cannot be saved: OSError: .*No space left on device \(it had failed: .*{reason}.*; 0 cells saved"
+    both = rf"of a cannot be saved: OSError: .*No space left on device \(it had failed: .*{reason}.*; 0 cells saved"
     with pytest.raises(SaveError, match=both):
-        compute(Full("a"), function, engine)
+        compute(Full(), cells_of("a"), function, engine)
 
 
 def test_two_loops_share_the_cells():
-    cells, calls = MemoryCells((number,) for number in range(30)), Counter()
+    store, cells, calls = MemoryStore(), cells_of([(number,) for number in range(30)]), Counter()
 
     def function(index):
         calls[index] += 1
@@ -167,12 +172,13 @@ def test_two_loops_share_the_cells():
         return index[0]
 
     outcomes = []
-    loops = [threading.Thread(target=lambda: outcomes.append(compute(cells, function, ThreadEngine(2)))) for _ in "ab"]
+    loop = lambda: outcomes.append(compute(store, cells, function, ThreadEngine(2)))  # noqa: E731
+    loops = [threading.Thread(target=loop) for _ in "ab"]
     for each in loops:
         each.start()
     for each in loops:
         each.join()
-    assert len(cells.saved) == 30
+    assert len(store.saved) == 30
     assert set(calls.values()) == {1}
     assert sum(outcome.computed for outcome in outcomes) == 30
     assert all(outcome.computed + outcome.computed_elsewhere <= 30 for outcome in outcomes)
@@ -180,28 +186,28 @@ def test_two_loops_share_the_cells():
 
 def test_a_cell_that_another_process_has_is_asked_for_until_it_is_finished_or_free(monkeypatch):
     monkeypatch.setattr("holdfast.sweeps.store.work.FIRST_WAIT", 0.01)
-    cells = MemoryCells([(0,), (1,), (2,)])
-    cells.leased |= {(1,), (2,)}
+    store = MemoryStore()
+    store.leased |= {(1,), (2,)}
     asked = Counter()
-    lease = cells.lease
+    lease = store.lease
 
     def counted(index):
         asked[index] += 1
         if asked[index] == 3 and index == (1,):
-            cells.saved[index] = "by the other process"
+            store.saved[index] = "by the other process"
         if asked[index] == 3 and index == (2,):
-            cells.leased.remove(index)  # the other process died, and its lease has expired
+            store.leased.remove(index)  # the other process died, and its lease has expired
         return lease(index)
 
-    monkeypatch.setattr(cells, "lease", counted)
-    outcome = compute(cells, lambda index: "by us", ThreadEngine(2))
-    assert cells.saved == {(0,): "by us", (1,): "by the other process", (2,): "by us"}
+    monkeypatch.setattr(store, "lease", counted)
+    outcome = compute(store, cells_of([(0,), (1,), (2,)]), lambda index: "by us", ThreadEngine(2))
+    assert store.saved == {(0,): "by us", (1,): "by the other process", (2,): "by us"}
     assert (outcome.computed, outcome.computed_elsewhere) == (2, 1)
     assert asked == {(0,): 1, (1,): 3, (2,): 3}
 
 
 def test_an_interrupt_releases_leases_and_the_next_call_computes_the_rest():
-    cells, started = MemoryCells((number,) for number in range(100)), []
+    store, cells, started = MemoryStore(), cells_of([(number,) for number in range(100)]), []
 
     class Interrupted:
         """An engine that is interrupted, as by Ctrl-C, after some results."""
@@ -219,12 +225,12 @@ def test_an_interrupt_releases_leases_and_the_next_call_computes_the_rest():
         return index[0]
 
     with pytest.raises(KeyboardInterrupt):
-        compute(cells, function, Interrupted())
-    assert cells.leased == set()
-    assert cells.failed == {}
-    assert 10 <= len(cells.saved) == len(started) < 20
-    compute(cells, function, ThreadEngine(2))
-    assert len(cells.saved) == len(started) == 100
+        compute(store, cells, function, Interrupted())
+    assert store.leased == set()
+    assert store.failed == {}
+    assert 10 <= len(store.saved) == len(started) < 20
+    compute(store, cells, function, ThreadEngine(2))
+    assert len(store.saved) == len(started) == 100
 
 
 def test_a_run_ends_at_its_next_report_when_its_worker_is_stopped():
@@ -239,19 +245,19 @@ def test_a_run_ends_at_its_next_report_when_its_worker_is_stopped():
 
 
 def test_a_stopped_cell_is_neither_saved_nor_a_failure():
-    cells = MemoryCells("ab")
+    store = MemoryStore()
 
     def function(index):
         if index == "a":
             raise StoppedError
         raise ValueError("because it was stopped")
 
-    work = CellWork(cells, function)
-    assert work(["a"])[0].state == "stopped"
+    work = CellWork(store, function)
+    assert work(cells_of("a"))[0].state == "stopped"
     with working(stopped=lambda: True):
-        assert work(["b"])[0].state == "stopped"
-    assert (cells.saved, cells.failed, cells.leased) == ({}, {}, set())
-    assert work(["b"])[0].state == "failed"
+        assert work(cells_of("b"))[0].state == "stopped"
+    assert (store.saved, store.failed, store.leased) == ({}, {}, set())
+    assert work(cells_of("b"))[0].state == "failed"
 
 
 @pytest.mark.parametrize("error", [RefusedWorkerError("worker 3 has jax 0.9.0"), LostClusterError("no connection")])
@@ -260,11 +266,11 @@ def test_when_an_engine_gives_up_the_error_says_what_is_saved(error):
         name = "failing"
 
         def run(self, work, items):
-            yield Finished("a", work("a"), None)
+            yield Finished(cells_of("a"), work(cells_of("a")), None)
             raise error
 
     with pytest.raises(type(error), match=f"{error}; 1 cell saved, and the same command goes on from there"):
-        compute(MemoryCells("ab"), str.upper, Failing())
+        compute(MemoryStore(), cells_of("ab"), str.upper, Failing())
 
 
 def test_reports_have_what_a_progress_bar_needs(monkeypatch):
@@ -275,8 +281,8 @@ def test_reports_have_what_a_progress_bar_needs(monkeypatch):
         if index == (3,):
             raise ValueError("no")
 
-    cells = MemoryCells((number,) for number in range(8))
-    compute(cells, function, ThreadEngine(1), lambda *values: reports.append(values), total=8)
+    cells = cells_of([(number,) for number in range(8)])
+    compute(MemoryStore(), cells, function, ThreadEngine(1), lambda *values: reports.append(values), total=8)
     dones, totals, rates, left, failures = zip(*reports, strict=True)
     assert list(dones) == [*range(1, 9), 8]
     assert set(totals) == {8}
@@ -289,39 +295,41 @@ def test_reports_have_what_a_progress_bar_needs(monkeypatch):
 def test_cells_that_nobody_counted_are_added_to_the_total():
     """Damaged cells are found while others are computed: no report has more done than there are, or negative time."""
     reports = []
-    cells = MemoryCells((index,) for index in range(6))
-    compute(cells, sum, ThreadEngine(1), lambda *report: reports.append(report), total=2)
+    cells = cells_of([(index,) for index in range(6)])
+    outcome = compute(MemoryStore(), cells, sum, ThreadEngine(1), lambda *report: reports.append(report), total=2)
+    assert outcome.damaged == 4
     assert reports[-1][:2] == (6, 6)
     assert all(done <= total and (left is None or left >= 0) for done, total, _, left, _ in reports)
 
 
 def test_cells_of_one_kind_are_computed_together_and_saved_one_by_one():
-    cells, blocks = MemoryCells((i, j) for i in range(7) for j in range(3)), []
+    store, blocks = MemoryStore(), []
+    labels = [(i, j) for i in range(7) for j in range(3)]
 
     def function(block):
         blocks.append(block)
         return [sum(index) for index in block]
 
     batches = CellBatches(4, lambda index: index[1], function)
-    outcome = compute(cells, sum, ThreadEngine(2), batches=batches)
-    assert cells.saved == {index: sum(index) for index in cells.indices}
+    outcome = compute(store, cells_of(labels), sum, ThreadEngine(2), batches=batches)
+    assert store.saved == {index: sum(index) for index in labels}
     assert (outcome.computed, outcome.failed) == (21, 0)
     assert sorted(map(len, blocks)) == [3, 3, 3, 4, 4, 4]
     assert all(len({j for _, j in block}) == 1 for block in blocks)
 
 
 def test_a_block_leaves_out_what_others_have_and_fails_cell_by_cell():
-    cells = MemoryCells((number,) for number in range(6))
-    cells.leased.add((4,))
-    cells.saved[5,] = 25
+    store = MemoryStore()
+    store.leased.add((4,))
+    store.saved[5,] = 25
 
     def function(block):
         assert block == [(0,), (1,), (2,), (3,)]
         raise ZeroDivisionError
 
-    work = CellWork(cells, lambda index: 6 // index[0], CellBatches(6, len, function))
-    states = [receipt.state for receipt in work([(number,) for number in range(6)])]
+    work = CellWork(store, lambda index: 6 // index[0], CellBatches(6, len, function))
+    states = [receipt.state for receipt in work(cells_of([(number,) for number in range(6)]))]
     assert states == ["failed", "computed", "computed", "computed", "busy", "finished"]
-    assert cells.saved == {(1,): 6, (2,): 3, (3,): 2, (5,): 25}
-    assert cells.failed == {(0,): f"{_at(work.function, 0)}ZeroDivisionError: integer division or modulo by zero"}
-    assert cells.leased == {(4,)}
+    assert store.saved == {(1,): 6, (2,): 3, (3,): 2, (5,): 25}
+    assert store.failed == {(0,): f"{_at(work.function, 0)}ZeroDivisionError: integer division or modulo by zero"}
+    assert store.leased == {(4,)}

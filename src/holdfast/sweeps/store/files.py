@@ -28,20 +28,12 @@ class Files(Protocol):
         """The content of a file, or None."""
         ...
 
-    def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
-        """Write a file, whole or not at all; a durable one survives a power failure from then on."""
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, whole or not at all."""
         ...
 
-    def exists(self, name: str) -> bool:
-        """Whether a file is in the folder."""
-        ...
-
-    def version(self, name: str) -> object:
-        """Something that changes when a file is written again, without reading it; None if there is no file."""
-        ...
-
-    def names(self, folder: str) -> Iterator[str]:
-        """The names in a folder; none if it does not exist."""
+    def walk(self) -> Iterator[str]:
+        """The names of all files in the folder and in its folders; none if it does not exist."""
         ...
 
     def delete(self, name: str) -> None:
@@ -53,25 +45,24 @@ class Files(Protocol):
         ...
 
 
-def files_at(path: str | Path, temporary: str = "") -> "Files":
-    """The files of a folder that is given by a path or a URL such as "s3://bucket/results.zarr".
+def files_at(path: str | Path) -> "Files":
+    """The files of a folder that is given by a path or a URL such as "s3://bucket/runs/cells".
 
     Args:
         path: of the folder, which is made when something is written.
-        temporary: a folder inside it for files that are being written; one for all, so that they can be cleaned up.
 
     Example:
         >>> import tempfile
         >>> files = files_at(tempfile.mkdtemp())
-        >>> files.write("loss/c.0", b"1234")
-        >>> files.read("loss/c.0"), files.read("loss/c.1"), list(files.names("loss"))
-        (b'1234', None, ['c.0'])
-        >>> files_at("memory://results").exists("loss/c.0")
-        False
+        >>> files.write("0a/0a1b", b"1234")
+        >>> files.read("0a/0a1b"), files.read("0a/0a1c"), list(files.walk())
+        (b'1234', None, ['0a/0a1b'])
+        >>> files_at("memory://results").read("0a/0a1b") is None
+        True
     """
     text = os.fspath(path)
     if not is_address(text) or text.startswith("file://"):
-        return LocalFiles(os.path.abspath(text.removeprefix("file://")), temporary)
+        return LocalFiles(os.path.abspath(text.removeprefix("file://")))
     return RemoteFiles(text.rstrip("/"))
 
 
@@ -80,7 +71,6 @@ class LocalFiles:
     """Files in a folder of this machine, or of a file system that is mounted."""
 
     root: str
-    temporary: str = ""
 
     def __str__(self) -> str:
         return self.root
@@ -94,43 +84,38 @@ class LocalFiles:
         with open(descriptor, "rb", buffering=0) as file:
             return file.readall()
 
-    def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
+    def write(self, name: str, content: bytes) -> None:
         """Write to a temporary name and rename."""
         path, unfinished = f"{self.root}/{name}", self._temporary_path()
         try:
             try:
-                self._write_new(unfinished, content, durable)
+                self._write_new(unfinished, content)
                 os.replace(unfinished, path)
             except FileNotFoundError:  # the first file of its folder
-                os.makedirs(os.path.dirname(unfinished), exist_ok=True)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                self._write_new(unfinished, content, durable)
+                self._write_new(unfinished, content)
                 os.replace(unfinished, path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(unfinished)
             # the file that people know, which an error while writing does not name
             raise OSError(error.errno, os.strerror(error.errno or 0), path) from error
-        if durable:
-            _flush(os.path.dirname(path), os.O_RDONLY)
 
-    def exists(self, name: str) -> bool:
-        """Whether a file is in the folder."""
-        return os.path.exists(f"{self.root}/{name}")
+    def walk(self) -> Iterator[str]:
+        """The names of all files in the folder and in its folders; none if it does not exist."""
+        for entry in self.entries():
+            yield entry.path[len(self.root) + 1 :]
 
-    def version(self, name: str) -> object:
-        """Something that changes when a file is written again, without reading it; None if there is no file."""
-        try:
-            found = os.stat(f"{self.root}/{name}")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
-
-    def names(self, folder: str) -> Iterator[str]:
-        """The names in a folder; none if it does not exist."""
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(f"{self.root}/{folder}") as entries:
-            for entry in entries:
-                yield entry.name
+    def entries(self) -> "Iterator[os.DirEntry[str]]":
+        """The same with their times; files that are deleted meanwhile may be missing."""
+        folders = [self.root]
+        while folders:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        folders.append(entry.path)
+                    else:
+                        yield entry
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
@@ -145,12 +130,11 @@ class LocalFiles:
         """
         path, unfinished = f"{self.root}/{name}", self._temporary_path()
         try:
-            self._write_new(unfinished, content, durable=False)
+            self._write_new(unfinished, content)
             os.link(unfinished, path)
         except FileExistsError:
             return False
         except FileNotFoundError:  # the first file of its folder
-            os.makedirs(os.path.dirname(unfinished), exist_ok=True)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             return self.create(name, content)
         except OSError as error:
@@ -190,7 +174,7 @@ class LocalFiles:
             return time.time() - changed
         now = self._temporary_path()
         try:
-            self._write_new(now, b"", durable=False)
+            self._write_new(now, b"")
             return os.stat(now).st_mtime - changed
         except OSError:  # the folder is read-only for us, and the clock of this machine will do
             return time.time() - changed
@@ -204,17 +188,15 @@ class LocalFiles:
             number = _OF_THREAD.number
         except AttributeError:
             number = _OF_THREAD.number = next(_COUNTER)
-        return f"{self.root}/{self.temporary}/{temporary_name(number)}"
+        return f"{self.root}/{temporary_name(number)}"
 
     @staticmethod
-    def _write_new(path: str, content: bytes, durable: bool) -> None:
+    def _write_new(path: str, content: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
             view = memoryview(content)
             while view:  # a disk that is almost full takes a part
                 view = view[os.write(descriptor, view) :]
-            if durable:
-                os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -236,33 +218,17 @@ class RemoteFiles:
             except FileNotFoundError:
                 return None
 
-    def write(self, name: str, content: bytes, *, durable: bool = False) -> None:
+    def write(self, name: str, content: bytes) -> None:
         """Write an object in one request."""
         with self._reached() as (system, root):
             system.pipe_file(f"{root}/{name}", content)
 
-    def exists(self, name: str) -> bool:
-        """Whether a file is in the folder."""
+    def walk(self) -> Iterator[str]:
+        """The names of all files in the folder and in its folders; none if it does not exist."""
         with self._reached() as (system, root):
-            return system.exists(f"{root}/{name}")
-
-    def version(self, name: str) -> object:
-        """Something that changes when a file is written again, without reading it; None if there is no file."""
-        with self._reached() as (system, root):
-            try:
-                return system.ukey(f"{root}/{name}")
-            except FileNotFoundError:
-                return None
-
-    def names(self, folder: str) -> Iterator[str]:
-        """The names in a folder; none if it does not exist."""
-        with self._reached() as (system, root):
-            try:
-                paths = system.ls(f"{root}/{folder}", detail=False)
-            except FileNotFoundError:
-                return
+            paths = system.find(root)
         for path in paths:
-            yield path.rstrip("/").rpartition("/")[2]
+            yield path.removeprefix("/").removeprefix(root.removeprefix("/"))[1:]
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
@@ -281,11 +247,3 @@ class RemoteFiles:
 def _file_system(url: str) -> tuple[Any, str]:
     system, root = file_system(url, fresh=True)
     return system, root.rstrip("/")
-
-
-def _flush(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

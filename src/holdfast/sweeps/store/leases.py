@@ -5,19 +5,39 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from holdfast.core.owner import is_gone, owner
-from holdfast.sweeps.store.cells import LEASE_SUFFIX, Lease
 from holdfast.sweeps.store.files import Files, LocalFiles
+
+LEASE_SUFFIX = ".lease"
+"""Of the file next to a cell that says who computes it."""
 
 EXPIRES = 60.0
 """Seconds after its last renewal at which a lease is free for others."""
 
 # Renewals before a lease expires: a process may miss two, e.g. while a compiler holds the interpreter's lock.
 _RENEWALS = 4
-# Seconds between two questions of a process that waits for a lease, twice as many each time, up to a limit: each is
-# several requests to a file server, and many processes may wait.
-_FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
+# Seconds between two attempts of a process that waits for a lease.
+_WAIT = 0.2
+
+
+class Lease(Enum):
+    """What a process learns when it asks to compute a cell.
+
+    Attributes:
+        TAKEN: the cell is ours until the lease is released.
+        BUSY: another process computes it; it is worth asking again later.
+        FINISHED: another process saved it in the meantime.
+
+    Example:
+        >>> Lease.TAKEN is Lease.BUSY
+        False
+    """
+
+    TAKEN = "taken"
+    BUSY = "busy"
+    FINISHED = "finished"
 
 
 @dataclass(frozen=True)
@@ -56,7 +76,7 @@ class Leases:
 
     @contextlib.contextmanager
     def take(self, name: str, is_finished: Callable[[], bool] = lambda: False) -> Iterator[Lease]:
-        """Ask for a lease; `is_finished` is asked when it is ours, for nobody else can finish the work then."""
+        """Ask for a lease. Once we hold it, nobody else can finish the work, so `is_finished` is checked then."""
         files = self.files
         if not isinstance(files, LocalFiles):
             yield Lease.FINISHED if is_finished() else Lease.TAKEN
@@ -76,14 +96,12 @@ class Leases:
     @contextlib.contextmanager
     def wait(self, name: str) -> Iterator[None]:
         """Wait until nobody else has a lease, and take it."""
-        delay = _FIRST_WAIT
         while True:
             with self.take(name) as lease:
                 if lease is not Lease.BUSY:
                     yield
                     return
-            time.sleep(delay)
-            delay = min(2 * delay, _LONGEST_WAIT)
+            time.sleep(_WAIT)
 
     def is_free(self, name: str, *, look_only: bool = False) -> bool:
         """Whether a lease expired or its process is gone, or nobody ever took it.
@@ -101,12 +119,12 @@ class Leases:
         return age is None or age > self.expires
 
     def _take_over(self, files: LocalFiles, name: str, ours: bytes) -> bool:
-        """Make a lease that is free ours; of all who find it free at once, one has the claim to do so."""
+        """Take over a lease that is free; of several processes that find it free at once, one gets the claim."""
         if not self.is_free(name):
             return False
         claim = name + LEASE_SUFFIX
         if not files.create(claim, ours):
-            if self.is_free(claim):  # whoever had it was killed; who asks next finds none
+            if self.is_free(claim):  # its process was killed; the next request finds no claim
                 files.delete(claim)
             return False
         try:

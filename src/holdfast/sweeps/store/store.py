@@ -1,22 +1,21 @@
-"""Results in a folder, so that nothing is computed twice: found by name, settings and the code that decides them."""
+"""Results in a folder, one file each, so that nothing is computed twice: found by settings, seeds and code."""
 
 import contextlib
 import hashlib
-import json
-import os
-import platform
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from holdfast.core.fingerprint import fingerprint
-from holdfast.core.versions import installed_version
-from holdfast.core.writing import delete, temporary_path
-
-if TYPE_CHECKING:
-    import xarray as xr
+from holdfast.core.owner import is_gone, owner_of
+from holdfast.core.writing import temporary_path
+from holdfast.sweeps.store.files import Files, LocalFiles, files_at
+from holdfast.sweeps.store.leases import EXPIRES, LEASE_SUFFIX, Lease, Leases
+from holdfast.sweeps.store.naming import Cell, computed_by
+from holdfast.sweeps.store.packing import Packed, is_intact, pack, unpack
 
 Value = TypeVar("Value")
 
@@ -24,172 +23,207 @@ Value = TypeVar("Value")
 FOLDER = ".computed"
 LOST = "its result was deleted in the meantime, perhaps by a run of other code; the same command computes it again"
 """Why a result is not there although it was computed."""
-# Code, settings and content: names of this form are results, and those without content are notes next to them.
-_ENTRY = re.compile(r"([0-9a-f]{16})-[0-9a-f]{16}(-[0-9a-f]{16})?\.\w+")
-
-
-class DamagedError(Exception):
-    """A result is not what was saved.
-
-    Example:
-        >>> import tempfile
-        >>> store, key = Store(Path(tempfile.mkdtemp()), RECORDS), Key("test", {}, ("holdfast.core.statistics",))
-        >>> saved = store.save(key, {"error": 0.25})
-        >>> store.find(key).write_text("{}")
-        2
-        >>> store.load(key)
-        Traceback (most recent call last):
-        holdfast.sweeps.store.store.DamagedError: ...
-    """
-
-
-@dataclass(frozen=True)
-class Key:
-    """All that decides a result.
-
-    Attributes:
-        name: like a path, e.g. "figure_3" or "Example1/irm/0".
-        settings: plain JSON values.
-        modules: dotted names of the modules whose code, with all that it reaches by imports, decides the result.
-        packages: names of the installed packages whose versions do.
-
-    Example:
-        >>> key = Key("Example1/irm/0", {"seed": 0}, modules=("holdfast.datasets.toy",), packages=("numpy",))
-        >>> Key("../elsewhere", {}, modules=())
-        Traceback (most recent call last):
-        ValueError: name must be a relative path without dots, got '../elsewhere'
-    """
-
-    name: str
-    settings: Mapping[str, Any]
-    modules: tuple[str, ...]
-    packages: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if any(part in ("", ".", "..") for part in self.name.split("/")):
-            raise ValueError(f"name must be a relative path without dots, got {self.name!r}")
+FAILURE_SUFFIX = ".failure"
+# The folder with a note of each way in which cells were computed.
+_WAYS = "computed-by"
+# Requests at once to an object store, whose answers take milliseconds.
+_REQUESTS = 16
 
 
 @dataclass(frozen=True)
 class Codec(Generic[Value]):
-    """How values of one kind are written to a file or folder and read back.
+    """How values of one kind become arrays and plain JSON values, and back.
 
     Attributes:
-        suffix: of the file or folder.
-        packages: whose versions decide whether the file can be read.
-        write: to a path that does not exist yet.
-        read: what was written.
-        equal: whether the value that was read is the one that was written.
+        encode: value -> what its file holds.
+        decode: the other way.
+        equal: whether the value that was read is the one that was written; None: not compared.
+
+    Example:
+        >>> lengths: Codec[int] = Codec(lambda value: Packed(value, {}), lambda packed: packed.head)
+        >>> lengths.decode(lengths.encode(3))
+        3
     """
 
-    suffix: str
-    packages: tuple[str, ...]
-    write: Callable[[Path, Value], object]
-    read: Callable[[Path], Value]
-    equal: Callable[[Value, Value], bool]
+    encode: Callable[[Value], Packed]
+    decode: Callable[[Packed], Value]
+    equal: Callable[[Value, Value], bool] | None = None
+
+
+class Saved(NamedTuple):
+    """A result that was read.
+
+    Attributes:
+        value: what was saved.
+        seconds: of its computation.
+        computed_by: machine code, instruction set and version of jax, see `computed_by`.
+    """
+
+    value: Any
+    seconds: float
+    computed_by: str
 
 
 @dataclass(frozen=True)
 class Store(Generic[Value]):
-    """Results of one kind in a folder.
+    """Results of one kind in a folder or behind a URL, computed by any number of processes. Picklable.
 
-    An entry is named after its key and the digest of its content, which reveals damage. It is written under a temporary
-    name and renamed when complete, so that a run that is killed leaves nothing that looks like a result.
+    A result is one file, named by the hash of its settings and by its code, with a checksum that reveals damage. It is
+    written under a temporary name and renamed, so that a process that is killed leaves nothing that looks like a
+    result, but not flushed to the disk: after a power failure the checksum tells which ones were lost. Next to it lie
+    leases and the reasons of failures.
 
     Attributes:
         folder: made when something is saved.
-        codec: the kind of the results, `DATASETS` or `RECORDS`.
+        codec: the kind of the results.
+        expires: seconds after which the lease of a process that is gone is free for others.
 
     Example:
         >>> import tempfile
-        >>> store = Store(Path(tempfile.mkdtemp()), RECORDS)
-        >>> key = Key("test/method/0", {"seeds": 3}, ("holdfast.core.statistics",), ("numpy",))
-        >>> store.load(key) is None
-        True
-        >>> store.save(key, {"error": 0.25})
-        {'error': 0.25}
-        >>> store.load(key)
-        {'error': 0.25}
+        >>> from holdfast.sweeps.store import RECORDS, Cell, Key
+        >>> store = Store(tempfile.mkdtemp(), RECORDS)
+        >>> file = Key("test/method/0", {"seeds": 3}, ("holdfast.core.statistics",), ("numpy",)).file
+        >>> list(store.missing([Cell(file, "test")]))
+        [Cell(name='...', label='test')]
+        >>> with store.lease(file) as lease:
+        ...     if lease is Lease.TAKEN:
+        ...         store.save(file, {"error": 0.25})
+        >>> store.load(file), list(store.missing([Cell(file, "test")]))
+        ({'error': 0.25}, [])
     """
 
-    folder: Path
+    folder: str | Path
     codec: Codec[Value]
+    expires: float = EXPIRES
 
-    def find(self, key: Key) -> Path | None:
-        """The path of a saved result, or None."""
-        code, settings = self._digests(key)
-        return next((self.folder / key.name).glob(f"{code}-{settings}-*{self.codec.suffix}"), None)
+    @cached_property
+    def files(self) -> Files:
+        """The files of the folder."""
+        return files_at(self.folder)
 
-    def has(self, key: Key) -> bool:
-        """Whether a result is saved and intact; one that is damaged is deleted."""
-        path = self.find(key)
-        return path is not None and _intact(path)
+    @cached_property
+    def leases(self) -> Leases:
+        """The leases in the folder."""
+        return Leases(self.files, self.expires)
 
-    def stem(self, key: Key) -> str:
-        """The first part of the name of a result in the folder, for notes next to it."""
-        code, settings = self._digests(key)
-        return f"{key.name}/{code}-{settings}"
+    def path(self, name: str) -> str:
+        """Where a result lies in the folder."""
+        return f"{name[:2]}/{name}"
 
-    def load(self, key: Key) -> Value | None:
-        """A saved result, or None.
+    def finished(self) -> set[str]:
+        """The names of all results, without reading them."""
+        return {name for name in (path.rpartition("/")[2] for path in self.files.walk()) if is_result(name)}
 
-        Raises:
-            DamagedError: if the result is not what was saved. It is deleted, so the next call returns None.
+    def missing(self, cells: Iterable[Cell], *, verify: bool = True) -> Iterator[Cell]:
+        """The cells without a result, and then, if `verify`, those whose files are damaged.
+
+        To verify, all results are read, some hundredths of a millisecond for each small cell.
+
+        Args:
+            cells: a sequence or the like, which is gone through twice.
+            verify: look for damage.
         """
-        path = self.find(key)
-        if path is None:
-            return None
-        if not _intact(path):
-            raise DamagedError(f"{path} is damaged")
-        return self.codec.read(path)
+        finished = self.finished()
+        yield from (cell for cell in cells if cell.name not in finished)
+        if verify:
+            present = (cell for cell in cells if cell.name in finished)
+            for cell, intact in self._each(self.has, present):
+                if not intact:
+                    yield cell
 
-    def save(self, key: Key, value: Value) -> Value:
-        """Write a result and return it as `load` will; those of the same name by other code are deleted.
+    def has(self, name: str) -> bool:
+        """Whether a result is saved and intact."""
+        return is_intact(name, self.files.read(self.path(name)))
+
+    def load(self, name: str) -> Value | None:
+        """A result; None if it is not there, or damaged."""
+        saved = self.read(name)
+        return None if saved is None else saved.value
+
+    def read(self, name: str) -> Saved | None:
+        """A result with what is noted beside it."""
+        packed = unpack(name, self.files.read(self.path(name)))
+        if packed is None:
+            return None
+        return Saved(self.codec.decode(Packed(packed.head["value"], packed.arrays)), *packed.head["about"])
+
+    def read_all(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, Saved | None]]:
+        """Each cell with its result."""
+        return self._each(self.read, cells)
+
+    def save(self, name: str, value: Value, seconds: float = float("nan")) -> None:
+        """Write a result, whole or not at all.
 
         Raises:
             ValueError: if the value cannot be written, or changes when it is written and read.
         """
-        code, settings = self._digests(key)
-        home = self.folder / key.name
-        home.mkdir(parents=True, exist_ok=True)
-        with temporary_path(self.folder, self.codec.suffix) as temporary:
-            try:
-                self.codec.write(temporary, value)
-            except (NotImplementedError, TypeError, ValueError) as error:  # xarray and zarr raise any of these
-                raise ValueError(
-                    f"value must have a form on disk, which that of {key.name!r} has not: {error}"
-                ) from error
-            read = self.codec.read(temporary)
+        try:
+            packed = self.codec.encode(value)
+            content = pack(name, Packed({"value": packed.head, "about": [seconds, computed_by()]}, packed.arrays))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the result must have a form on disk, which this has not: {error}") from error
+        if self.codec.equal is not None:
+            again = unpack(name, content)
+            assert again is not None
+            read = self.codec.decode(Packed(again.head["value"], again.arrays))
             if not self.codec.equal(read, value):
-                raise ValueError(f"value must be the same after writing and reading, which that of {key.name!r} is not")
-            if self.find(key) is None:  # a run at the same time may have been faster
-                os.rename(temporary, home / f"{code}-{settings}-{_digest(temporary)}{self.codec.suffix}")
-        for path in home.iterdir():
-            match = _ENTRY.fullmatch(path.name)
-            if match and match[1] != code:
-                delete(path)
-        return read
+                raise ValueError("the result must be the same after writing and reading, which this is not")
+        self._note_way()
+        self.files.write(self.path(name), content)
+        self.files.delete(self.path(name) + FAILURE_SUFFIX)
 
-    def versions(self, keys: Iterable[Key]) -> dict[str, str]:
-        """What decides the names of results besides settings, by what it is: versions, and a digest of all the code.
+    def lease(self, name: str) -> AbstractContextManager[Lease]:
+        """Ask to compute a cell; with `Lease.TAKEN` it is ours until the block ends, renewed in the background."""
+        return self.leases.take(self.path(name) + LEASE_SUFFIX, lambda: self.has(name))
 
-        Raises:
-            ValueError: if there is code without a source file.
-        """
-        keys = list(keys)
-        packages = sorted({*self.codec.packages, *(name for key in keys for name in key.packages)})
-        code = fingerprint(tuple({module for key in keys for module in key.modules}))
-        found = {name: installed_version(name) for name in packages}
-        return {"python": platform.python_version(), **found, "code with the digest": code[:16]}
+    def fail(self, name: str, reason: str) -> None:
+        """Note why a cell could not be computed; the next command tries it again."""
+        self.files.write(self.path(name) + FAILURE_SUFFIX, reason.encode())
 
-    def prepare(self, keys: Iterable[Key]) -> None:
-        """Read the code of keys before threads start: Python 3.11 may fail to parse source while another thread does.
+    def failures(self) -> dict[str, str]:
+        """The names of the cells that could not be computed, with the reasons."""
+        found = {}
+        for path in list(self.files.walk()):
+            reason = self.files.read(path) if path.endswith(FAILURE_SUFFIX) else None
+            if reason is not None:
+                found[path.rpartition("/")[2].removesuffix(FAILURE_SUFFIX)] = reason.decode()
+        return found
 
-        Nothing is read again later. Keys of code without a source file are left to `load` and `save`.
-        """
-        for key in keys:
-            with contextlib.suppress(ValueError):
-                fingerprint(key.modules)
+    def running(self) -> list[str]:
+        """The process of each cell that is computed now; unknown on object stores, which have no leases."""
+        held = [path for path in self.files.walk() if path.endswith(LEASE_SUFFIX)]
+        processes = (self.files.read(path) for path in held if not self.leases.is_free(path, look_only=True))
+        return [process.decode(errors="replace") for process in processes if process]
+
+    def tidy(self) -> None:
+        """Delete what killed processes left behind: temporary files, and leases that nobody renews."""
+        if isinstance(self.files, LocalFiles):
+            for path in list(self.files.walk()):
+                process = owner_of(path)
+                abandoned = process is not None and (is_gone(process) or (self.files.age(path) or 0) > self.expires)
+                if abandoned or (path.endswith(LEASE_SUFFIX) and self.leases.is_free(path)):
+                    self.files.delete(path)
+
+    def prune(self, code: str) -> int:
+        """Delete the results and notes of all other code; returns the number of results."""
+        others = [path for path in self.files.walk() if "-" in path and code not in path and owner_of(path) is None]
+        others = [path for path in others if not path.startswith(_WAYS)]
+        for path in others:
+            self.files.delete(path)
+        return sum(is_result(path.rpartition("/")[2]) for path in others)
+
+    def replace_others(self, name: str) -> None:
+        """Delete what other code computed or noted for the same settings."""
+        settings = name.partition("-")[0]
+        shard = files_at(f"{self.files}/{name[:2]}")
+        for other in list(shard.walk()):
+            if other.startswith(settings) and not other.startswith(name):
+                shard.delete(other)
+
+    def ways(self) -> list[str]:
+        """What computed the cells of the folder: more than one item if they may differ in their last digits."""
+        names = [path for path in self.files.walk() if path.startswith(f"{_WAYS}/")]
+        return sorted(content.decode() for content in map(self.files.read, names) if content)
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator["Store[Value]"]:
@@ -197,87 +231,29 @@ class Store(Generic[Value]):
 
         It lies in the folder of this one, so that workers on other machines see it too, and is deleted at the end.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with temporary_path(self.folder) as folder:
-            folder.mkdir()
-            yield Store(folder, self.codec)
+        folder = Path(self.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with temporary_path(folder) as temporary:
+            temporary.mkdir()
+            yield Store(temporary, self.codec, self.expires)
 
-    def _digests(self, key: Key) -> tuple[str, str]:
-        """Of the code with the versions of packages, and of the settings."""
-        versions = {name: installed_version(name) for name in (*key.packages, *self.codec.packages)}
-        code = [fingerprint(key.modules), versions, platform.python_version()]
-        return _short(json.dumps(code, sort_keys=True)), _short(json.dumps(dict(key.settings), sort_keys=True))
+    def _note_way(self) -> None:
+        noted, way = _NOTED.setdefault(str(self.files), set()), computed_by()
+        if way not in noted:
+            self.files.write(f"{_WAYS}/{hashlib.sha256(way.encode()).hexdigest()[:16]}", way.encode())
+            noted.add(way)
 
-
-def _write_dataset(path: Path, data: "xr.Dataset") -> None:
-    plain = data.copy()
-    parts: list[xr.Dataset | xr.Variable] = [plain, *plain.variables.values()]
-    for part in parts:
-        part.attrs = {str(name): _plain_value(value) for name, value in part.attrs.items()}
-        part.encoding = {}
-    # Format 2, because format 3 has no settled way to write text coordinates yet.
-    plain.to_zarr(path, zarr_format=2, consolidated=False)
+    def _each(self, function: Callable[[str], Any], cells: Iterable[Cell]) -> Iterator[tuple[Cell, Any]]:
+        if isinstance(self.files, LocalFiles):
+            yield from ((cell, function(cell.name)) for cell in cells)
+            return
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            yield from pool.map(lambda cell: (cell, function(cell.name)), cells)
 
 
-def _plain_value(value: Any) -> Any:
-    """An attribute as JSON can hold it; what JSON does not know becomes text."""
-    value = value.tolist() if hasattr(value, "tolist") else value  # arrays and their scalars
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return str(value)
-    return value
+_NOTED: dict[str, set[str]] = {}
 
 
-def _read_dataset(path: Path) -> "xr.Dataset":
-    import xarray as xr
-
-    return xr.open_zarr(path, chunks=None, consolidated=False).load()
-
-
-def _same_dataset(read: "xr.Dataset", written: "xr.Dataset") -> bool:
-    return read.equals(written)
-
-
-def _write_record(path: Path, record: dict[str, float | str]) -> None:
-    path.write_text(json.dumps(record), encoding="utf-8")
-
-
-def _read_record(path: Path) -> dict[str, float | str]:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _same_record(read: dict[str, float | str], written: dict[str, float | str]) -> bool:
-    # NaN is the one number that is not equal to itself.
-    return read.keys() == written.keys() and all(read[name] == each or each != each for name, each in written.items())
-
-
-DATASETS: "Codec[xr.Dataset]" = Codec(".zarr", ("xarray", "zarr"), _write_dataset, _read_dataset, _same_dataset)
-"""Labelled data sets, in zarr; attributes that JSON does not know become text."""
-
-RECORDS: Codec[dict[str, float | str]] = Codec(".json", (), _write_record, _read_record, _same_record)
-"""Flat dictionaries of numbers and strings, in JSON."""
-
-
-def _intact(path: Path) -> bool:
-    """Whether an entry has the content that its name says; deletes it otherwise."""
-    # Reading alone would not reveal it: zarr takes a missing file for zeros.
-    intact = path.stem.rpartition("-")[2] == _digest(path)
-    if not intact:
-        delete(path)
-    return intact
-
-
-def _digest(path: Path) -> str:
-    """Of a file, or of the names and the content of all files in a folder."""
-    digest = hashlib.sha256()
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
-    for each in files:
-        content = each.read_bytes()
-        # With its length, so that text moved from one file to the next counts as a change.
-        digest.update(f"{each.relative_to(path).as_posix()} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def is_result(name: str) -> bool:
+    """Whether a file of this name is a result, and no note."""
+    return len(name) == 49 and name[32] == "-"

@@ -13,7 +13,9 @@ from holdfast.core.worker import StoppedError, current_worker
 from holdfast.sweeps.engines.base import Engine, Feed, Finished
 from holdfast.sweeps.engines.clusters import LostClusterError
 from holdfast.sweeps.engines.remote import RefusedWorkerError
-from holdfast.sweeps.store.cells import Cells, Index, Lease
+from holdfast.sweeps.store.leases import Lease
+from holdfast.sweeps.store.naming import Cell, CodeVersion
+from holdfast.sweeps.store.store import Store
 
 Value = TypeVar("Value")
 
@@ -26,7 +28,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
 
 
 class Report(Protocol):
-    """Is called now and then while cells are computed, and once at the end.
+    """Called periodically while cells are computed, and once at the end.
 
     Example:
         >>> def report(done, total, rate, seconds_left, failures):
@@ -58,10 +60,11 @@ class WorkOutcome(NamedTuple):
     Attributes:
         computed: cells that were computed and saved.
         computed_elsewhere: cells that another process finished in the meantime.
-        failures: reason -> cells.
+        failures: reason -> labels of cells.
         seconds: of computation, summed over the cells.
         damaged: cells that were finished and had to be computed again, because their files do not fit their checksums.
         finished_before: other cells that were finished when the command began, where that is counted.
+        notes: sentences for people, such as that cells were computed in different ways.
 
     Example:
         >>> WorkOutcome(computed=3, computed_elsewhere=0, failures={"ValueError: no": [(0, 1)]}, seconds=6.0).failed
@@ -70,10 +73,11 @@ class WorkOutcome(NamedTuple):
 
     computed: int
     computed_elsewhere: int
-    failures: dict[str, list[Index]]
+    failures: dict[str, list[Any]]
     seconds: float
     damaged: int = 0
     finished_before: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def failed(self) -> int:
@@ -107,37 +111,40 @@ class CellBatches(Generic[Value]):
 
     Attributes:
         most: cells in one call.
-        kind: index of a cell -> what cells must have in common to be computed together.
-        function: indices of cells of one kind -> their results.
+        kind: label of a cell -> what cells must have in common to be computed together.
+        function: labels of cells of one kind -> their results.
 
     Example:
         >>> pairs = CellBatches(2, len, lambda names: [{"letters": len(name)} for name in names])
-        >>> list(pairs.blocks(["one", "three", "two", "six"]))
+        >>> cells = [Cell(name, name) for name in ("one", "three", "two", "six")]
+        >>> [tuple(cell.label for cell in block) for block in pairs.blocks(cells)]
         [('one', 'two'), ('three',), ('six',)]
     """
 
     most: int
     kind: Callable[[Any], Hashable]
-    function: Callable[[Sequence[Index]], Sequence[Value]]
+    function: Callable[[Sequence[Any]], Sequence[Value]]
 
-    def blocks(self, indices: Iterable[Index]) -> Iterator[tuple[Index, ...]]:
+    def blocks(self, cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:
         """Cells in blocks of one kind, as soon as one is complete, and in the end those that are not."""
-        waiting: dict[Hashable, list[Index]] = {}
-        for index in indices:
-            kind = self.kind(index)
+        waiting: dict[Hashable, list[Cell]] = {}
+        for cell in cells:
+            kind = self.kind(cell.label)
             block = waiting.setdefault(kind, [])
-            block.append(index)
+            block.append(cell)
             if len(block) == self.most:
                 yield tuple(waiting.pop(kind))
         yield from map(tuple, waiting.values())
 
 
 def compute(
-    cells: Cells[Value],
-    function: Callable[[Index], Value],
+    store: Store[Value],
+    cells: Iterable[Cell],
+    function: Callable[[Any], Value],
     engine: Engine,
     report: Report | None = None,
     *,
+    code: CodeVersion | None = None,
     total: int | None = None,
     batches: CellBatches[Value] | None = None,
 ) -> WorkOutcome:
@@ -148,32 +155,33 @@ def compute(
     stays, and the same call goes on from there.
 
     Args:
-        cells: what is missing, and where results are saved; picklable, where workers are other processes.
-        function: index of a cell -> its result.
+        store: where results are saved.
+        cells: all of them, whether missing or not; a sequence or the like, which is gone through twice.
+        function: label of a cell -> its result.
         engine: where the cells are computed.
-        report: is called now and then.
+        report: called periodically.
+        code: which code decides the results; workers that have another one are refused.
         total: number of missing cells, if the caller knows it: for the share that is done and the time that is left.
         batches: which cells are computed in one call, if any. If that fails, `function` computes them one by one, so
             that a cell fails by itself.
 
     Raises:
         SaveError: if results cannot be saved.
-        RefusedWorkerError: if a worker has other code than we do, or cannot open the folder.
+        RefusedWorkerError: if a worker has other code than we do, or cannot open the work.
         LostClusterError: if the cluster is lost.
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> from holdfast.sweeps.engines import ThreadEngine
-        >>> from holdfast.sweeps.store import RECORDS, EntryCells, Key, Store
-        >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
-        >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
-        >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
+        >>> from holdfast.sweeps.store import RECORDS, Cell, Key, Store
+        >>> store = Store(tempfile.mkdtemp(), RECORDS)
+        >>> cells = [Cell(Key(name, {}, ("holdfast.core.statistics",)).file, name) for name in ("one", "three")]
+        >>> compute(store, cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
         2
-        >>> compute(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
+        >>> compute(store, cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
         0
     """
-    each = compute_each(cells, function, engine, report, total=total, batches=batches)
+    each = compute_each(store, cells, function, engine, report, code=code, total=total, batches=batches)
     while True:
         try:
             next(each)
@@ -182,39 +190,40 @@ def compute(
 
 
 def compute_each(
-    cells: Cells[Value],
-    function: Callable[[Index], Value],
+    store: Store[Value],
+    cells: Iterable[Cell],
+    function: Callable[[Any], Value],
     engine: Engine,
     report: Report | None = None,
     *,
+    code: CodeVersion | None = None,
     total: int | None = None,
     batches: CellBatches[Value] | None = None,
-) -> Generator[tuple[Index, str | None], None, WorkOutcome]:
-    """As `compute`, but yields each cell as soon as it has ended, while the engine goes on with the others.
+) -> Generator[tuple[Any, str | None], None, WorkOutcome]:
+    """As `compute`, but yields the label of each cell as soon as it has ended, while the engine goes on.
 
     With each comes None, if its result is saved, or why it failed. The workers are given new cells when the next one is
     asked for, and each has one that waits.
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> from holdfast.sweeps.engines import ThreadEngine
-        >>> from holdfast.sweeps.store import RECORDS, EntryCells, Key, Store
-        >>> keys = {name: Key(name, {}, ("holdfast.core.statistics",)) for name in ("one", "three")}
-        >>> cells = EntryCells(Store(Path(tempfile.mkdtemp()), RECORDS), keys)
-        >>> sorted(compute_each(cells, lambda name: {"letters": len(name)}, ThreadEngine(2)))
+        >>> from holdfast.sweeps.store import RECORDS, Cell, Key, Store
+        >>> cells = [Cell(Key(name, {}, ("holdfast.core.statistics",)).file, name) for name in ("one", "three")]
+        >>> letters = lambda name: {"letters": len(name)}
+        >>> sorted(compute_each(Store(tempfile.mkdtemp(), RECORDS), cells, letters, ThreadEngine(2)))
         [('one', None), ('three', None)]
     """
-    state = _WorkState(cells, report, total, batches)
+    state = _WorkState(store, cells, report, total, batches)
     try:
-        with closing(engine.run(CellWork(cells, function, batches), state.feed())) as results:
+        with closing(engine.run(CellWork(store, function, batches, code), state.feed())) as results:
             for finished in results:
                 yield from state.add(finished)
     except (SaveError, RefusedWorkerError, LostClusterError) as error:
         saved = f"{counted(state.computed, 'cell')} saved"
         raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
     state.report(last=True)
-    return WorkOutcome(state.computed, state.computed_elsewhere, state.failures, state.seconds)
+    return WorkOutcome(state.computed, state.computed_elsewhere, state.failures, state.seconds, state.damaged)
 
 
 class Receipt(NamedTuple):
@@ -235,60 +244,61 @@ class Receipt(NamedTuple):
 class CellWork(Generic[Value]):
     """What a worker does with a block of cells, mostly of one: lease, compute, save, release."""
 
-    cells: Cells[Value]
-    function: Callable[[Index], Value]
+    store: Store[Value]
+    function: Callable[[Any], Value]
     batches: CellBatches[Value] | None = None
+    code: CodeVersion | None = None
 
-    def __call__(self, block: Sequence[Index]) -> list[Receipt]:
+    def __call__(self, block: Sequence[Cell]) -> list[Receipt]:
         """Compute cells, without those that another process has."""
         try:
             with ExitStack() as held:
-                leases = {index: held.enter_context(self.cells.lease(index)) for index in block}
-                taken = [index for index, lease in leases.items() if lease is Lease.TAKEN]
-                receipts = dict(zip(taken, self._compute(taken), strict=True))
+                leases = {cell.name: held.enter_context(self.store.lease(cell.name)) for cell in block}
+                taken = [cell for cell in block if leases[cell.name] is Lease.TAKEN]
+                receipts = dict(zip((cell.name for cell in taken), self._compute(taken), strict=True))
             others = {Lease.BUSY: Receipt("busy"), Lease.FINISHED: Receipt("finished")}
-            return [receipts[index] if index in receipts else others[lease] for index, lease in leases.items()]
+            return [receipts.get(name) or others[lease] for name, lease in leases.items()]
         except OSError as error:  # from the folder: `_compute` has caught those of the function
             return [Receipt("unsaved", describe(error))] * len(block)
 
-    def _compute(self, block: Sequence[Index]) -> list[Receipt]:
+    def _compute(self, block: Sequence[Cell]) -> list[Receipt]:
         if self.batches is None or len(block) == 1:
-            return [self._compute_one(index) for index in block]
+            return [self._compute_one(cell) for cell in block]
         begin = time.perf_counter()
         try:
-            values = self.batches.function(block)
+            values = self.batches.function([cell.label for cell in block])
         except Exception as error:
             if _is_stopped(error):
                 return [Receipt("stopped")] * len(block)
-            return [self._compute_one(index) for index in block]
+            return [self._compute_one(cell) for cell in block]
         seconds = (time.perf_counter() - begin) / len(block)
-        return [self._save(index, value, seconds) for index, value in zip(block, values, strict=True)]
+        return [self._save(cell, value, seconds) for cell, value in zip(block, values, strict=True)]
 
-    def _compute_one(self, index: Index) -> Receipt:
+    def _compute_one(self, cell: Cell) -> Receipt:
         begin = time.perf_counter()
         try:
-            value = self.function(index)
+            value = self.function(cell.label)
         except Exception as error:
-            return Receipt("stopped") if _is_stopped(error) else self._failed(index, error)
-        return self._save(index, value, time.perf_counter() - begin)
+            return Receipt("stopped") if _is_stopped(error) else self._failed(cell, error)
+        return self._save(cell, value, time.perf_counter() - begin)
 
-    def _save(self, index: Index, value: Value, seconds: float) -> Receipt:
+    def _save(self, cell: Cell, value: Value, seconds: float) -> Receipt:
         try:
-            self.cells.save(index, value)
+            self.store.save(cell.name, value, seconds)
         except OSError:
             raise
-        except Exception as error:  # the result is not of the form that the cells have
-            return self._failed(index, error)
+        except Exception as error:  # the result has no form on disk
+            return self._failed(cell, error)
         return Receipt("computed", seconds=seconds)
 
-    def _failed(self, index: Index, error: Exception) -> Receipt:
-        return _noted(self.cells, index, describe_place(error))
+    def _failed(self, cell: Cell, error: Exception) -> Receipt:
+        return _noted(self.store, cell, describe_place(error))
 
 
-def _noted(cells: Cells[Any], index: Index, reason: str) -> Receipt:
+def _noted(store: Store[Any], cell: Cell, reason: str) -> Receipt:
     """Note in the folder why a cell failed."""
     try:
-        cells.fail(index, reason)
+        store.fail(cell.name, reason)
     except OSError as error:  # the reason of the cell must not be lost behind that of the disk
         return Receipt("unsaved", f"{describe(error)} (it had failed: {reason})")
     return Receipt("failed", reason)
@@ -301,23 +311,31 @@ def _is_stopped(error: Exception) -> bool:
 class _WorkState:
     """How far the work is, and which cells are still to be handed out."""
 
-    def __init__(self, cells: Cells[Any], report: Report | None, total: int | None, batches: CellBatches[Any] | None):
-        self._cells, self._report, self._total, self._batches = cells, report, total, batches
-        self.computed = self.computed_elsewhere = self._failed = self._in_flight = 0
+    def __init__(
+        self,
+        store: Store[Any],
+        cells: Iterable[Cell],
+        report: Report | None,
+        total: int | None,
+        batches: CellBatches[Any] | None,
+    ):
+        self._store, self._cells, self._report, self._total, self._batches = store, cells, report, total, batches
+        self.computed = self.computed_elsewhere = self.damaged = self._failed = self._in_flight = 0
         self.seconds = 0.0
-        self.failures: dict[str, list[Index]] = {}
-        self._busy: deque[tuple[float, Index]] = deque()
-        self._waits: dict[Index, float] = {}
+        self.failures: dict[str, list[Any]] = {}
+        self._busy: deque[tuple[float, Cell]] = deque()
+        self._waits: dict[str, float] = {}
         self._history = deque([(time.monotonic(), 0)])
 
-    def feed(self) -> Iterator[tuple[Index, ...] | Feed]:
+    def feed(self) -> Iterator[tuple[Cell, ...] | Feed]:
         """The missing cells in blocks, then those that others had, again and again until they are finished."""
-        missing = self._cells.missing()
+        missing = self._store.missing(self._cells)
         handed_out = 0
-        for block in ((index,) for index in missing) if self._batches is None else self._batches.blocks(missing):
+        for block in ((cell,) for cell in missing) if self._batches is None else self._batches.blocks(missing):
             handed_out += len(block)
-            if self._total is not None:  # damaged cells are found late, and nobody has counted them
-                self._total = max(self._total, handed_out)
+            if self._total is not None and handed_out > self._total:  # damaged cells are found late
+                self.damaged += handed_out - self._total
+                self._total = handed_out
             self._in_flight += len(block)
             yield block
         while self._busy or self._in_flight:
@@ -327,23 +345,23 @@ class _WorkState:
             else:
                 yield Feed.WAIT
 
-    def add(self, finished: Finished) -> list[tuple[Index, str | None]]:
-        """Count a block that came back; returns the cells that have ended, with the reasons of those that failed."""
-        block: Sequence[Index] = finished.item
-        ended: list[tuple[Index, str | None]] = []
+    def add(self, finished: Finished) -> list[tuple[Any, str | None]]:
+        """Count a block that came back; returns the labels of cells that have ended, with the reasons of failures."""
+        block: Sequence[Cell] = finished.item
+        ended: list[tuple[Any, str | None]] = []
         self._in_flight -= len(block)
         if finished.error is None:
             receipts = finished.value
         else:  # it did not even get to where errors of cells are noted
-            receipts = [_noted(self._cells, index, finished.error) for index in block]
-        for index, receipt in zip(block, receipts, strict=True):
-            self._count(index, receipt)
+            receipts = [_noted(self._store, cell, finished.error) for cell in block]
+        for cell, receipt in zip(block, receipts, strict=True):
+            self._count(cell, receipt)
             if receipt.state in ("computed", "finished", "failed"):
-                ended.append((index, receipt.reason or None))
+                ended.append((cell.label, receipt.reason or None))
         self.report()
         return ended
 
-    def _count(self, index: Index, receipt: Receipt) -> None:
+    def _count(self, cell: Cell, receipt: Receipt) -> None:
         match receipt.state:
             case "computed":
                 self.computed += 1
@@ -352,13 +370,13 @@ class _WorkState:
                 self.computed_elsewhere += 1
             case "failed":
                 self._failed += 1
-                self.failures.setdefault(receipt.reason, []).append(index)
+                self.failures.setdefault(receipt.reason, []).append(cell.label)
             case "busy":
-                wait = self._waits.get(index, FIRST_WAIT)
-                self._waits[index] = min(2 * wait, LONGEST_WAIT)
-                self._busy.append((time.monotonic() + wait, index))
+                wait = self._waits.get(cell.name, FIRST_WAIT)
+                self._waits[cell.name] = min(2 * wait, LONGEST_WAIT)
+                self._busy.append((time.monotonic() + wait, cell))
             case "unsaved":
-                raise SaveError(f"the result of cell {index} cannot be saved: {receipt.reason}")
+                raise SaveError(f"the result of {cell.label} cannot be saved: {receipt.reason}")
 
     def report(self, last: bool = False) -> None:
         """Report, unless the last report is very recent."""

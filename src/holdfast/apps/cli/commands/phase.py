@@ -50,8 +50,8 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.plots.bands import write_figure
     from holdfast.sweeps.engines.options import default_engine
     from holdfast.sweeps.phase_diagram import PLANES, draw_phase_diagram, open_phase_diagram, phase_sweep
+    from holdfast.sweeps.results import ConflictError
     from holdfast.sweeps.running import planned, run_sweep
-    from holdfast.sweeps.store.header import ConflictError
     from holdfast.sweeps.store.store import FOLDER
     from holdfast.sweeps.store.work import FailedCellsError
 
@@ -71,7 +71,7 @@ def execute(arguments: PhaseArguments) -> int:
         path = folder / f"{file}.zarr"
         try:
             planned(sweep, path)
-        except ConflictError:  # of another version of the code or of the format
+        except ConflictError:  # of holdfast 0.1
             note(f"replaces the results in {path}, which this version cannot resume")
         with work_bar(name) as report:
             outcome = run_sweep(sweep, path, engine, report, overwrite=True)

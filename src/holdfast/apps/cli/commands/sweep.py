@@ -22,8 +22,8 @@ class SweepArguments:
         heterogeneity = { start = 1.0, stop = 9.0, count = 9 }
         seeds = 32
 
-    The result is results.zarr in the folder of --out. If the command is interrupted, run it again to resume. Add values
-    or seeds, and only the new ones are computed. Several commands can share one folder.
+    The result is results.zarr in the folder of --out, next to its cells. If the command is interrupted, run it again to
+    resume. Add values or seeds, and only the new ones are computed. Several commands can share one folder.
 
     Examples:
 
@@ -64,5 +64,5 @@ def execute(arguments: SweepArguments) -> int:
         return 0
     with work_bar(path) as report:
         outcome = run_sweep(sweep, path, engine, report)
-    show_outcome(outcome, path)
+    show_outcome(sweep, outcome, path)
     return 1 if outcome.failed else 0

@@ -1,6 +1,6 @@
 """Sweeps in a terminal: what they will cost, how far they are, and what became of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -10,12 +10,11 @@ from rich.table import Table
 from holdfast.apps.cli.terminal.progress import duration
 from holdfast.core.addresses import is_address
 from holdfast.core.progress import counted
+from holdfast.sweeps.cells import describe_point, failed_settings
 from holdfast.sweeps.cost import BLOCK, SweepEstimate
 from holdfast.sweeps.engines.base import CountedEngine, Engine
-from holdfast.sweeps.failures import describe_point, failed_settings
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.status import SweepStatus
-from holdfast.sweeps.store.grid import GridCells
 from holdfast.sweeps.store.work import WorkOutcome
 
 MOST_REASONS = 5
@@ -59,7 +58,7 @@ def _disk(estimate: SweepEstimate) -> str:
     return f"about {size(estimate.disk)}: {values}, in blocks of {BLOCK:,} B"
 
 
-def show_outcome(outcome: WorkOutcome, path: str) -> None:
+def show_outcome(sweep: Sweep, outcome: WorkOutcome, path: str) -> None:
     """Print what a command did, and why cells failed."""
     console = Console()
     done = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
@@ -76,8 +75,8 @@ def show_outcome(outcome: WorkOutcome, path: str) -> None:
         console.print(f"[yellow]{found}[/yellow]", highlight=False, soft_wrap=True)
     console.print(escape(done), highlight=False, soft_wrap=True)
     failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
-    points = failed_settings(GridCells.open(path), outcome.failures) if failures else {}
-    _show_failures(console, failures, points, "The same command")
+    _show_failures(console, failures, failed_settings(sweep, outcome.failures), "The same command")
+    _show_notes(console, outcome.notes)
 
 
 def show_status(status: SweepStatus, folder: str) -> None:
@@ -97,6 +96,12 @@ def show_status(status: SweepStatus, folder: str) -> None:
     table.add_row("failed", f"{sum(status.failures.values()):,}")
     console.print(table)
     _show_failures(console, status.failures, status.failed, "`holdfast sweep`")
+    _show_notes(console, status.notes)
+
+
+def _show_notes(console: Console, notes: Iterable[str]) -> None:
+    for note in notes:
+        console.print(f"[yellow]{escape(note)}[/yellow]", highlight=False, soft_wrap=True)
 
 
 def _show_failures(

@@ -53,9 +53,9 @@ def compute(settings: ResultsSettings, context: Context) -> dict[str, Any]:
         return {"kind": "none", "summary": NO_FOLDER}
     if (folder / CLAIMS).is_file():
         return _reproduction(settings, folder, context)
-    from holdfast.sweeps.results import results_path
+    from holdfast.sweeps.results import REQUEST, results_path, store_at
 
-    if (Path(results_path(folder)) / "zarr.json").is_file():
+    if Path(store_at(folder).folder, REQUEST).is_file() or Path(results_path(folder), "zarr.json").is_file():
         return _sweep(settings, folder, context)
     return {"kind": "none", "summary": f"The folder {folder.name} has neither {CLAIMS} nor the results of a sweep."}
 

@@ -1,4 +1,4 @@
-"""Grids on real files, by every engine: the same bytes, whoever computes, dies or interrupts."""
+"""Cells on real files, by every engine: the same bytes, whoever computes, dies or interrupts."""
 
 import os
 import signal
@@ -10,20 +10,21 @@ import pytest
 
 from holdfast.core import CellResult
 from holdfast.sweeps.engines import DaskEngine, ProcessEngine, ThreadEngine
-from holdfast.sweeps.store import GridCells, Layout
-from holdfast.sweeps.store.work import compute
-from sweeps.store.grid_files import contents
+from holdfast.sweeps.store import CELLS, Cell, Store, compute
+from holdfast.sweeps.store.naming import cell_name, settings_hash
+from sweeps.store.cell_files import cell_files, contents, notes
 from sweeps.store.waiting import wait_until
 
+CELLS_OF_A_GRID = [
+    Cell(cell_name(settings_hash({"scale": scale, "seeds": block}), "0" * 16), (scale, block))
+    for scale in (0.1, 0.2, 0.3, 0.4)
+    for block in range(3)
+]
 
-def _cells(folder):
-    layout = Layout.of({"scale": [0.1, 0.2, 0.3, 0.4]}, seeds=12, most_seeds=4)
-    return GridCells.at(folder / "results.zarr", layout, identity={"program": "products"})
 
-
-def _function(cells, killed=None):
+def _function(killed=None):
     # Defined inside, so that it is sent to other processes as it is: they cannot import the modules of tests.
-    def function(index):
+    def function(label):
         import jax
         import jax.numpy as jnp
         import numpy as np
@@ -31,7 +32,7 @@ def _function(cells, killed=None):
         from holdfast.core.algorithm import Algorithm
         from holdfast.core.run import Run, run
 
-        if killed is not None and index == (2, 1) and not killed.exists():
+        if killed is not None and label == (0.3, 1) and not killed.exists():
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -41,8 +42,8 @@ def _function(cells, killed=None):
 
             return Run(Algorithm(lambda: jnp.eye(8), step), lambda state: {"state": state})
 
-        seeds = cells.block(index)
-        scales = np.full(len(seeds), cells.settings(index)["scale"], np.float32)
+        scale, block = label
+        seeds, scales = np.arange(4 * block, 4 * block + 4), np.full(4, scale, np.float32)
         return CellResult(
             {"final": run(build, None, scales, seeds, steps=10).values["state"][:, -1, 0]}, {"final": ["column"]}
         )
@@ -67,14 +68,14 @@ def test_a_grid_has_the_same_bytes_on_every_engine_also_if_a_process_is_killed(t
             "dask": DaskEngine(local.scheduler_address),
         }
         for name, engine in engines.items():
-            cells = _cells(tmp_path / name)
+            store = Store(tmp_path / name, CELLS)
             killed = tmp_path / "killed" if name == "processes" else None
-            outcome = compute(cells, _function(cells, killed), engine)
+            outcome = compute(store, CELLS_OF_A_GRID, _function(killed), engine)
             assert (outcome.computed, outcome.computed_elsewhere, outcome.failed) == (12, 0, 0)
-            assert list(cells.missing()) == []
+            assert list(store.missing(CELLS_OF_A_GRID)) == []
     assert (tmp_path / "killed").exists()
     found = [contents(tmp_path / name) for name in engines]
-    assert len(found[0]) > 24  # a chunk of values and one of checksums for each cell
+    assert len(found[0]) == 12
     assert all(each == found[0] for each in found)
 
 
@@ -87,37 +88,35 @@ import numpy as np
 
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.core import CellResult
-from holdfast.sweeps.store import GridCells, Layout
+from holdfast.sweeps.store import CELLS, Cell, Store, compute
 from holdfast.sweeps.engines import EngineOptions
-from holdfast.sweeps.store.work import compute
 
 
-def function(index):
+def function(number):
     for _ in range(20):
         time.sleep(0.01)
         if current_worker().stopped():
             raise StoppedError
-    return CellResult({"value": np.full(1, float(sum(index)))})
+    return CellResult({"value": np.full(1, float(number))})
 
 
 if __name__ == "__main__":
-    layout = Layout.of({"axis": list(range(40))}, seeds=1, most_seeds=1)
-    cells = GridCells.at(Path(sys.argv[1]), layout, identity={})
-    compute(cells, function, EngineOptions(**{sys.argv[2]: 2}).engine())
+    cells = [Cell(f"{number:032x}-0123456789abcdef", number) for number in range(40)]
+    compute(Store(Path(sys.argv[1]), CELLS), cells, function, EngineOptions(**{sys.argv[2]: 2}).engine())
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["workers", "processes"])
 def test_ctrl_c_leaves_no_lease_and_the_same_command_goes_on(tmp_path, option):
-    script, folder = tmp_path / "script.py", tmp_path / "results.zarr"
+    script, folder = tmp_path / "script.py", tmp_path / "cells"
     script.write_text(SCRIPT)
     command = [sys.executable, str(script), str(folder), option]
     # A group of its own, which gets the signal as a whole, as from a terminal.
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def finished():
-        return {path.name: path.stat().st_mtime_ns for path in folder.glob("checksum/c.*.0")}
+        return {path.name: path.stat().st_mtime_ns for path in cell_files(folder)}
 
     wait_until(lambda: process.poll() is not None or len(finished()) >= 3, every=0.02)
     os.killpg(process.pid, signal.SIGINT)
@@ -125,8 +124,8 @@ def test_ctrl_c_leaves_no_lease_and_the_same_command_goes_on(tmp_path, option):
     assert errors.rstrip().endswith("KeyboardInterrupt"), errors
     before = finished()
     assert 3 <= len(before) < 40
-    assert list(folder.rglob("*.lease")) == []
-    assert list(folder.rglob("*.failure")) == []
+    assert notes(folder, ".lease") == []
+    assert notes(folder, ".failure") == []
     subprocess.run(command, check=True, timeout=60)
     after = finished()
     assert len(after) == 40

@@ -71,7 +71,9 @@ def test_a_grid_has_the_same_bytes_on_every_engine_also_if_a_process_is_killed(t
             store = Store(tmp_path / name, CELLS)
             killed = tmp_path / "killed" if name == "processes" else None
             outcome = compute(store, CELLS_OF_A_GRID, _function(killed), engine)
-            assert (outcome.computed, outcome.computed_elsewhere, outcome.failed) == (12, 0, 0)
+            # The receipt of a cell may be lost with its process, but not the cell.
+            assert (outcome.computed + outcome.computed_elsewhere, outcome.failed) == (12, 0)
+            assert outcome.computed_elsewhere <= (killed is not None)
             assert list(store.missing(CELLS_OF_A_GRID)) == []
     assert (tmp_path / "killed").exists()
     found = [contents(tmp_path / name) for name in engines]

@@ -100,7 +100,7 @@ def random_effects(random: np.random.Generator, shape: tuple[int, ...]) -> np.nd
     """Effects of either sign, of size 0.5 to 1.5.
 
     Example:
-        >>> abs(random_effects(np.random.default_rng(0), (3,))).max() < 1.5
+        >>> bool(abs(random_effects(np.random.default_rng(0), (3,))).max() < 1.5)
         True
     """
     return random.uniform(*WEIGHT, shape) * random.choice([-1.0, 1.0], shape)

@@ -118,8 +118,8 @@ class TableSummary:
         >>> summary = TableSummary(stability, "regression", 100, 3, 0.8, 0.8, response="yield")
         >>> print(str(summary).splitlines()[0])
         Regression of yield
-        >>> summary.notes[1].split(",")[0]
-        'Intervals are for other rows of the same environments'
+        >>> summary.notes[1].split(";")[0]
+        'Intervals cover new rows from these environments'
     """
 
     stability: pd.DataFrame

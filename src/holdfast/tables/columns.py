@@ -22,7 +22,6 @@ from holdfast.tables.values import (
     as_numbers,
     as_text,
     is_date,
-    is_number,
     parsed_text,
     whole_number,
 )
@@ -374,8 +373,9 @@ def check_kind(cells: pd.Series, column: Column, decimal: str, file: str) -> Non
     present = cells[cells.notna().to_numpy()]
     other = column.type.is_other(present, column, decimal) if len(present) else None
     if other is not None:
-        found = "values" if is_date(cells) else "numbers" if is_number(cells) else "text"
-        raise ValueError(other_kind(column, found, as_text(present[other][:1]).iloc[0], file))
+        wrong = present[other]
+        found = "values" if is_date(cells) else "numbers" if not np.isnan(as_numbers(wrong, decimal)).any() else "text"
+        raise ValueError(other_kind(column, found, as_text(wrong[:1]).iloc[0], file))
 
 
 def other_kind(column: Column, found: str, example: str, file: str) -> str:

@@ -73,8 +73,7 @@ def order_effect(
         direction: which spurious direction.
 
     Example, after whole cycles nothing is random, and one step later only the last visit is:
-        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
-    from holdfast.sensing.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> walk, whole, odd = (
         ...     order_effect(two_point(1.0, 5.0), 0.05, steps, 1e-3, order=order)
         ...     for steps, order in ((200, "independent"), (200, "reshuffled"), (201, "reshuffled"))
@@ -150,8 +149,7 @@ def order_floor(
         direction: which spurious direction.
 
     Example, at M = 8 the exponent is negative, but independent draws have no finite mean:
-        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
-    from holdfast.sensing.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> law = two_point(1.0, 8.0)
         >>> [float(f"{order_floor(law, 0.05, 8000, order=order):.2g}") for order in ("independent", "reshuffled")]
         [inf, 6.8e-05]
@@ -194,8 +192,7 @@ def ordered_visits(
     """Numbers of the environments that many runs visit, (steps, runs).
 
     Example:
-        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
-    from holdfast.sensing.environments import table
+        >>> from holdfast.sensing.environments import table
         >>> visits = ordered_visits(table([1.0, 2.0, 3.0]), "reshuffled", steps=6, runs=2)
         >>> sorted(visits[:3, 0].tolist()), sorted(visits[3:, 1].tolist())
         ([0, 1, 2], [0, 1, 2])
@@ -231,8 +228,7 @@ def order_exponents(
         seed: of the visits.
 
     Example:
-        >>> from holdfast.sensing.ensembles import Ensemble, named_ensemble
-    from holdfast.sensing.environments import two_point
+        >>> from holdfast.sensing.environments import two_point
         >>> (found,) = order_exponents(two_point(1.0, 6.0), 0.1, order="cyclic")
         >>> round(found.value, 4)
         -0.0813

@@ -45,7 +45,7 @@ def test_fit_then_predict(plants, tmp_path, capsys):
     assert "Regression of yield: 2995 rows, 3 environments" in printed
     assert "varies" in printed
     assert "5 of 3000 rows were left out" in " ".join(printed.split())
-    assert "take the selected features as given, although the same rows selected them" in " ".join(printed.split())
+    assert "treat the selected features as given, although the same rows selected them" in " ".join(printed.split())
     assert {path.name for path in (tmp_path / "figures").iterdir()} >= {"effects.png", "survival.png"}
     loaded = TableModel.load(model)
     coefficients = dict(zip(loaded.features, loaded.coefficients[0], strict=True))

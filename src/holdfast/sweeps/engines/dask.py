@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any
 
 import dask
@@ -32,6 +33,8 @@ COUNTING = 1.0
 LEAST_THREADS = 4
 # Seconds within which a worker hands over an answer, which is small; otherwise the engine asks again later.
 FETCHING = 10.0
+# Seconds between two looks whether our processes have stopped; there is nothing to wait for once they are gone.
+STOPPING = 0.05
 # An item whose process died this often is given up: most likely the item kills them.
 ATTEMPTS = 3
 # A local worker has one core, so XLA has one thread; PJRT_NPROC is its name for that. Dask limits those of BLAS.
@@ -138,6 +141,7 @@ def _no_interrupt() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # the first process starts it, and that unblocks the signal in its thread
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -205,7 +209,8 @@ class _Workers:
         if self._own and self._items and self._client.status == "running":
             with contextlib.suppress(OSError):
                 self._client.run(_stop, self._payload.run, on_error="ignore")
-                self._client.gather(list(self._items), errors="skip")  # waits for them
+                while self._client.nthreads() and not all(future.done() for future in self._items):
+                    time.sleep(STOPPING)
         if self._client.status == "running":
             with contextlib.suppress(OSError):
                 self._client.unregister_worker_plugin(self._payload.run)

@@ -5,7 +5,7 @@ import pytest
 from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
-from holdfast.estimators.effects import STABILITY_COLUMNS, describe_effects, squared_effects
+from holdfast.estimators.effects import OwnEffects, describe_effects, squared_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.search.evidence import squared_evidence
 from holdfast.estimators.summary import WIDTH, TableSummary, shortened
@@ -133,8 +133,11 @@ def test_a_blend_says_how_it_is_made():
 
 
 def test_one_environment_and_long_names():
-    values = [1.0, 0.1, 1.0, 0.1, 0.0, 0.0, 1.0, 1.0, 1.0, False, True]
-    stability = pd.DataFrame([values], ["a name that is much longer than all " * 2], STABILITY_COLUMNS)
+    one, name = np.ones((1, 1)), "a name that is much longer than all " * 2
+    own = OwnEffects(one, 0.1 * one, 30 * one)
+    stability = describe_effects(
+        own, one[0], 0.1 * one[0], selected=one[0] > 0, varies=one[0] < 0, names=[name], labels=["north"]
+    ).stability
     text = str(TableSummary(stability, "classification", 50, 1, 0.5, 0.5))
     assert "only one environment" in text
     assert max(map(len, text.splitlines())) <= WIDTH

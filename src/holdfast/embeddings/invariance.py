@@ -204,7 +204,7 @@ def _residuals(
         fit = np.linalg.lstsq(design, np.asarray(targets, float), rcond=None)[0]
         return (design @ fit - targets)[:, None], np.ones((len(design), 1, 1))
     scores = softmax_regression(design[:, :-1].T, targets, classes, np.ones(len(design)))
-    chances = softmax(design[:, :-1] @ scores.coefficients.T + scores.intercepts, axis=1)
+    chances = softmax(design[:, :-1] @ scores.coefficients.T + scores.intercept, axis=1)
     errors = (chances - np.eye(classes)[targets])[:, 1:]
     own = chances[:, 1:]
     return errors, own[:, :, None] * (np.eye(classes - 1) - own[:, None, :])

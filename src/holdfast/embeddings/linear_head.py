@@ -194,7 +194,7 @@ def _class_head(variation: Variation) -> tuple[np.ndarray, np.ndarray]:
     statistics = variation.statistics
     scores = linear_discriminant(statistics, variation.found.directions[:, variation.count :])
     coefficients = scores.coefficients / statistics.scale
-    return coefficients, scores.intercepts - coefficients @ statistics.location
+    return coefficients, scores.intercept - coefficients @ statistics.location
 
 
 def _number_head(variation: Variation) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
+from holdfast.core.moments import Scaling
 from holdfast.estimators.pooling import Pooling
 from holdfast.estimators.search.selection import Selection
 
@@ -33,29 +34,32 @@ class TableDescription(NamedTuple):
     Attributes:
         names: of the features.
         labels: of the environments.
-        scale: (features,), standard deviations.
-        response_scale: standard deviation of the response; 1 for classes.
-        constant: (features,), which features are constant.
-        loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
-            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
-        without_features: what is predicted if no feature is selected, in words.
+        scaling: means and standard deviations of the features.
         task: regression or classification.
         response: its name.
+        response_location, response_scale: mean and standard deviation of the response; 0 and 1 for classes.
+        loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
+            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         level: "common": one intercept; "environment": one for each environment.
         second_class: of two classes, the one whose log-odds are fitted.
     """
 
     names: Sequence[str]
     labels: Sequence[Any]
-    scale: np.ndarray
-    response_scale: float
-    constant: np.ndarray
-    loss_scale: float
-    without_features: str
+    scaling: Scaling
     task: Literal["regression", "classification"]
     response: str = "y"
+    response_location: float = 0.0
+    response_scale: float = 1.0
+    loss_scale: float = 1.0
     level: Literal["common", "environment"] = "common"
     second_class: Any = None
+
+    @property
+    def without_features(self) -> str:
+        """What is predicted if no feature is selected, in words."""
+        regression = self.task == "regression"
+        return "the mean of the response" if regression else "the share of each class, whatever the features are"
 
 
 class TableFindings(NamedTuple):
@@ -290,7 +294,7 @@ def doubtful_sentences(
     mean, and hardly how it follows the feature within the environment.
 
     Args:
-        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
+        stability: as `describe_effects` in `holdfast.estimators.effects` makes it.
         task: regression or classification.
         level: "common": one intercept; "environment": one for each environment.
 
@@ -350,8 +354,8 @@ def _cautions(f: TableFindings) -> Iterator[str]:
     if tiny.any() and len(f.counts) > 1:
         few = listed(f.table.labels, tiny)
         yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {len(f.counts)} ({few})."
-    if f.table.constant.any():
-        constant = ", ".join(name for name, flat in zip(f.table.names, f.table.constant, strict=True) if flat)
+    if f.table.scaling.constant.any():
+        constant = ", ".join(name for name, flat in zip(f.table.names, f.table.scaling.constant, strict=True) if flat)
         yield f"Constant, and therefore without effect: {constant}."
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import softmax
 
 from holdfast.core.class_moments import ClassStatistics
+from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.class_means import NEGLIGIBLE
-from holdfast.estimators.search.discriminant import ClassScores, class_sums, projected_inverse
+from holdfast.estimators.search.discriminant import class_sums, projected_inverse
 from holdfast.estimators.search.logistic_fit import softmax_curvature
 
 
@@ -77,7 +78,7 @@ def softmax_errors(
     codes: np.ndarray,
     weights: np.ndarray,
     parts: Sequence[np.ndarray],
-    fits: Sequence[tuple[float, np.ndarray, ClassScores]],
+    fits: Sequence[tuple[float, np.ndarray, LinearModel]],
     *,
     clustered: bool = False,
 ) -> np.ndarray:
@@ -98,17 +99,17 @@ def softmax_errors(
 
     Example, as for `discriminant_errors`:
         >>> z, codes = np.tile([[-1.0], [1.0]], (100, 1)), np.repeat([0, 1], 100)
-        >>> fit = (1.0, np.eye(1), ClassScores(np.zeros((2, 1)), np.zeros(2)))
+        >>> fit = (1.0, np.eye(1), LinearModel(np.zeros((2, 1)), np.zeros(2)))
         >>> softmax_errors(z, codes, np.ones(200), [np.arange(200)], [fit]).round(3).tolist()
         [[0.141]]
     """
-    classes = len(fits[0][2].intercepts)
+    classes = len(fits[0][2].intercept)
     contrast, total = contrasts(classes), float(weights.sum())
     solved = []
     for weight, directions, scores in fits:
         if weight > 0:
             design = np.column_stack([z @ directions, np.ones(len(z))])
-            chances = softmax(z @ scores.coefficients.T + scores.intercepts, axis=1)
+            chances = softmax(z @ scores.coefficients.T + scores.intercept, axis=1)
             inverse = np.linalg.pinv(softmax_curvature(design.T, chances.T, weights), hermitian=True)
             solved.append((weight, directions, design, chances, inverse))
     variance = np.zeros((len(contrast), z.shape[1]))

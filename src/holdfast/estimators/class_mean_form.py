@@ -1,13 +1,15 @@
 """Invariance of features given the class: the linear discriminant of what is equal, its tables and its advice."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics
+from holdfast.core.moments import Scaling
 from holdfast.estimators.advice import (
     NOT_COMPARABLE,
+    TableDescription,
     listed,
     most_varying,
     not_needed,
@@ -16,8 +18,9 @@ from holdfast.estimators.advice import (
     washed_out,
 )
 from holdfast.estimators.class_inference import contrasts, discriminant_errors
-from holdfast.estimators.effects import EffectTables, OwnEffects, describe_effects
-from holdfast.estimators.pooling import Pooling, blend, choose_pooling
+from holdfast.estimators.description import LinearFit, linear_fit
+from holdfast.estimators.effects import OwnEffects, describe_effects
+from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.class_means import (
     class_differences,
     difference_tests,
@@ -27,7 +30,6 @@ from holdfast.estimators.search.class_means import (
 )
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.discriminant import (
-    ClassScores,
     expected_log_loss,
     held_out_discriminant_losses,
     linear_discriminant,
@@ -38,49 +40,6 @@ from holdfast.estimators.search.discriminant import (
 SMALL_SHIFT, SIGNIFICANT = 0.05, 0.001
 
 
-class ClassMeanForm(NamedTuple):
-    """The discriminant of the features, or directions, in which the classes differ equally in all environments.
-
-    Attributes:
-        statistics: counts, means and covariances.
-        scores: of the classes, for features in standard units: (1 - a) strict_scores + a pooled_scores.
-        strict_scores: those of the selected coordinates alone.
-        pooled_scores: those of all features, whether their differences vary or not.
-        pooling: a and where it comes from.
-        selected: (coordinates,), which of them are used.
-        coordinates: features, or the directions that were found.
-        tables: effects, the log-odds of a coordinate alone, with their errors and stability.
-        of_class: of more than two classes, the class that the tables are about, for each coordinate.
-        advice: sentences.
-    """
-
-    statistics: ClassStatistics
-    scores: ClassScores
-    strict_scores: ClassScores
-    pooled_scores: ClassScores
-    pooling: Pooling
-    selected: np.ndarray
-    coordinates: Coordinates
-    tables: EffectTables
-    of_class: tuple
-    advice: list[str]
-
-    @property
-    def varies(self) -> np.ndarray:
-        """(coordinates,), in which of them the classes differ differently."""
-        return self.tables.stability["varies"].to_numpy()
-
-    @property
-    def explained_by_all(self) -> float:
-        """The share of the likelihood that linear scores of all features explain, of the discriminants at hand.
-
-        That of the differences within environments is misled where the levels of features differ between them; that of
-        all rows, whatever their environment, is not.
-        """
-        whole = linear_discriminant(_without_environments(self.statistics))
-        return max(explained_by(self.statistics, one) for one in (whole, self.pooled_scores, self.strict_scores))
-
-
 def fit_class_means(
     moments: ClassMoments,
     names: Sequence[str],
@@ -89,8 +48,12 @@ def fit_class_means(
     tolerance: float = 0.0,
     rotation: bool = False,
     pooling: float | Literal["auto"] = "auto",
-) -> ClassMeanForm:
-    """Test which differences between classes are equal in all environments, and use those.
+    response: str = "y",
+) -> LinearFit:
+    """The discriminant of the features, or directions, in which the classes differ equally in all environments.
+
+    Tables have the log-odds of a feature alone, of more than two classes those of the class for which they have the
+    widest range.
 
     Args:
         moments: of each class in each environment.
@@ -99,6 +62,7 @@ def fit_class_means(
         tolerance: standard deviation of a difference over environments, as a share of it, that is too small to matter.
         rotation: the features may be an unknown rotation of what is invariant and what is not: find directions.
         pooling: "auto", or the weight of the discriminant of all features.
+        response: the name of the labels.
 
     Example:
         >>> from holdfast.core.class_moments import collect_class_moments
@@ -114,10 +78,9 @@ def fit_class_means(
     features = len(statistics.scale)
     if rotation:
         found = varying_directions(statistics, significance, tolerance)
-        system, names = Coordinates("class means", found.directions), [f"direction {i + 1}" for i in range(features)]
+        system, own = Coordinates("class means", found.directions), _rotated(statistics, found.directions)
         varies = np.arange(features) < found.varying
         selected, unseen = ~varies, 0 < found.varying == found.most < features
-        own = _rotated(statistics, found.directions)
     else:
         system, own, unseen = Coordinates("features", np.eye(features)), statistics, False
         varies = difference_tests(statistics, tolerance).p_values < significance / max(1, features)
@@ -137,19 +100,37 @@ def fit_class_means(
         coefficients = contrasts(classes) @ scores.coefficients
         if statistics.counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
             errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
+    scaling = Scaling(statistics.location, statistics.scale, statistics.constant)
+    second = moments.classes[1] if classes == 2 else None
+    table = TableDescription(names, moments.labels, scaling, "classification", response, second_class=second)
     tables = describe_effects(
         _alone(own, widest),
         _of_widest(coefficients, widest),
         _of_widest(errors, widest),
         selected=selected,
         varies=varies,
-        names=names,
+        names=[f"direction {number + 1}" for number in range(features)] if rotation else names,
         labels=moments.labels,
         units=1.0 if rotation else 1 / statistics.scale,
     )
-    of_class = tuple(moments.classes[number] for number in widest) if classes > 2 else ()
-    form = ClassMeanForm(statistics, scores, strict, everything, chosen, selected, system, tables, of_class, [])
-    return form._replace(advice=list(_sentences(form, moments, names, unseen, pooling == "auto")))
+    whole = linear_discriminant(_without_environments(statistics))
+    explained, explained_by_all = (explained_by(statistics, each) for each in (strict, whole))
+    fit = linear_fit(
+        table,
+        _log_odds(strict),
+        _log_odds(everything),
+        system,
+        selected,
+        tables,
+        chosen,
+        rows=float(statistics.counts.sum()),
+        explained=explained_by(statistics, scores),
+        # differences within environments are misled where the levels of features differ between them
+        explained_by_all=max(explained_by_all, explained_by(statistics, everything), explained),
+        of_class=tuple(moments.classes[number] for number in widest) if classes > 2 else (),
+        alone=True,
+    )
+    return fit._replace(advice=list(_sentences(fit, moments, statistics, explained, unseen, pooling == "auto")))
 
 
 def _alone(statistics: ClassStatistics, widest: np.ndarray) -> OwnEffects:
@@ -216,24 +197,35 @@ def _of_widest(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return values[0] if len(values) == 1 else np.take_along_axis(values, classes[None], 0)[0]
 
 
+def _log_odds(scores: LinearModel) -> LinearModel:
+    """Of two classes, the score of the second less that of the first."""
+    two = len(scores.intercept) == 2
+    return LinearModel(*(np.diff(part, axis=0) for part in scores)) if two else scores
+
+
 def _sentences(
-    form: ClassMeanForm, moments: ClassMoments, names: Sequence[str], unseen: bool, chosen: bool
+    found: LinearFit,
+    moments: ClassMoments,
+    statistics: ClassStatistics,
+    explained: float,
+    unseen: bool,
+    chosen: bool,
 ) -> Iterator[str]:
-    environments, features = len(moments.labels), len(form.selected)
-    stability, varies = form.tables.stability, form.varies
-    rotated = form.coordinates.name != "features"
-    fit = class_differences(form.statistics)
+    environments, features = len(moments.labels), len(found.selected)
+    stability, selected, pooling = found.tables.stability, found.selected, found.pooling
+    names, varies = stability.index, stability["varies"].to_numpy()
+    rotated, everything = found.coordinates.name != "features", found.summary.explained_by_all
     if environments == 1:
         yield (
             "There is only one environment, so no difference can be compared: this is a linear discriminant, and "
             "nothing is known about how it holds elsewhere."
         )
-    elif fit.rank < len(moments.classes) - 1:
+    elif class_differences(statistics).rank < len(moments.classes) - 1:
         yield (
             "Some classes never occur together in an environment, so what differs between classes cannot be told "
             "from what differs between environments."
         )
-    elif ((form.statistics.counts > 0).sum(1) > 1).sum() < 2:
+    elif ((statistics.counts > 0).sum(1) > 1).sum() < 2:
         yield (
             "Only one environment holds more than one class, so no difference between classes can be compared, and "
             "nothing is known about how it holds elsewhere."
@@ -253,33 +245,32 @@ def _sentences(
             "differences vary in all of these. More directions may vary unseen; the environments must outnumber the "
             "directions that vary."
         )
-    share, everything = explained_by(form.statistics, form.strict_scores), form.explained_by_all
-    if not form.selected.any() and (varies.any() or stability["significance"].notna().any()):
-        left = ": the prediction is the share of each class, whatever the features are"
+    if not selected.any() and (varies.any() or stability["significance"].notna().any()):
+        left = f": the prediction is {found.table.without_features}"
         yield (
-            f"No feature separates the classes equally in all environments{left if form.pooling.weight == 0 else ''}. "
+            f"No feature separates the classes equally in all environments{left if pooling.weight == 0 else ''}. "
             f"All features together explain {everything:.0%} of the response in this table."
         )
-    elif form.selected.any() and rotated:
+    elif selected.any() and rotated:
         yield (
-            f"Selected: {int(form.selected.sum())} of {features} directions, in which the classes differ equally in "
-            f"all environments. They explain {share:.0%} of the response, all directions {everything:.0%}."
+            f"Selected: {int(selected.sum())} of {features} directions, in which the classes differ equally in "
+            f"all environments. They explain {explained:.0%} of the response, all directions {everything:.0%}."
         )
-    elif form.selected.any():
-        yield selected_sentence(names, form.selected, share, everything)
+    elif selected.any():
+        yield selected_sentence(names, selected, explained, everything)
     if varies.any() and not rotated:
         row = stability.iloc[most_varying(stability, varies)]
         yield (
-            f"{washed_out('difference between the classes', form.pooling)} varies: {listed(names, varies)}. By itself, "
+            f"{washed_out('difference between the classes', pooling)} varies: {listed(names, varies)}. By itself, "
             f"{row.name} has log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."
         )
-    left = ~form.selected & ~varies
+    left = ~selected & ~varies
     if left.any() and not left.all():
-        yield not_needed(listed(names, left), form.pooling)
-    if environments > 1 and not form.selected.all():
-        yield from pooling_sentences(form.pooling, chosen)
-    widest, low, high = widest_share(form.statistics.counts)
-    if equal_shares(form.statistics.counts) < SIGNIFICANT and high - low > SMALL_SHIFT:
+        yield not_needed(listed(names, left), pooling)
+    if environments > 1 and not selected.all():
+        yield from pooling_sentences(pooling, chosen)
+    widest, low, high = widest_share(statistics.counts)
+    if equal_shares(statistics.counts) < SIGNIFICANT and high - low > SMALL_SHIFT:
         yield (
             f"The shares of the classes differ between environments: that of {moments.classes[widest]} ranges from "
             f"{low:.0%} to {high:.0%}. Probabilities assume the shares in this table; a new environment has its own."
@@ -288,10 +279,10 @@ def _sentences(
         yield "With two environments a difference has only one chance to vary; a third would make the choice safer."
 
 
-def explained_by(statistics: ClassStatistics, scores: ClassScores) -> float:
+def explained_by(statistics: ClassStatistics, scores: LinearModel) -> float:
     """The share of the likelihood per row that the scores explain."""
     shares = statistics.counts.sum(1) / statistics.counts.sum()
     log_shares = np.log(np.maximum(statistics.counts.sum(0) / statistics.counts.sum(), 1e-300))
-    constant = ClassScores(np.zeros_like(scores.coefficients), log_shares)
+    constant = LinearModel(np.zeros_like(scores.coefficients), log_shares)
     gained = shares @ (expected_log_loss(statistics, scores) - expected_log_loss(statistics, constant))
     return max(0.0, float(-np.expm1(2 * gained)))

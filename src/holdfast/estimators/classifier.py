@@ -1,18 +1,19 @@
 """Invariant classification."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from operator import and_
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from holdfast.core.class_moments import ClassMoments, collect_class_moments
 from holdfast.core.moments import check_squares, standard_units
 from holdfast.core.progress import watched
+from holdfast.estimators.advice import TableDescription
 from holdfast.estimators.chunks import ChunkSums, class_sums, dask_rows, sums_of_chunks
-from holdfast.estimators.class_mean_form import ClassMeanForm, explained_by, fit_class_means
+from holdfast.estimators.class_mean_form import fit_class_means
 from holdfast.estimators.contract import (
     LinearClassifier,
     check_rows,
@@ -21,12 +22,10 @@ from holdfast.estimators.contract import (
     response_name,
     weighted_rows,
 )
-from holdfast.estimators.description import DescribedFit, FitDescription
-from holdfast.estimators.effect_form import ClassRows, EffectForm, fit_effects
+from holdfast.estimators.description import DescribedFit, LinearFit
+from holdfast.estimators.effect_form import ClassRows, fit_effects
 from holdfast.estimators.linear import SearchSettings
-from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
-from holdfast.estimators.summary import TableSummary
 from holdfast.tables.frames import is_dask_frame
 
 Invariance = Literal["effects", "class_means"]
@@ -132,31 +131,27 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         check_squares(x, self._names())
         self.classes_, codes = class_codes(y)
-        scaling, labels = standard_units(x, weights), grouping.labels
-        rows = ClassRows(
-            scaling.apply(x), codes, self.classes_, weights, grouping.rows(), labels, self._names(), scaling, response
+        scaling, two = standard_units(x, weights), len(self.classes_) == 2
+        table = TableDescription(
+            self._names(),
+            grouping.labels,
+            scaling,
+            "classification",
+            response,
+            second_class=self.classes_[1] if two else None,
         )
-        means = effects = None
-        grouped = self._grouped()
-        if self.invariance != "effects" and not grouped:
+        rows = ClassRows(scaling.apply(x), codes, self.classes_, weights, grouping.rows(), table)
+        fits: dict[Invariance, LinearFit] = {}
+        if self.invariance != "effects" and not self._grouped():
             moments = collect_class_moments(x, codes, grouping, weights)
-            means = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())))
+            fits["class_means"] = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())), response)
         if self.invariance != "class_means":
             with watched(self.verbose, "fitting") as progress:
-                effects = fit_effects(rows, self, seed, progress)
-        reason: list[str] = []
-        if means and effects:
-            chosen, reason = _choose(rows, means, effects)
-            means, effects = (means, None) if chosen == "class_means" else (None, effects)
-        if means:
-            self._describe_class_means(means, labels, response)
-        elif effects:
-            self._describe(effects.description)
-            self.invariance_ = "effects"
-            self.coef_, self.strict_coef_, self.pooled_coef_ = (scores.coefficients for scores in effects[:3])
-            self.intercept_ = effects.blended.intercepts - self.coef_ @ scaling.location
-        rule = LinearRule(self.coef_, self.intercept_, self.classes_)
-        separated = [_SEPARATED[self.invariance_]] if rule.separates(x, y) else []
+                fits["effects"] = fit_effects(rows, self, seed, progress)
+        chosen, reason = _choose(rows, fits) if len(fits) == 2 else (next(iter(fits)), [])
+        self.invariance_: Invariance = chosen
+        self._describe(fits[chosen])
+        separated = [_SEPARATED[self.invariance_]] if self._separates()(x, y) else []
         self.advice_ = [*reason, *self.advice_, *separated]
         return self
 
@@ -197,17 +192,18 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         total.introduce(self)
         moments, (x, y, _) = total.ordered(), total.sample.arrays
         self.classes_, _ = class_codes(np.array(moments.classes))
-        self._describe_class_means(self._class_means(moments), moments.labels, total.response)
-        rule = LinearRule(self.coef_, self.intercept_, self.classes_)
+        self.invariance_ = "class_means"
+        self._describe(self._class_means(moments, total.response))
+        separates = self._separates()
         # one wrong row of the sample is enough to know
-        if rule.separates(x, y) and (len(y) == total.rows or (reread and reread(rule.separates))):
+        if separates(x, y) and (len(y) == total.rows or (reread and reread(separates))):
             self.advice_.append(_SEPARATED[self.invariance_])
         return self
 
     def _names(self) -> list[str]:
         return list(getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)]))
 
-    def _class_means(self, moments: ClassMoments) -> ClassMeanForm:
+    def _class_means(self, moments: ClassMoments, response: str) -> LinearFit:
         return fit_class_means(
             moments,
             self._names(),
@@ -215,62 +211,18 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             tolerance=self.tolerance,
             rotation=self.rotation,
             pooling=self.pooling,
-        )
-
-    def _describe_class_means(self, form: ClassMeanForm, labels: Sequence[Any], response: str) -> None:
-        statistics = form.statistics
-
-        def in_units(scores: ClassScores) -> ClassScores:
-            own = scores.coefficients / statistics.scale
-            levels = scores.intercepts - own @ statistics.location
-            two = len(self.classes_) == 2
-            return ClassScores(np.diff(own, axis=0), np.diff(levels)) if two else ClassScores(own, levels)
-
-        self.invariance_ = "class_means"
-        self.coef_, self.intercept_ = in_units(form.scores)
-        self.strict_coef_, self.pooled_coef_ = (
-            in_units(scores).coefficients for scores in (form.strict_scores, form.pooled_scores)
-        )
-        summary = TableSummary(
-            form.tables.stability,
-            "classification",
-            round(float(statistics.counts.sum())),
-            len(labels),
-            explained_by(statistics, form.scores),
-            form.explained_by_all,
-            form.pooling.weight,
             response=response,
-            alone=True,
-            of_class=form.of_class,
-            second_class=self.classes_[1] if len(self.classes_) == 2 else None,
         )
-        found = (form.coordinates, form.selected, form.tables, form.pooling, summary, form.advice)
-        self._describe(FitDescription(*found, statistics.scale, 1.0, labels))
+
+    def _separates(self) -> Callable[..., bool]:
+        """(X, y, ...) -> whether all of these rows are classified correctly; it travels to workers without the rest."""
+        return partial(_all_correct, self.coef_, self.intercept_, self.classes_)
 
 
-class LinearRule(NamedTuple):
-    """Classes by linear scores.
-
-    Attributes:
-        coefficients: (1, features) for two classes, (classes, features) for more.
-        intercepts: (1,) or (classes,).
-        classes: their labels, sorted.
-
-    Example:
-        >>> rule = LinearRule(np.array([[2.0]]), np.array([0.0]), np.array(["no", "yes"]))
-        >>> rule.separates(np.array([[-1.0], [1.0]]), np.array(["no", "yes"]))
-        True
-    """
-
-    coefficients: np.ndarray
-    intercepts: np.ndarray
-    classes: np.ndarray
-
-    def separates(self, X: Any, y: Any, *_: Any) -> bool:
-        """Whether all of these rows are classified correctly."""
-        scores = np.asarray(X, float) @ self.coefficients.T + self.intercepts
-        predicted = scores.argmax(1) if len(self.classes) > 2 else (scores[:, 0] > 0).astype(int)
-        return bool((self.classes[predicted] == np.asarray(y)).all())
+def _all_correct(coefficients: np.ndarray, intercept: np.ndarray, classes: np.ndarray, X: Any, y: Any, *_: Any) -> bool:
+    scores = np.asarray(X, float) @ coefficients.T + intercept
+    predicted = scores.argmax(1) if len(classes) > 2 else (scores[:, 0] > 0).astype(int)
+    return bool((classes[predicted] == np.asarray(y)).all())
 
 
 _SEPARATED = {
@@ -281,16 +233,12 @@ _SEPARATED = {
 }
 
 
-def _choose(rows: ClassRows, means: ClassMeanForm, effects: EffectForm) -> tuple[Invariance, list[str]]:
+def _choose(rows: ClassRows, fits: Mapping[Invariance, LinearFit]) -> tuple[Invariance, list[str]]:
     """Which form of invariance explains more in environments that were not fitted, and a sentence about it."""
-    found = effects.description
-    if not (means.varies.any() or found.tables.stability["varies"].any()):
+    if not any(fit.tables.stability["varies"].any() for fit in fits.values()):
         return "effects", []  # nothing to choose by: logistic regression is the weaker assumption
-    used = {
-        "constant": np.zeros((rows.z.shape[1], 0)),
-        "effects": found.coordinates.directions[:, found.selected],
-        "class_means": means.coordinates.directions[:, means.selected],
-    }
+    used: dict[str, np.ndarray] = {name: fit.coordinates.directions[:, fit.selected] for name, fit in fits.items()}
+    used["constant"] = np.zeros((rows.z.shape[1], 0))
     # of two classes one says it all
     numbers = range(1, 2) if len(rows.classes) == 2 else range(len(rows.classes))
     loss, weights = {}, rows.counts / rows.counts.sum()

@@ -10,9 +10,9 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.algorithms.losses.slopes import Slopes
-from holdfast.estimators.advice import TableFindings
+from holdfast.estimators.advice import TableDescription, TableFindings
 from holdfast.estimators.effects import EffectTables
-from holdfast.estimators.pooling import Pooling
+from holdfast.estimators.pooling import LinearModel, Pooling, blend
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.dynamics import CoefficientPaths
 from holdfast.estimators.search.selection import Selection
@@ -65,33 +65,91 @@ class RunsOnDemand:
         )
 
 
-class FitDescription(NamedTuple):
-    """What a fit says about a table besides its coefficients.
+class LinearFit(NamedTuple):
+    """A linear fit to a table with environments, in the units of the table, and what it says besides.
 
     Attributes:
+        blended: (1 - a) strict + a pooled.
+        strict: of what is invariant alone.
+        pooled: of all features.
+        table: its names, labels and units.
         coordinates: the features, or directions that were found.
         selected: (coordinates,), which of them are invariant.
         tables: effects, and what they have in common.
         pooling: how much of the prediction comes from all features.
         summary: as a printed table.
         advice: sentences.
-        scale, response_scale: standard deviations of the features and of the response.
-        labels: of the environments.
         runs: of SGD; None if class means are compared.
         findings: what the sentences are made from, if effects are compared.
     """
 
+    blended: LinearModel
+    strict: LinearModel
+    pooled: LinearModel
+    table: TableDescription
     coordinates: Coordinates
     selected: np.ndarray
     tables: EffectTables
     pooling: Pooling
     summary: TableSummary
     advice: list[str]
-    scale: np.ndarray
-    response_scale: float
-    labels: Sequence[Any]
     runs: RunsOnDemand | None = None
     findings: TableFindings | None = None
+
+
+def linear_fit(
+    table: TableDescription,
+    strict: LinearModel,
+    pooled: LinearModel,
+    coordinates: Coordinates,
+    selected: np.ndarray,
+    tables: EffectTables,
+    pooling: Pooling,
+    *,
+    rows: float,
+    explained: float,
+    explained_by_all: float,
+    of_class: tuple = (),
+    alone: bool = False,
+) -> LinearFit:
+    """A fit in the units of its table, with a summary, from models of features in standard units.
+
+    Args:
+        table: names, labels and units.
+        strict: w_S and its intercept.
+        pooled: w_A and its intercept.
+        coordinates: in which features were selected.
+        selected: (coordinates,), which of them are invariant.
+        tables: effects, and what they have in common.
+        pooling: a and where it comes from.
+        rows: their number.
+        explained: as in `TableSummary`.
+        explained_by_all: as in `TableSummary`.
+        of_class: as in `TableSummary`.
+        alone: as in `TableSummary`.
+    """
+
+    def in_units(model: LinearModel) -> LinearModel:
+        coefficients, shift = table.scaling.undo(model.coefficients * table.response_scale)
+        return LinearModel(coefficients, model.intercept + shift + table.response_location)
+
+    summary = TableSummary(
+        tables.stability,
+        table.task,
+        round(rows),
+        len(table.labels),
+        explained,
+        explained_by_all,
+        pooling.weight,
+        table.level,
+        table.response,
+        alone,
+        of_class,
+        second_class=table.second_class,
+    )
+    blended = in_units(blend(strict, pooled, pooling.weight))
+    models = (blended, in_units(strict), in_units(pooled))
+    return LinearFit(*models, table, coordinates, selected, tables, pooling, summary, [])
 
 
 class DescribedFit:
@@ -107,13 +165,15 @@ class DescribedFit:
     _summary: TableSummary
     _runs: RunsOnDemand | None
 
-    def _describe(self, found: FitDescription) -> None:
+    def _describe(self, found: LinearFit) -> None:
         """Set the attributes of a fit."""
+        self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found[:3])
+        self.intercept_ = found.blended.intercept
         self.coordinates_, self.directions_ = found.coordinates
         self.invariant_, self.pooling_ = found.selected, found.pooling.weight
         self.effect_tables_, self._summary, self._runs = found.tables, found.summary, found.runs
-        self.advice_, self.findings_, self.environments_ = list(found.advice), found.findings, list(found.labels)
-        self.scale_, self.response_scale_ = found.scale, found.response_scale
+        self.advice_, self.findings_, self.environments_ = list(found.advice), found.findings, list(found.table.labels)
+        self.scale_, self.response_scale_ = found.table.scaling.scale, found.table.response_scale
 
     @property
     def effects_(self) -> pd.DataFrame:

@@ -1,26 +1,23 @@
 """Invariance of the class given the features: effects in log-odds, of one class against all others."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import log_softmax
 
 from holdfast.algorithms.losses.logistic import LogisticRows
-from holdfast.core.moments import Scaling
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableDescription, pooling_sentences, washed_out
 from holdfast.estimators.class_inference import softmax_errors
-from holdfast.estimators.description import FitDescription
+from holdfast.estimators.description import LinearFit, linear_fit
 from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance
-from holdfast.estimators.linear import STAGE, LinearFit, SearchSettings, TableProblem, fit_linear
-from holdfast.estimators.pooling import Pooling, blend, choose_pooling
+from holdfast.estimators.linear import STAGE, SearchSettings, TableProblem, fit_linear
+from holdfast.estimators.pooling import LinearModel, Pooling, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
-from holdfast.estimators.search.discriminant import ClassScores
 from holdfast.estimators.search.dynamics import logistic_program
 from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
@@ -35,10 +32,7 @@ class ClassRows(NamedTuple):
         classes: their labels.
         weights: (rows,), how many rows each row stands for.
         parts: the positions of the rows of each environment.
-        labels: of the environments.
-        names: of the features.
-        scaling: the units.
-        response: the name of the labels.
+        table: names, labels and units.
     """
 
     z: np.ndarray
@@ -46,10 +40,7 @@ class ClassRows(NamedTuple):
     classes: np.ndarray
     weights: np.ndarray
     parts: Sequence[np.ndarray]
-    labels: Sequence[Any]
-    names: Sequence[str]
-    scaling: Scaling
-    response: str = "y"
+    table: TableDescription
 
     @property
     def counts(self) -> np.ndarray:
@@ -63,23 +54,11 @@ class ClassRows(NamedTuple):
         return [LogisticRows(columns[:, own], positive[own], self.weights[own]) for own in self.parts]
 
 
-class EffectForm(NamedTuple):
-    """The features whose effects on the log-odds are equal in all environments, and their logistic regression.
-
-    Attributes:
-        blended, strict, pooled: coefficients, (1, features) of two classes and (classes, features) of more, in the
-            units of the table, and intercepts at the mean of all features.
-        description: of the fit; of more than two classes its runs of SGD and findings are those of the first.
-    """
-
-    blended: ClassScores
-    strict: ClassScores
-    pooled: ClassScores
-    description: FitDescription
-
-
-def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: Progress | None = None) -> EffectForm:
+def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: Progress | None = None) -> LinearFit:
     """Compare effects, of the second of two classes, or of each of more classes against all others.
+
+    Coefficients are (1, features) of two classes, and (classes, features) of more, whose runs of SGD and findings are
+    those of the first.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
     none; multinomial logistic regression gives the coefficients, so that probabilities add up to one.
@@ -96,18 +75,16 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     systems = coordinate_systems(second, rows.counts, settings.rotation)
     if len(rows.classes) == 2:
         found = _search(rows, 1, systems, settings, seed, progress)
-        blended, strict, pooled = (
-            ClassScores(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found[:3]
-        )
-        return EffectForm(blended, strict, pooled, found.description)
+        scores = [LinearModel(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found[:3]]
+        return found._replace(blended=scores[0], strict=scores[1], pooled=scores[2])
     tried, classes = [], range(len(rows.classes))
     reports = iter(stages(progress, [STAGE] * (len(systems) * len(classes))))
     for system in systems:
-        parts = [_search(rows, one, [system], settings, seed, next(reports)).description for one in classes]
+        parts = [_search(rows, one, [system], settings, seed, next(reports)) for one in classes]
         varies = np.any([part.tables.stability["varies"] for part in parts], axis=0)
         selected = np.any([part.selected for part in parts], axis=0) & ~varies
         strict = _softmax(rows, system.directions[:, selected])
-        chances = log_softmax(rows.z @ strict.coefficients.T + strict.intercepts, axis=1)
+        chances = log_softmax(rows.z @ strict.coefficients.T + strict.intercept, axis=1)
         deviance = -2 * rows.weights @ np.take_along_axis(chances, rows.codes[:, None], 1)[:, 0]
         parameters = (len(classes) - 1) * selected.sum()
         criterion = float(deviance + parameters * np.log(max(rows.weights.sum(), 2.0)))
@@ -122,19 +99,16 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     pooling = choose_pooling(settings.pooling, held_out, weights, selected, float(varies.mean()))
     pooled, a = _softmax(rows, system.directions), pooling.weight
     fits = [(1 - a, system.directions[:, selected], strict), (a, system.directions, pooled)]
-    errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits) / rows.scaling.scale
+    errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits)
     if rows.weights.sum() <= (len(classes) - 1) * (1 + (len(selected) if a else int(selected.sum()))):
         errors = np.full_like(errors, np.nan)
-    strict, pooled = (ClassScores(each.coefficients / rows.scaling.scale, each.intercepts) for each in (strict, pooled))
-    blended = blend(strict, pooled, a)
-    description = _together(rows, parts, selected, varies, blended, errors, pooling, settings.pooling == "auto")
-    return EffectForm(blended, strict, pooled, description)
+    return _together(rows, parts, selected, varies, strict, pooled, errors, pooling, settings.pooling == "auto")
 
 
-def _softmax(rows: ClassRows, directions: np.ndarray) -> ClassScores:
+def _softmax(rows: ClassRows, directions: np.ndarray) -> LinearModel:
     """Multinomial regression on some directions, as scores of the features in standard units."""
     scores = softmax_regression((rows.z @ directions).T, rows.codes, len(rows.classes), rows.weights)
-    return ClassScores(scores.coefficients @ directions.T, scores.intercepts)
+    return LinearModel(scores.coefficients @ directions.T, scores.intercept)
 
 
 def _search(
@@ -147,18 +121,7 @@ def _search(
 ) -> LinearFit:
     """The search for one class against all others."""
     share = float(np.average(rows.codes == number, weights=rows.weights))
-    table = TableDescription(
-        rows.names,
-        rows.labels,
-        rows.scaling.scale,
-        1.0,
-        rows.scaling.constant,
-        float(np.sqrt(share * (1 - share))),
-        "the share of each class, whatever the features are",
-        "classification",
-        rows.response,
-        second_class=rows.classes[1] if len(rows.classes) == 2 else None,
-    )
+    table = rows.table._replace(loss_scale=float(np.sqrt(share * (1 - share))))
 
     def problem(system: Coordinates) -> TableProblem:
         parts = rows.one_against_all(number, None if system.name == "features" else system.directions)
@@ -174,15 +137,16 @@ def _search(
 
 def _together(
     rows: ClassRows,
-    found: Sequence[FitDescription],
+    found: Sequence[LinearFit],
     selected: np.ndarray,
     varies: np.ndarray,
-    blended: ClassScores,
+    strict: LinearModel,
+    pooled: LinearModel,
     coefficient_errors: np.ndarray,
     pooling: Pooling,
     chosen: bool,
-) -> FitDescription:
-    """The descriptions of the searches for the single classes as one.
+) -> LinearFit:
+    """The searches for the single classes as one fit.
 
     Tables have the effects of each feature on the class for which they have the widest range.
     Coefficients and their errors are those of that class, measured from the mean over all classes.
@@ -195,11 +159,13 @@ def _together(
         pd.DataFrame({name: getattr(tables[number], part)[name] for name, number in zip(names, widest, strict=True)})
         for part in ("effects", "errors", "degrees")
     )
-    of_class = widest[None]
-    own, own_error = (
-        np.take_along_axis(part, of_class, 0)[0] if found[0].coordinates.name == "features" else np.nan
-        for part in (blended.coefficients - blended.coefficients.mean(0), coefficient_errors)
-    )
+    own = own_error = np.nan
+    if found[0].coordinates.name == "features":
+        coefficients = blend(strict, pooled, pooling.weight).coefficients
+        own, own_error = (
+            np.take_along_axis(part, widest[None], 0)[0] / rows.table.scaling.scale
+            for part in (coefficients - coefficients.mean(0), coefficient_errors)
+        )
     stability = pd.concat([tables[number].stability.iloc[[place]] for place, number in enumerate(widest)])
     stability = stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
     advice = [
@@ -209,22 +175,21 @@ def _together(
     if varies.any():
         verdict = washed_out("effect on some class", pooling)
         advice.append(f"{verdict} varies: {', '.join(map(str, names[varies]))}.")
-    if len(rows.labels) > 1 and not selected.all():
+    if len(rows.table.labels) > 1 and not selected.all():
         advice += pooling_sentences(pooling, chosen)
     shared = [sentence for sentence in found[0].advice if all(sentence in each.advice for each in found)]
-    summaries = [each.summary for each in found]
-    summary = replace(
-        summaries[0],
-        stability=stability,
-        explained=float(np.mean([each.explained for each in summaries])),
-        explained_by_all=float(np.mean([each.explained_by_all for each in summaries])),
-        pooling=pooling.weight,
+    together = linear_fit(
+        rows.table,
+        strict,
+        pooled,
+        found[0].coordinates,
+        selected,
+        EffectTables(effects, errors, degrees, stability),
+        pooling,
+        rows=float(rows.weights.sum()),
+        explained=float(np.mean([each.summary.explained for each in found])),
+        explained_by_all=float(np.mean([each.summary.explained_by_all for each in found])),
         of_class=tuple(rows.classes[number] for number in widest),
     )
-    return found[0]._replace(
-        selected=selected,
-        tables=EffectTables(effects, errors, degrees, stability),
-        pooling=pooling,
-        summary=summary,
-        advice=advice + [sentence for sentence in shared if sentence not in advice],
-    )
+    advice += [sentence for sentence in shared if sentence not in advice]
+    return together._replace(advice=advice, runs=found[0].runs, findings=found[0].findings)

@@ -200,7 +200,7 @@ class EffectTables(NamedTuple):
         effects: environments x features: the effect in each environment; NaN where its rows do not identify it.
         errors: environments x features: standard errors.
         degrees: environments x features: the degrees of freedom of the errors.
-        stability: features x `STABILITY_COLUMNS`.
+        stability: features x (coefficient, standard_error, effect, ...), see `describe_effects`.
 
     Example:
         >>> one = pd.DataFrame({"light": [0.9, 1.1]}, ["north", "south"])
@@ -214,21 +214,6 @@ class EffectTables(NamedTuple):
     stability: pd.DataFrame
 
 
-STABILITY_COLUMNS = (
-    "coefficient",
-    "standard_error",
-    "effect",
-    "effect_error",
-    "between",
-    "i_squared",
-    "lowest_effect",
-    "highest_effect",
-    "significance",
-    "varies",
-    "selected",
-)
-
-
 def describe_effects(
     own: OwnEffects,
     coefficients: np.ndarray,
@@ -239,7 +224,6 @@ def describe_effects(
     names: Sequence[str],
     labels: Sequence[Any],
     units: np.ndarray | float = 1.0,
-    kind: str = "feature",
 ) -> EffectTables:
     """Tables of effects, and of what they have in common.
 
@@ -252,7 +236,6 @@ def describe_effects(
         names: of the features.
         labels: of the environments.
         units: (features,), what turns standardised coefficients into those of the table.
-        kind: what a row is: feature or direction.
 
     Returns:
         The tables. The columns of `stability` are the coefficient with its standard error; the random-effects mean of
@@ -273,25 +256,24 @@ def describe_effects(
     # one environment says nothing about differences
     several = np.where(found.measured > 1, 1.0, np.nan)
     low, high = _range(own)
-    columns = (
-        coefficients * units,
-        standard_errors * units,
-        found.mean * units,
-        found.error * units,
-        found.between * several * units,
-        found.i_squared * several,
-        low * units,
-        high * units,
-        found.significance * several,
-        np.asarray(varies, bool),
-        np.asarray(selected, bool),
-    )
+    columns = {
+        "coefficient": coefficients * units,
+        "standard_error": standard_errors * units,
+        "effect": found.mean * units,
+        "effect_error": found.error * units,
+        "between": found.between * several * units,
+        "i_squared": found.i_squared * several,
+        "lowest_effect": low * units,
+        "highest_effect": high * units,
+        "significance": found.significance * several,
+        "varies": np.asarray(varies, bool),
+        "selected": np.asarray(selected, bool),
+    }
     index, names = pd.Index(list(labels), name="environment"), list(names)
     effects, errors, degrees = (
         pd.DataFrame(part, index, names) for part in (own.estimates * units, own.errors * units, own.degrees)
     )
-    table = dict(zip(STABILITY_COLUMNS, columns, strict=True))
-    return EffectTables(effects, errors, degrees, pd.DataFrame(table, index=pd.Index(names, name=kind)))
+    return EffectTables(effects, errors, degrees, pd.DataFrame(columns, index=pd.Index(names, name="feature")))
 
 
 def _range(own: OwnEffects) -> tuple[np.ndarray, np.ndarray]:

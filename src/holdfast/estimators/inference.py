@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast.algorithms.losses.logistic import LogisticRows
-from holdfast.estimators.search.evidence import Evidence, JointSlopes, LinearModel, logistic_evidence
+from holdfast.estimators.pooling import LinearModel
+from holdfast.estimators.search.evidence import Evidence, JointSlopes, logistic_evidence
 
 
 def pooled_covariance(

@@ -7,20 +7,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableDescription, TableFindings, advise
-from holdfast.estimators.description import FitDescription, RunsOnDemand
+from holdfast.estimators.description import LinearFit, RunsOnDemand, linear_fit
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import standard_errors
-from holdfast.estimators.pooling import blend, choose_pooling
+from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.dynamics import Program
-from holdfast.estimators.search.evidence import Evidence, LinearModel, explained_share, tolerant_slopes
+from holdfast.estimators.search.evidence import Evidence, explained_share, tolerant_slopes
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import Selection, select
-from holdfast.estimators.search.washout import RunSettings, Washing, washing_of
-from holdfast.estimators.summary import TableSummary
+from holdfast.estimators.search.washout import Washing
 
 STAGE = 100  # units of a progress bar for one search
 
@@ -58,22 +56,6 @@ class TableProblem(NamedTuple):
     covariance: Callable[[LinearModel, np.ndarray, LinearModel, float], np.ndarray]
 
 
-class LinearFit(NamedTuple):
-    """Coefficients in the units of the table, and the response at the mean of all features, less its own mean.
-
-    Attributes:
-        blended: (1 - a) strict + a pooled.
-        strict: the pooled fit of the invariant features.
-        pooled: the pooled fit of all features.
-        description: of the fit.
-    """
-
-    blended: LinearModel
-    strict: LinearModel
-    pooled: LinearModel
-    description: FitDescription
-
-
 def fit_linear(
     settings: SearchSettings,
     table: TableDescription,
@@ -92,17 +74,18 @@ def fit_linear(
         seed: of the runs.
         progress: called with (done, total).
     """
-    running = RunSettings(settings.significance, settings.n_runs, seed, settings.step_size, settings.amplification)
+    running = (settings.significance, settings.n_runs, seed, settings.step_size, settings.amplification)
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         candidate = problem(system)
-        groups = _groups(settings, candidate.evidence.dimension)
-        washing = washing_of(candidate.evidence, candidate.program, running)
+        evidence, groups = candidate.evidence, _groups(settings, candidate.evidence.dimension)
+        start = tolerant_slopes(evidence, LinearModel(np.zeros(evidence.dimension), 0.0))
+        washing = Washing(candidate.program, evidence.weights, start, *running)
         starts = None
         if settings.search == "dynamics":
             starts = [np.array([alive[own].any() for own in groups.columns]) for alive in washing.survivors()]
         eliminate = settings.search == "elimination"
-        found = select(candidate.evidence, groups, settings.significance, starts, eliminate=eliminate, progress=report)
+        found = select(evidence, groups, settings.significance, starts, eliminate=eliminate, progress=report)
         tried.append((system, candidate, washing, found))
     return _described(settings, table, *min(tried, key=lambda entry: entry[-1].criterion))
 
@@ -118,35 +101,22 @@ def _described(
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
     evidence, strict, pooled, selected = problem.evidence, selection.fitted, selection.pooled, selection.selected
     pooling = choose_pooling(settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying)
-    a = pooling.weight
-    blended = blend(strict, pooled, a)
-    plain, rows = system.name == "features", round(float(evidence.counts.sum()))
-    fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + (
-        len(evidence.counts) if table.level == "environment" else 1
-    )
+    a, blended = pooling.weight, blend(strict, pooled, pooling.weight)
+    plain, rows, levels = system.name == "features", float(evidence.counts.sum()), 1
+    if table.level == "environment":
+        levels = len(evidence.counts)
+    fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + levels
     tables = describe_effects(
         problem.own_effects(selected),
         blended.coefficients,
-        standard_errors(problem.covariance(strict, selected, pooled, a), rows, fitted),
+        standard_errors(problem.covariance(strict, selected, pooled, a), round(rows), fitted),
         selected=selected,
         varies=selection.varies,
         names=table.names if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)],
         labels=table.labels,
-        units=table.response_scale / table.scale if plain else table.response_scale,
+        units=table.response_scale / table.scaling.scale if plain else table.response_scale,
     )
     explained_by_all = explained_share(evidence, pooled)
-    summary = TableSummary(
-        tables.stability,
-        table.task,
-        rows,
-        len(evidence.counts),
-        explained_share(evidence, blended),
-        explained_by_all,
-        a,
-        table.level,
-        table.response,
-        second_class=table.second_class,
-    )
     findings = TableFindings(
         table,
         tables.stability,
@@ -159,18 +129,20 @@ def _described(
         explained_by_all,
         () if settings.groups is None else list(settings.groups),
     )
-    tolerated = Slopes(*map(np.asarray, tolerant_slopes(evidence, strict)))
-    runs = RunsOnDemand(washing, selection, tolerated, list(tables.stability.index))
-    units = (table.scale, table.response_scale)
-    description = FitDescription(
-        system, selected, tables, pooling, summary, advise(findings), *units, table.labels, runs, findings
+    runs = RunsOnDemand(washing, selection, tolerant_slopes(evidence, strict), list(tables.stability.index))
+    found = linear_fit(
+        table,
+        strict._replace(coefficients=system.directions @ strict.coefficients),
+        pooled._replace(coefficients=system.directions @ pooled.coefficients),
+        system,
+        selected,
+        tables,
+        pooling,
+        rows=rows,
+        explained=explained_share(evidence, blended),
+        explained_by_all=explained_by_all,
     )
-
-    def in_units(model: LinearModel) -> LinearModel:
-        coefficients = system.directions @ model.coefficients * table.response_scale / table.scale
-        return LinearModel(coefficients, model.intercept)
-
-    return LinearFit(in_units(blended), in_units(strict), in_units(pooled), description)
+    return found._replace(runs=runs, findings=findings, advice=advise(findings))
 
 
 def _groups(settings: SearchSettings, features: int) -> Groups:

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
 from holdfast.core.moments import collect_moments, standard_units, standardized
-from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.contract import WeightedRows, check_settings, weighted_rows
 from holdfast.estimators.search.matrices import evenly_scaled, fit_matrix
 
@@ -168,9 +167,6 @@ def _fit_packed(estimator: _MatrixRegressor, rows: WeightedRows, dimension: int,
     estimator.directions_, estimator.invariant_ = fitted.directions, fitted.selected
     estimator.stability_, estimator.effects_ = fitted.stability, fitted.effects
     estimator.amplification_, estimator.step_size_ = fitted.settings.amplification, fitted.settings.step_size
-    estimator.environments_ = labels
-    estimator.advice_ = advise_matrix(
-        fitted.selected, fitted.pooled_test.significance, len(labels), fitted.explained, fitted.explained_by_all
-    )
+    estimator.environments_, estimator.advice_ = labels, fitted.advice
     matrix = fitted.matrix * float(known.scale[-1]) / scale
     return matrix, float(known.location[-1] - known.location[:-1] @ pack_symmetric(matrix))

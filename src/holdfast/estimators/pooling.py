@@ -19,7 +19,7 @@ had been put aside; `docs/tabular.md` has the results on both halves.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,17 @@ NOTHING = 0.001
 # Directions with less than this share of the largest eigenvalue are collinear features, not measured ones.
 NEGLIGIBLE = 1e-12
 
-Model = TypeVar("Model", bound=tuple[Any, ...])
+
+class LinearModel(NamedTuple):
+    """Linear predictions, or scores of classes whose softmax are their probabilities.
+
+    Attributes:
+        coefficients: (features,), w, or (classes, features).
+        intercept: b, or (classes,).
+    """
+
+    coefficients: np.ndarray
+    intercept: Any
 
 
 class Pooling(NamedTuple):
@@ -49,15 +59,14 @@ class Pooling(NamedTuple):
     varying: float
 
 
-def blend(strict: Model, pooled: Model, weight: float) -> Model:
-    """(1 - a) strict + a pooled, of all that two models consist of.
+def blend(strict: LinearModel, pooled: LinearModel, weight: float) -> LinearModel:
+    """(1 - a) strict + a pooled.
 
     Example:
-        >>> from holdfast.estimators.search.evidence import LinearModel
         >>> blend(LinearModel(np.zeros(1), 0.0), LinearModel(np.ones(1), 2.0), 0.25)
         LinearModel(coefficients=array([0.25]), intercept=0.5)
     """
-    return type(strict)(*((1 - weight) * one + weight * other for one, other in zip(strict, pooled, strict=True)))
+    return LinearModel(*((1 - weight) * one + weight * other for one, other in zip(strict, pooled, strict=True)))
 
 
 def choose_pooling(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from holdfast.core.moments import MomentSums, collect_moments, standardized
+from holdfast.core.moments import MomentSums, Scaling, collect_moments, standardized
 from holdfast.core.progress import watched
 from holdfast.estimators.advice import TableDescription
 from holdfast.estimators.chunks import ChunkSums, dask_rows, regression_sums, sums_of_chunks
@@ -153,9 +153,10 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
     def _fit_moments(self, moments: MomentSums, seed: int, response: str = "y") -> "HeteroRegressor":
         known = standardized(moments, within=self.level == "environment")
         names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
-        units = (known.scale[:-1], known.scale[-1], known.constant, 1.0)
+        scaling = Scaling(known.location[:-1], known.scale[:-1], known.constant)
+        mean, deviation = float(known.location[-1]), float(known.scale[-1])
         table = TableDescription(
-            names, moments.labels, *units, "the mean of the response", "regression", response, self.level
+            names, moments.labels, scaling, "regression", response, mean, deviation, level=self.level
         )
 
         def problem(system: Coordinates) -> TableProblem:
@@ -166,8 +167,6 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
         with watched(self.verbose, "fitting") as progress:
-            found = fit_linear(self, table, systems, problem, seed, progress)
-        self._describe(found.description)
-        self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found[:3])
-        self.intercept_ = float(known.location[-1] - known.location[:-1] @ self.coef_)
+            self._describe(fit_linear(self, table, systems, problem, seed, progress))
+        self.intercept_ = float(self.intercept_)
         return self

@@ -203,7 +203,8 @@ def _described(
     # a curve has no single effect that could be low or high
     stability.loc[expansion.curved_, stability.columns.difference(["varies", "selected"])] = np.nan
     selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
-    table = findings.table._replace(names=names, constant=constant)
+    scaling = findings.table.scaling._replace(constant=constant)
+    table = findings.table._replace(names=names, scaling=scaling)
     advice = advise(findings._replace(table=table, stability=stability, selection=selection, groups=groups or ()))
     curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
     summary = replace(model.summary(), stability=stability, curves=curved)

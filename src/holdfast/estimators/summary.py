@@ -52,7 +52,7 @@ def verdicts(stability: pd.DataFrame) -> list[str]:
     them.
 
     Args:
-        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
+        stability: as `describe_effects` in `holdfast.estimators.effects` makes it.
 
     Example:
         >>> measured = {"effect": 1.0, "between": [0.1, float("nan"), 2.0, 0.0], "varies": [False, False, True, False]}
@@ -71,14 +71,16 @@ def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> p
     """The stability table with 95 % intervals of the coefficients and verdicts, features of the same effect first.
 
     Args:
-        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
+        stability: as `describe_effects` in `holdfast.estimators.effects` makes it.
         rows: their number.
         intercepts: how many were fitted.
 
     Example:
-        >>> from holdfast.estimators.effects import STABILITY_COLUMNS
-        >>> row = dict(zip(STABILITY_COLUMNS, (2.0, 0.1, 2.0, 0.2, 0.0, 0.0, 1.9, 2.1, 0.7, False, True), strict=True))
-        >>> found = with_intervals(pd.DataFrame([row], index=["light"]), rows=100)
+        >>> from holdfast.estimators.effects import OwnEffects, describe_effects
+        >>> own, one = OwnEffects(np.array([[1.9], [2.1]]), np.full((2, 1), 0.2), np.full((2, 1), 30.0)), np.ones(1)
+        >>> same = {"selected": one > 0, "varies": one < 0, "names": ["light"], "labels": ["north", "south"]}
+        >>> stability = describe_effects(own, 2 * one, 0.1 * one, **same).stability
+        >>> found = with_intervals(stability, rows=100)
         >>> found[["low", "high"]].round(2).loc["light"].tolist(), found["verdict"].tolist()
         ([1.8, 2.2], ['same'])
     """
@@ -99,7 +101,7 @@ class TableSummary:
     """A fit to a table, as text in a fixed width (`str` or `print`) and as a data frame (`table`).
 
     Attributes:
-        stability: features x `STABILITY_COLUMNS` of `holdfast.estimators.effects`.
+        stability: as `describe_effects` in `holdfast.estimators.effects` makes it.
         task: regression or classification.
         rows, environments: their numbers.
         explained, explained_by_all: the share of the response that the fit and that all features explain.
@@ -112,9 +114,10 @@ class TableSummary:
         curves: columns whose effect is a curve, which has no single coefficient.
 
     Example:
-        >>> from holdfast.estimators.effects import STABILITY_COLUMNS
-        >>> row = dict(zip(STABILITY_COLUMNS, (2.0, 0.1, 2.0, 0.2, 0.0, 0.0, 1.9, 2.1, 0.7, False, True), strict=True))
-        >>> stability = pd.DataFrame([row], index=pd.Index(["light"], name="feature"))
+        >>> from holdfast.estimators.effects import OwnEffects, describe_effects
+        >>> own, one = OwnEffects(np.array([[1.9], [2.1]]), np.full((2, 1), 0.2), np.full((2, 1), 30.0)), np.ones(1)
+        >>> same = {"selected": one > 0, "varies": one < 0, "names": ["light"], "labels": ["north", "south"]}
+        >>> stability = describe_effects(own, 2 * one, 0.1 * one, **same).stability
         >>> summary = TableSummary(stability, "regression", 100, 3, 0.8, 0.8, response="yield")
         >>> print(str(summary).splitlines()[0])
         Regression of yield

@@ -5,11 +5,14 @@ import pandas as pd
 import pytest
 
 from holdfast.apps.cli.terminal.tables import show_model
-from holdfast.estimators.effects import STABILITY_COLUMNS
 from holdfast.estimators.summary import TableSummary
 from holdfast.tables import Column, TableModel
 from holdfast.tables.models import EnvironmentEffects
 
+STABILITY_COLUMNS = (
+    *("coefficient", "standard_error", "effect", "effect_error", "between", "i_squared"),
+    *("lowest_effect", "highest_effect", "significance", "varies", "selected"),
+)
 SAME = (2.0, 0.1, 1.9, 0.2, 0.05, 0.25, 1.8, 2.2, 0.3, False, True)
 VARIES = (0.0, 0.0, -1.5, 1.2, 1.4, 0.97, -3.21e-05, 4.0, 1e-9, True, False)
 UNMEASURED = (0.0, 0.0, *[None] * 7, False, False)

@@ -11,7 +11,7 @@ from holdfast.core.class_moments import class_statistics, collect_class_moments
 from holdfast.core.grouping import Grouping
 from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
 from holdfast.estimators.search.discriminant import (
-    ClassScores,
+    LinearModel,
     expected_log_loss,
     held_out_discriminant_losses,
     linear_discriminant,
@@ -115,7 +115,7 @@ def test_directions_do_not_depend_on_coordinates():
         assert found.varying == 1
         p_values.append(found.p_values)
         fit = linear_discriminant(known, found.directions[:, 1:])
-        scores.append((table - known.location) / known.scale @ fit.coefficients.T + fit.intercepts)
+        scores.append((table - known.location) / known.scale @ fit.coefficients.T + fit.intercept)
     np.testing.assert_allclose(np.diff(scores[0]), np.diff(scores[1]), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(p_values[0], p_values[1], rtol=1e-6, atol=1e-12)
 
@@ -137,7 +137,7 @@ def test_discriminant_is_that_of_scikit_learn():
     known = _statistics(x, y, codes)
     fit = linear_discriminant(known)
     theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(x, y)
-    ours = (x - known.location) / known.scale @ fit.coefficients.T + fit.intercepts
+    ours = (x - known.location) / known.scale @ fit.coefficients.T + fit.intercept
     expected = theirs.decision_function(x)
     # they divide by rows, we by degrees of freedom, with one observation more, of 15,000
     np.testing.assert_allclose(ours - ours[:, :1], expected - expected[:, :1], rtol=0.002, atol=0.002)
@@ -157,8 +157,8 @@ def test_expected_loss_is_that_of_normal_rows(classes):
     random = np.random.default_rng(8)
     x, y, codes = _draw(random, 2, 20_000 // classes, classes, 3, mean=2 * random.standard_normal((2, classes, 3)))
     known = _statistics(x, y, codes)
-    fit = ClassScores(random.standard_normal((classes, 3)), random.standard_normal(classes))
-    scores = (x - known.location) / known.scale @ fit.coefficients.T + fit.intercepts
+    fit = LinearModel(random.standard_normal((classes, 3)), random.standard_normal(classes))
+    scores = (x - known.location) / known.scale @ fit.coefficients.T + fit.intercept
     losses = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(y)), y]
     for environment, expected in enumerate(expected_log_loss(known, fit)):
         own = losses[codes == environment]
@@ -178,7 +178,7 @@ def test_losses_in_environments_left_out_are_those_of_separate_fits():
         expected.append(-np.log(chance).mean())
         others = _statistics(x[codes != e], y[codes != e], np.unique(codes[codes != e], return_inverse=True)[1])
         fit = linear_discriminant(others)
-        scores = (x[codes == e] - others.location) / others.scale @ fit.coefficients.T + fit.intercepts
+        scores = (x[codes == e] - others.location) / others.scale @ fit.coefficients.T + fit.intercept
         by_means.append(np.mean(np.logaddexp(0, (scores[:, 0] - scores[:, 1]) * (2 * y[codes == e] - 1))))
     np.testing.assert_allclose(
         held_out_logistic_losses(parts, np.arange(2)), expected, rtol=1e-5
@@ -193,4 +193,4 @@ def test_softmax_regression_is_that_of_scikit_learn():
     ours = softmax_regression(x.T, y, 3, np.ones(len(y)))
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(x, y)
     np.testing.assert_allclose(ours.coefficients, theirs.coef_, atol=1e-5)
-    np.testing.assert_allclose(np.diff(ours.intercepts), np.diff(theirs.intercept_), atol=1e-4)
+    np.testing.assert_allclose(np.diff(ours.intercept), np.diff(theirs.intercept_), atol=1e-4)

@@ -1,5 +1,7 @@
 """Published methods for invariance as estimators."""
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -8,15 +10,47 @@ from sklearn.utils.validation import validate_data
 
 from holdfast.algorithms.invariance.base import InvarianceMethod
 from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
-from holdfast.algorithms.losses.logistic import LogisticRows, rows_with_intercept
-from holdfast.algorithms.losses.squared import SecondMoments, second_moments
+from holdfast.algorithms.losses.logistic import rows_with_intercept
+from holdfast.algorithms.losses.squared import second_moments
 from holdfast.core.grouping import group_rows
-from holdfast.core.moments import own_units, standard_units
+from holdfast.core.moments import Scaling, own_units, standard_units
 from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
 from holdfast.estimators.contract import LinearClassifier, LinearRegressor, two_classes
 
 
-class ExplicitRegressor(LinearRegressor):
+@dataclass(eq=False, repr=False)
+class _ExplicitMethod:
+    """The settings of both estimators, and the runs of their method."""
+
+    method: InvarianceMethod | None = None
+    _: KW_ONLY
+    steps: int = 10_000
+    standardize: bool = True
+    random_state: int | np.random.RandomState | None = 0
+
+    def _units(self, x: np.ndarray) -> Scaling:
+        return standard_units(x) if self.standardize else own_units(x.shape[1])
+
+    def _fit_method(
+        self, summarise: Callable[..., Any], inputs: np.ndarray, targets: np.ndarray, environments: Any
+    ) -> tuple[np.ndarray, float]:
+        """Coefficients of the inputs, (features,), and the intercept; sets the labels of the environments."""
+        if self.steps < 1:
+            raise ValueError(f"steps must be at least 1, got {self.steps}")
+        grouping, scaling = group_rows(environments, len(targets)), self._units(inputs)
+        self.environments_ = grouping.labels
+        data = summarise(scaling.apply(inputs), targets, grouping.rows())
+        method = InvariantRiskMinimization() if self.method is None else self.method
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        starts = uniform_starts(1, inputs.shape[1], seed)
+        found = fit_side_by_side([method], [data], starts[None], steps=self.steps, seeds=[seed])[0, 0]
+        if not np.isfinite(found).all():
+            raise ValueError(f"method diverged on these data: choose a smaller step_size than that of {method}")
+        coefficients, shift = scaling.undo(found[:-1])
+        return coefficients, float(found[-1] + shift)
+
+
+class ExplicitRegressor(_ExplicitMethod, LinearRegressor):
     """Linear regression by a method that treats environments explicitly: IRMv1, V-REx, Group DRO, AND-mask or Fish.
 
     Args:
@@ -41,35 +75,19 @@ class ExplicitRegressor(LinearRegressor):
         (12,)
     """
 
-    def __init__(
-        self,
-        method: InvarianceMethod | None = None,
-        *,
-        steps: int = 10_000,
-        standardize: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-    ):
-        self.method = method
-        self.steps = steps
-        self.standardize = standardize
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "ExplicitRegressor":
         """Fit; without labels all rows are one environment."""
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        grouping = group_rows(environments, len(targets))
-        scaling = standard_units(inputs) if self.standardize else own_units(inputs.shape[1])
-        response = standard_units(targets[:, None]) if self.standardize else own_units(1)
-        rows = grouping.rows()
-        found = _fit(self, second_moments(scaling.apply(inputs), response.apply(targets[:, None])[:, 0], rows))
-        found = found * response.scale[0]
-        self.coef_, shift = scaling.undo(found[:-1])
-        self.intercept_ = float(found[-1] + shift + response.location[0])
-        self.environments_ = grouping.labels
+        response = self._units(targets[:, None])
+        scaled = response.apply(targets[:, None])[:, 0]
+        coefficients, intercept = self._fit_method(second_moments, inputs, scaled, environments)
+        self.coef_ = coefficients * response.scale[0]
+        self.intercept_ = float(intercept * response.scale[0] + response.location[0])
         return self
 
 
-class ExplicitClassifier(LinearClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ExplicitClassifier(_ExplicitMethod, LinearClassifier):
     """Logistic regression of two classes by a method that treats environments explicitly; see `ExplicitRegressor`.
 
     Args:
@@ -91,44 +109,17 @@ class ExplicitClassifier(LinearClassifier):
         array(['b'], dtype='<U1')
     """
 
-    def __init__(
-        self,
-        method: InvarianceMethod | None = None,
-        *,
-        steps: int = 1_000,
-        standardize: bool = True,
-        random_state: int | np.random.RandomState | None = 0,
-    ):
-        self.method = method
-        self.steps = steps
-        self.standardize = standardize
-        self.random_state = random_state
+    steps: int = 1_000
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "ExplicitClassifier":
         """Fit; without labels all rows are one environment."""
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         self.classes_, codes = two_classes(labels)
-        grouping = group_rows(environments, len(labels))
-        scaling = standard_units(inputs) if self.standardize else own_units(inputs.shape[1])
-        found = _fit(self, rows_with_intercept(scaling.apply(inputs), codes, grouping.rows()))
-        coefficients, shift = scaling.undo(found[:-1])
-        self.coef_, self.intercept_ = coefficients[None], np.array([found[-1] + shift])
-        self.environments_ = grouping.labels
+        coefficients, intercept = self._fit_method(rows_with_intercept, inputs, codes, environments)
+        self.coef_, self.intercept_ = coefficients[None], np.array([intercept])
         return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _fit(estimator: ExplicitRegressor | ExplicitClassifier, data: SecondMoments | LogisticRows) -> np.ndarray:
-    if estimator.steps < 1:
-        raise ValueError(f"steps must be at least 1, got {estimator.steps}")
-    method = InvariantRiskMinimization() if estimator.method is None else estimator.method
-    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-    starts = uniform_starts(1, estimator.n_features_in_, seed)
-    found = fit_side_by_side([method], [data], starts[None], steps=estimator.steps, seeds=[seed])[0, 0]
-    if not np.isfinite(found).all():
-        raise ValueError(f"method diverged on these data: choose a smaller step_size than that of {method}")
-    return found

@@ -3,15 +3,12 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from holdfast.core.grouping import group_rows
-from holdfast.estimators.contract import LinearRegressor
+from holdfast.core.moments import standard_units
+from holdfast.estimators.contract import LinearClassifier, LinearRegressor
 
 
 class PooledRegressor(LinearRegressor):
@@ -46,7 +43,7 @@ class PooledRegressor(LinearRegressor):
         return self
 
 
-class PooledClassifier(ClassifierMixin, BaseEstimator):
+class PooledClassifier(LinearClassifier):
     """Logistic regression on all rows with standardised features: scikit-learn's, with an argument for environments.
 
     Args:
@@ -54,7 +51,8 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: the labels.
-        pipeline_: scaler and regression.
+        coef_: (1, features) for two classes, (classes, features) for more.
+        intercept_: (1,) or (classes,).
 
     Example:
         >>> PooledClassifier().fit([[-2.0], [-1.0], [1.0], [2.0]], list("aabb")).predict([[3.0]])
@@ -67,27 +65,12 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledClassifier":
         """Fit; the environments are checked and not used."""
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
         group_rows(environments, len(labels))
         if not self.regularization > 0:
             raise ValueError(f"regularization must be above 0, got {self.regularization}")
         inverse = 1 / (self.regularization * len(labels))
-        self.pipeline_ = make_pipeline(StandardScaler(), LogisticRegression(C=inverse, max_iter=1000))
-        self.pipeline_.fit(inputs, labels)
-        self.classes_ = self.pipeline_[-1].classes_
+        scaling = standard_units(inputs)
+        fitted = LogisticRegression(C=inverse, max_iter=1000).fit(scaling.apply(inputs), labels)
+        self.coef_, shift = scaling.undo(fitted.coef_)
+        self.classes_, self.intercept_ = fitted.classes_, fitted.intercept_ + shift
         return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """The score of the second class, or one for each class where there are more than two."""
-        check_is_fitted(self)
-        return self.pipeline_.decision_function(validate_data(self, X, reset=False, dtype=np.float64))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class."""
-        check_is_fitted(self)
-        return self.pipeline_.predict_proba(validate_data(self, X, reset=False, dtype=np.float64))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(1)]

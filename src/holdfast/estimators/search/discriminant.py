@@ -6,24 +6,13 @@ import numpy as np
 from scipy.stats import norm, qmc
 
 from holdfast.core.class_moments import ClassStatistics, pooled_covariance
+from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.class_means import NEGLIGIBLE
 
 # Points of the normal law in `expected_log_loss`; with 256, the error is far below the sampling error of a table.
 POINTS = 256
 # Of the features that add nothing, this share is left out at once.
 REMOVED_SHARE = 0.1
-
-
-class ClassScores(NamedTuple):
-    """Linear scores of the classes, whose softmax are their probabilities.
-
-    Attributes:
-        coefficients: (classes, features), of features in standard units.
-        intercepts: (classes,).
-    """
-
-    coefficients: np.ndarray
-    intercepts: np.ndarray
 
 
 class ClassSums(NamedTuple):
@@ -54,7 +43,7 @@ def class_sums(statistics: ClassStatistics, environment: int | None = None) -> C
     )
 
 
-def linear_discriminant(statistics: ClassStatistics, directions: np.ndarray | None = None) -> ClassScores:
+def linear_discriminant(statistics: ClassStatistics, directions: np.ndarray | None = None) -> LinearModel:
     """Fisher's discriminant with the shares of the classes over all rows.
 
         score_c = mu_c^T B (B^T W B)^(-1) B^T (z - mu_c / 2) + log(share_c)
@@ -95,11 +84,11 @@ def projected_inverse(within: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return basis @ np.linalg.pinv(basis.T @ within @ basis, rcond=1e-12, hermitian=True) @ basis.T
 
 
-def _discriminant(sums: ClassSums, within: np.ndarray, basis: np.ndarray) -> ClassScores:
+def _discriminant(sums: ClassSums, within: np.ndarray, basis: np.ndarray) -> LinearModel:
     centres = _centres(sums)
     coefficients = centres @ projected_inverse(within, basis)
     shares = np.maximum(sums.counts / sums.counts.sum(), 1e-300)
-    return ClassScores(coefficients, np.log(shares) - (coefficients * centres).sum(1) / 2)
+    return LinearModel(coefficients, np.log(shares) - (coefficients * centres).sum(1) / 2)
 
 
 def _centres(sums: ClassSums) -> np.ndarray:
@@ -155,7 +144,7 @@ def needed_features(statistics: ClassStatistics, candidates: np.ndarray) -> np.n
     return needed
 
 
-def expected_log_loss(statistics: ClassStatistics, scores: ClassScores) -> np.ndarray:
+def expected_log_loss(statistics: ClassStatistics, scores: LinearModel) -> np.ndarray:
     """(environments,): the mean log loss in each environment, if features are normal within its classes.
 
     It needs no rows: given the class, scores are normal with mean and covariance from those of the features.
@@ -168,13 +157,13 @@ def expected_log_loss(statistics: ClassStatistics, scores: ClassScores) -> np.nd
         >>> from holdfast.core.class_moments import class_statistics, collect_class_moments
         >>> x, y = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([0, 1, 0, 1])
         >>> found = class_statistics(collect_class_moments(x, y))
-        >>> expected_log_loss(found, ClassScores(np.zeros((2, 1)), np.zeros(2))).round(4).tolist()
+        >>> expected_log_loss(found, LinearModel(np.zeros((2, 1)), np.zeros(2))).round(4).tolist()
         [0.6931]
     """
-    classes = len(scores.intercepts)
+    classes = len(scores.intercept)
     # scores enter through their differences to the first: with two classes the points are those of one dimension
     contrasts = scores.coefficients[1:] - scores.coefficients[0]
-    means = statistics.means @ contrasts.T + (scores.intercepts[1:] - scores.intercepts[0])
+    means = statistics.means @ contrasts.T + (scores.intercept[1:] - scores.intercept[0])
     values, vectors = np.linalg.eigh(contrasts @ statistics.covariances @ contrasts.T)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
     drawn = means[..., None, :] + _normal_points(classes - 1) @ roots.swapaxes(-1, -2)

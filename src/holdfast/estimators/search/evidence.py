@@ -14,23 +14,11 @@ from holdfast.algorithms.losses import logistic, squared
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.slopes import Slopes, tolerant
 from holdfast.core.moments import StandardizedMoments
-from holdfast.estimators.pooling import held_out_squares
+from holdfast.estimators.pooling import LinearModel, held_out_squares
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, logistic_regression
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
 NEGLIGIBLE = 1e-9
-
-
-class LinearModel(NamedTuple):
-    """Coefficients of standardised features and an intercept.
-
-    Attributes:
-        coefficients: (features,), w.
-        intercept: b.
-    """
-
-    coefficients: np.ndarray
-    intercept: float
 
 
 class JointSlopes(NamedTuple):

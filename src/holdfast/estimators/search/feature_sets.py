@@ -17,11 +17,11 @@ from scipy.special import chdtrc
 
 from holdfast.algorithms.hadamard import variation
 from holdfast.estimators.inference import sandwich
+from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.evidence import (
     Equality,
     Evidence,
     JointSlopes,
-    LinearModel,
     equal_effects,
     equality,
     information_criterion,
@@ -56,18 +56,16 @@ class Groups:
     """
 
     def __init__(self, codes: np.ndarray, second: np.ndarray | None = None):
-        self.codes, self.second = codes, codes if second is None or np.array_equal(codes, second) else second
+        self.codes, self.second = codes, codes if second is None else second
         self.count = int(max(self.codes.max(), self.second.max())) + 1
         self.columns = [np.flatnonzero((codes == number) & (self.second == number)) for number in range(self.count)]
 
     def features(self, members: np.ndarray) -> np.ndarray:
         """(features,): whether all groups that a feature needs are among the members, (groups,)."""
-        return members[self.codes] if self.second is self.codes else members[self.codes] & members[self.second]
+        return members[self.codes] & members[self.second]
 
     def owned(self, members: np.ndarray, number: int | np.integer) -> np.ndarray:
         """The features that the members would lose without one of them, or gain with one more."""
-        if self.second is self.codes:
-            return self.columns[number]
         added = members.copy()
         added[number] = True
         return np.flatnonzero(self.features(added) & ((self.codes == number) | (self.second == number)))

@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 
 from holdfast.algorithms.losses import logistic
 from holdfast.algorithms.losses.logistic import LogisticRows
-from holdfast.estimators.search.discriminant import ClassScores
+from holdfast.estimators.pooling import LinearModel
 
 STEPS = 50  # of Newton; ten are enough unless classes can be separated
 # A step that promises less than this gain in the mean loss is not worth a pass over the rows.
@@ -16,7 +16,7 @@ SMALLEST_GAIN = 1e-10
 RIDGE, RIDGE_OF_INTERCEPT = 1.0, 1e-6
 
 
-def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, weights: np.ndarray) -> ClassScores:
+def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, weights: np.ndarray) -> LinearModel:
     """Multinomial logistic regression, with the weak ridge of one observation.
 
         minimise sum over rows of -log softmax(W x + b)[class] + |W|^2 / 2
@@ -29,7 +29,7 @@ def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, wei
 
     Example, without features the scores are the logarithms of the shares:
         >>> scores = softmax_regression(np.zeros((0, 4)), np.array([0, 1, 2, 2]), 3, np.ones(4))
-        >>> np.exp(scores.intercepts - scores.intercepts[0]).round(3).tolist()
+        >>> np.exp(scores.intercept - scores.intercept[0]).round(3).tolist()
         [1.0, 1.0, 2.0]
     """
     design = np.vstack([columns, np.ones(len(codes))])
@@ -54,7 +54,7 @@ def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, wei
         parameters, change, value = parameters - length * direction, value - proposed, proposed
         if change <= SMALLEST_GAIN * weights.sum():
             break
-    return ClassScores(parameters[:, :-1], parameters[:, -1])
+    return LinearModel(parameters[:, :-1], parameters[:, -1])
 
 
 def softmax_curvature(design: np.ndarray, chances: np.ndarray, weights: np.ndarray) -> np.ndarray:

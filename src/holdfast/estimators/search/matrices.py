@@ -23,12 +23,12 @@ from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_
 from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
 from holdfast.core.run import Run
+from holdfast.estimators.advice import advise_matrix
+from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.coordinates import rotated
 from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, WashSettings, end_of_runs, repeated_runs
 from holdfast.estimators.search.evidence import (
-    Equality,
     Evidence,
-    LinearModel,
     equality,
     explained_share,
     information_criterion,
@@ -54,8 +54,7 @@ class MatrixFit(NamedTuple):
         settings: the step size and the amplification.
         effects: table of environments x directions.
         stability: table of directions.
-        pooled_test: of equal effects of all directions.
-        explained, explained_by_all: share of the response.
+        advice: sentences.
     """
 
     matrix: np.ndarray
@@ -64,9 +63,7 @@ class MatrixFit(NamedTuple):
     settings: WashSettings
     effects: pd.DataFrame
     stability: pd.DataFrame
-    pooled_test: Equality
-    explained: float
-    explained_by_all: float
+    advice: list[str]
 
 
 def evenly_scaled(known: StandardizedMoments) -> tuple[StandardizedMoments, float]:
@@ -233,19 +230,17 @@ def _described(
         "survived": (sizes > SURVIVED).mean(0),
     }
     stability = pd.DataFrame(columns, index=pd.Index(names, name="direction"))
-    every = squared_evidence(known, tolerance)
-    pooled = every.solve(np.arange(every.dimension))
-    return MatrixFit(
-        matrix,
-        directions,
-        np.arange(dimension) < rank,
-        settings,
-        effects,
-        stability,
-        equality(every, pooled, np.arange(every.dimension)),
+    every, entries = squared_evidence(known, tolerance), np.arange(known.cross.shape[1])
+    pooled = every.solve(entries)
+    selected = np.arange(dimension) < rank
+    advice = advise_matrix(
+        selected,
+        equality(every, pooled, entries).significance,
+        len(labels),
         explained_share(every, LinearModel(pack_symmetric(matrix), 0.0)),
         explained_share(every, pooled),
     )
+    return MatrixFit(matrix, directions, selected, settings, effects, stability, advice)
 
 
 def _spread(slopes: Slopes) -> np.ndarray:

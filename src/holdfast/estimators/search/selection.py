@@ -36,7 +36,6 @@ class Selection(NamedTuple):
         pooled: the pooled fit of all features.
         pooled_test: of equal effects of all features.
         criterion: the information criterion of `fitted`.
-        sets_tried: how many sets of features were examined.
     """
 
     selected: np.ndarray
@@ -47,7 +46,6 @@ class Selection(NamedTuple):
     pooled: LinearModel
     pooled_test: Equality
     criterion: float
-    sets_tried: int
 
 
 def select(
@@ -94,7 +92,6 @@ def select(
         pooled,
         equality(evidence, pooled, np.arange(evidence.dimension)),
         best.criterion,
-        len(search.seen),
     )
 
 

@@ -21,8 +21,8 @@ from scipy.stats import chi2
 
 from holdfast.algorithms.hadamard import amplified
 from holdfast.algorithms.losses.slopes import Slopes
+from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.dynamics import CoefficientPaths, Program, WashSettings, wash
-from holdfast.estimators.search.evidence import Evidence, LinearModel, tolerant_slopes
 from holdfast.theory.effects import effect_exponents, washing_strength
 
 STRENGTHS = 6  # tried, spaced geometrically
@@ -32,24 +32,6 @@ LARGEST_STEP, SMALLEST_STEP = 0.05, 0.002
 LARGEST_CHANGE = 0.7
 # Clearly negative: a washed-out factor falls by this many powers of e in a run.
 CLEARLY = 4.0
-
-
-class RunSettings(NamedTuple):
-    """How to run.
-
-    Attributes:
-        significance: level of the tests for variation.
-        n_runs: runs that are reported, each with its own random order of the environments.
-        seed: of these runs.
-        step_size: eta; None: chosen.
-        amplification: k; None: chosen.
-    """
-
-    significance: float
-    n_runs: int
-    seed: int
-    step_size: float | None = None
-    amplification: float | None = None
 
 
 class Washout(NamedTuple):
@@ -74,26 +56,34 @@ class Washing:
         program: the table, as the runs see it.
         weights: (environments,), p_e, the shares of the rows.
         start: slopes where nothing is fitted yet.
-        settings: how to run.
+        significance: level of the tests for variation.
+        n_runs: runs that are reported, each with its own random order of the environments.
+        seed: of these runs.
+        step_size: eta; None: chosen.
+        amplification: k; None: chosen.
     """
 
     program: Program
     weights: np.ndarray
     start: Slopes
-    settings: RunSettings
+    significance: float
+    n_runs: int
+    seed: int
+    step_size: float | None
+    amplification: float | None
 
     @property
     def critical(self) -> float:
         """The quantile of the variation of an effect that none of the features passes by chance (Bonferroni)."""
         degrees = len(self.weights) - 1
-        level = self.settings.significance / self.program.dimension
+        level = self.significance / self.program.dimension
         return float(chi2.isf(level, degrees)) if degrees else np.inf
 
     @cached_property
     def scan(self) -> list[tuple[WashSettings, CoefficientPaths]]:
         """Runs at all strengths worth trying."""
         candidates = self._candidates()
-        runs = wash(self.program, candidates, self.critical, SCAN_RUNS, self.settings.seed)
+        runs = wash(self.program, candidates, self.critical, SCAN_RUNS, self.seed)
         return list(zip(candidates, runs, strict=True))
 
     def survivors(self) -> Iterator[np.ndarray]:
@@ -115,17 +105,16 @@ class Washing:
             nearest, _ = max(own, key=lambda run: _agreement(run[1], selected))
             finalists += [self._clear(slopes, selected, nearest), nearest]
         finalists = list(dict.fromkeys(finalists))
-        repeated = wash(self.program, finalists, self.critical, self.settings.n_runs, self.settings.seed + 1)
+        repeated = wash(self.program, finalists, self.critical, self.n_runs, self.seed + 1)
         best = int(np.argmax([_agreement(paths, selected) for paths in repeated]))
         return Washout(finalists[best], self._exponents(slopes, fitted, finalists[best]), repeated[best])
 
     def _candidates(self) -> list[WashSettings]:
         """Strengths from one that spares almost all features to one that spares almost none, for both scalings."""
-        step_size, amplification = self.settings.step_size, self.settings.amplification
         surplus = self._surplus(self.start, 0.0)
         largest = float(np.abs(surplus).max())
         if largest == 0:  # one environment, or none that differ: nothing to amplify
-            return [WashSettings(step_size or LARGEST_STEP, amplification or 0.0, 0.0)]
+            return [WashSettings(self.step_size or LARGEST_STEP, self.amplification or 0.0)]
         strengths = washing_strength(self.weights @ self.start.gradient, np.mean(surplus**2, 0))
         strengths = strengths[np.isfinite(strengths) & (strengths > 0)]
         highest = LARGEST_CHANGE**2 / (largest**2 * SMALLEST_STEP)
@@ -135,8 +124,9 @@ class Washing:
         high = float(np.clip(strongest * 4, 10 * low, highest))
         found = []
         for strength in np.geomspace(low, high, STRENGTHS):
-            eta = step_size or float(np.clip(LARGEST_CHANGE**2 / (strength * largest**2), SMALLEST_STEP, LARGEST_STEP))
-            k = max(np.sqrt(strength / eta) - 1, 0.0) if amplification is None else amplification
+            fitting = np.clip(LARGEST_CHANGE**2 / (strength * largest**2), SMALLEST_STEP, LARGEST_STEP)
+            eta = self.step_size or float(fitting)
+            k = max(np.sqrt(strength / eta) - 1, 0.0) if self.amplification is None else self.amplification
             found += [WashSettings(eta, float(k), scaling) for scaling in (0.0, 1.0)]
         return list(dict.fromkeys(found))
 
@@ -158,31 +148,19 @@ class Washing:
         """The smallest amplification, from that of `start` on, that clearly washes out every effect that varies."""
         surplus = self._surplus(slopes, start.scaling)
         varying = ~selected & (np.abs(surplus).max(0) > 0)
-        if not varying.any() or self.settings.amplification is not None:
+        if not varying.any() or self.amplification is not None:
             return start
         largest = float(np.abs(surplus[:, varying]).max())
         candidate = start
         for k in (1 + start.amplification) * np.geomspace(1, 100, 25) - 1:
             # a larger amplification needs smaller steps, or the exponents would not describe the factors
             eta = float(np.clip(LARGEST_CHANGE / ((1 + k) * largest), SMALLEST_STEP, start.step_size))
-            candidate = WashSettings(self.settings.step_size or eta, float(k), start.scaling)
+            candidate = WashSettings(self.step_size or eta, float(k), start.scaling)
             both = effect_exponents(candidate.step_size, self._amplified(slopes, candidate)[:, varying])
             visits = self.program.sweeps * self.program.environments
             if both.max() * visits < -CLEARLY or candidate.step_size <= SMALLEST_STEP:
                 break
         return candidate
-
-
-def washing_of(evidence: Evidence, program: Program, settings: RunSettings) -> Washing:
-    """The runs on a table.
-
-    Args:
-        evidence: the table, in double precision.
-        program: the same table, for the runs.
-        settings: how to run.
-    """
-    start = tolerant_slopes(evidence, LinearModel(np.zeros(evidence.dimension), 0.0))
-    return Washing(program, evidence.weights, Slopes(*map(np.asarray, start)), settings)
 
 
 def _agreement(paths: CoefficientPaths, selected: np.ndarray) -> float:

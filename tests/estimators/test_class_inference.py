@@ -7,8 +7,14 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core import group_rows
 from holdfast.core.class_moments import class_statistics, collect_class_moments
 from holdfast.estimators import HeteroClassifier, split_intervals
-from holdfast.estimators.class_inference import contrasts, discriminant_errors, softmax_errors
-from holdfast.estimators.inference import pooled_covariance, standard_errors, with_constant
+from holdfast.estimators.inference import (
+    contrasts,
+    discriminant_errors,
+    pooled_covariance,
+    softmax_errors,
+    standard_errors,
+    with_constant,
+)
 from holdfast.estimators.pooling import blend
 from holdfast.estimators.search.discriminant import linear_discriminant
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence

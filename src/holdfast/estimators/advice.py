@@ -8,7 +8,6 @@ import pandas as pd
 
 from holdfast.core.moments import Scaling
 from holdfast.estimators.pooling import Pooling
-from holdfast.estimators.search.selection import Selection
 
 FEW_ROWS = 20  # with fewer an environment says little about any effect
 NAMED = 8  # features named in a sentence; more are counted
@@ -42,6 +41,7 @@ class TableDescription(NamedTuple):
             sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         level: "common": one intercept; "environment": one for each environment.
         second_class: of two classes, the one whose log-odds are fitted.
+        compared: what is compared between environments.
     """
 
     names: Sequence[str]
@@ -54,6 +54,7 @@ class TableDescription(NamedTuple):
     loss_scale: float = 1.0
     level: Literal["common", "environment"] = "common"
     second_class: Any = None
+    compared: Literal["effect", "class difference"] = "effect"
 
     @property
     def without_features(self) -> str:
@@ -62,41 +63,62 @@ class TableDescription(NamedTuple):
         return "the mean of the response" if regression else "the share of each class, whatever the features are"
 
 
+def class_table(
+    names: Sequence[str], labels: Sequence[Any], scaling: Scaling, classes: Sequence[Any] | np.ndarray, response: str
+) -> TableDescription:
+    """The description of a table whose response is a class."""
+    second = classes[1] if len(classes) == 2 else None
+    return TableDescription(names, labels, scaling, "classification", response, second_class=second)
+
+
 class TableFindings(NamedTuple):
     """What the sentences are made from.
 
     Attributes:
         table: names, labels and units.
         stability: table of features, as in `HeteroRegressor`.
-        selection: the invariant features.
         pooling: how much of the prediction comes from all features.
         chosen: whether that weight was chosen from the data.
         counts: (environments,), rows.
-        levels: (environments,), mean errors, in standard deviations of the response.
         explained, explained_by_all: share of the response that the selected features and that all features explain.
         groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
+        levels: (environments,), mean errors, in standard deviations of the response.
+        equality: probability of a variation as large as that of the selected features, if they do not vary.
+        pooled_equality: that of all features.
     """
 
     table: TableDescription
     stability: pd.DataFrame
-    selection: Selection
     pooling: Pooling
     chosen: bool
     counts: np.ndarray
-    levels: np.ndarray
     explained: float
     explained_by_all: float
-    groups: Sequence[Any] = ()
+    groups: Sequence[Any]
+    levels: np.ndarray
+    equality: float
+    pooled_equality: float
 
     @property
     def selected(self) -> np.ndarray:
         """(features,), which of them are invariant."""
-        return self.selection.selected
+        return self.stability["selected"].to_numpy()
+
+    @property
+    def varies(self) -> np.ndarray:
+        """(features,), which of them vary."""
+        return self.stability["varies"].to_numpy()
+
+    @property
+    def comparable(self) -> bool:
+        """Whether several environments measure anything; a curve has no numbers of its own."""
+        return bool((self.stability["significance"].notna() | self.stability["coefficient"].isna()).any())
 
 
 def advise(findings: TableFindings) -> list[str]:
     """The advice, most important first."""
-    return [*_verdict(findings), *_features(findings), *_pooling(findings), *_cautions(findings)]
+    parts = [_about_comparison, _about_features, _about_levels, _about_environments]
+    return [sentence for part in parts for sentence in part(findings)]
 
 
 def advise_matrix(
@@ -127,113 +149,72 @@ def advise_matrix(
     return [first, f"They explain {explained:.0%} of the response, a full matrix {explained_by_all:.0%}."]
 
 
-def _verdict(f: TableFindings) -> Iterator[str]:
-    # a curve has no numbers of its own
-    comparable = f.stability["significance"].notna() | f.stability["coefficient"].isna()
+def _about_comparison(f: TableFindings) -> Iterator[str]:
+    """Whether effects can be compared at all, and whether they differ."""
     if len(f.counts) == 1:
         pooled = ": the coefficients are those of the pooled fit of all features" if f.pooling.weight == 1 else ""
         yield f"There is only one environment, so nothing is known about which effects hold elsewhere{pooled}."
-    elif not (comparable.any() or f.selection.varies.any()):
+    elif not (f.comparable or f.varies.any()):
         yield NOT_COMPARABLE
-    elif f.selection.pooled_test.significance >= SIGNIFICANT and not f.selection.varies.any():
+    elif f.pooled_equality >= SIGNIFICANT and not f.varies.any():
         yield (
-            f"The effects do not differ between the {len(f.counts)} environments beyond sampling error and the "
-            f"tolerance (p = {f.selection.pooled_test.significance:.2g}, not below {SIGNIFICANT:g}): nothing was "
-            "washed out, and these environments cannot tell what is invariant from what is not."
+            f"The {f.table.compared}s do not vary between the {len(f.counts)} environments beyond sampling error and "
+            f"the tolerance (p = {f.pooled_equality:.2g}, not below {SIGNIFICANT:g}): nothing was washed out, and "
+            "these environments cannot tell what is invariant from what is not."
         )
+
+
+def _about_features(f: TableFindings) -> Iterator[str]:
+    """Which features are selected, washed out or not needed, and how much of the prediction comes from all of them."""
+    names, several = f.stability.index, len(f.counts) > 1
+    strict = f.pooling.weight == 0  # a pooled fit has coefficients for all features
     if not f.selected.any():
         # effects that cancel in the mean explain nothing together, and still vary
-        if f.explained_by_all < NEXT_TO_NOTHING and not f.stability["varies"].any():
+        if f.explained_by_all < NEXT_TO_NOTHING and not f.varies.any():
             yield (
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
                 f"prediction is {f.table.without_features}."
             )
-        elif len(f.counts) > 1 and comparable.any():
+        elif several and f.comparable:
             left = f": everything was washed out, and the prediction is {f.table.without_features}"
             yield (
-                f"No feature has the same effect in all environments{left if f.pooling.weight == 0 else ''}. All "
-                f"features together explain {f.explained_by_all:.0%} of the response in this table, through effects "
-                "that change between environments."
+                f"No feature has the same {f.table.compared} in all environments"
+                f"{left if strict else ''}. All features together explain {f.explained_by_all:.0%} of "
+                "the response in this table, through what changes between environments."
             )
-
-
-def _features(f: TableFindings) -> Iterator[str]:
-    names, varies = f.stability.index, f.stability["varies"].to_numpy()
-    if len(f.counts) == 1 and f.pooling.weight == 1:
+    if not several and f.pooling.weight == 1:
         yield f"All features together explain {f.explained_by_all:.0%} of the response."
         return
     if f.selected.any():
-        yield selected_sentence(names, f.selected, f.explained, f.explained_by_all)
-    washed = ~f.selected & varies
+        words = "Together they explain" if f.selected.sum() > 1 else "It explains"
+        yield (
+            f"Selected: {listed(names, f.selected)}. {words} {f.explained:.0%} of the response, all features "
+            f"{f.explained_by_all:.0%}."
+        )
+    washed = ~f.selected & f.varies
     if washed.any():
-        lowest, highest = f.stability["lowest_effect"].to_numpy(), f.stability["highest_effect"].to_numpy()
-        sentence = f"{washed_out('effect', f.pooling)} varies: {listed(names, washed)}."
+        numbers = f.stability[["lowest_effect", "highest_effect", "between", "effect"]].to_numpy(float)
+        lowest, highest, between, effect = numbers.T
+        because = "Washed out because the" if strict else "The"
+        sentence = f"{because} {f.table.compared} varies: {listed(names, washed)}."
         known = washed & np.isfinite(highest - lowest)  # a curve has no lowest and highest effect
         if known.any():
-            most = most_varying(f.stability, known)
+            most = int(np.argmax(np.where(known, between / np.maximum(np.abs(effect), 1e-300), -1.0)))
             sentence += f" That of {names[most]} ranges from {lowest[most]:.3g} to {highest[most]:.3g}."
         yield sentence + _carried(f, washed)
-        between, effect = (f.stability[name].to_numpy() for name in ("between", "effect"))
         mild = washed & (between < MILD_SPREAD * np.abs(effect))
         if mild.any() and f.explained_by_all - f.explained > WORTH_HAVING:
             yield (
-                f"Varying by less than {MILD_SPREAD:.0%} of the effect itself: {listed(names, mild)}. A larger "
-                "tolerance would select these too; use one only for features that cannot be consequences of the "
-                "response."
+                f"Varying by less than {MILD_SPREAD:.0%} of the {f.table.compared} itself: {listed(names, mild)}. A "
+                "larger tolerance would select these too; use one only for features that cannot be consequences of "
+                "the response."
             )
-    left = ~f.selected & ~varies
+    left = ~f.selected & ~f.varies
     if left.any() and not left.all():
-        yield not_needed(listed(names, left), f.pooling)
-
-
-def selected_sentence(names: Iterable[Any], selected: np.ndarray, explained: float, by_all: float) -> str:
-    """What is selected, and what it explains.
-
-    Example:
-        >>> selected_sentence(["soil", "light"], np.array([True, False]), 0.4, 0.5)
-        'Selected: soil. It explains 40% of the response, all features 50%.'
-    """
-    words = "Together they explain" if selected.sum() > 1 else "It explains"
-    return f"Selected: {listed(names, selected)}. {words} {explained:.0%} of the response, all features {by_all:.0%}."
-
-
-def washed_out(what: str, pooling: Pooling) -> str:
-    """The beginning of a sentence about what varies; a pooled fit still uses it.
-
-    Example:
-        >>> washed_out("effect", Pooling(0.0, 1.0, 0.2)), washed_out("effect", Pooling(0.5, 1.0, 0.2))
-        ('Washed out because the effect', 'The effect')
-    """
-    return f"{'Washed out because the' if pooling.weight == 0 else 'The'} {what}"
-
-
-def not_needed(names: str, pooling: Pooling) -> str:
-    """About features that are neither selected nor vary; a pooled fit still has coefficients for them.
-
-    Example:
-        >>> not_needed("soil", Pooling(0.0, 1.0, 0.2))
-        'Left out because they add nothing to the selected features: soil.'
-    """
-    if pooling.weight == 0:
-        return f"Left out because they add nothing to the selected features: {names}."
-    return f"Not needed: {names}."
-
-
-def most_varying(stability: pd.DataFrame, candidates: np.ndarray) -> int:
-    """The number of the feature whose effect varies most: by I², which has no units, as ranges have.
-
-    Of several with about the same I² it is the one of the widest range, as a share of its ends.
-
-    Example:
-        >>> table = pd.DataFrame({"i_squared": [1.0, 0.0], "lowest_effect": [0.1, -5.0], "highest_effect": [0.3, 9.0]})
-        >>> most_varying(table, np.array([True, True]))
-        0
-    """
-    share, low, high = (
-        stability[name].fillna(0.0).to_numpy(float) for name in ("i_squared", "lowest_effect", "highest_effect")
-    )
-    relative = (high - low) / np.maximum(np.abs(high) + np.abs(low), 1e-300)
-    return int(np.lexsort([np.where(candidates, relative, -1.0), np.where(candidates, share.round(2), -1.0)])[-1])
+        without = "Left out because they add nothing to the selected features" if strict else "Not needed"
+        yield f"{without}: {listed(names, left)}."
+    if several and not f.selected.all():
+        yield from pooling_sentences(f.pooling, f.chosen)
 
 
 def _carried(f: TableFindings, washed: np.ndarray) -> str:
@@ -307,7 +288,7 @@ def doubtful_sentences(
     doubtful = selected & (significance < DOUBTFUL).to_numpy()
     differs = "although the effect by itself differs between environments beyond sampling error"
     if doubtful.any():
-        missed = f", or that of a feature whose mean differs a lot between environments.{_about_levels(task, level)}"
+        missed = f", or that of a feature whose mean differs a lot between environments.{_without_levels(task, level)}"
         yield (
             f"Selected, {differs} (p < {DOUBTFUL:g}): {listed(stability.index, doubtful)}. The selection test judges "
             f"all selected features together: it can miss one effect among many{missed if level == 'common' else '.'}"
@@ -320,43 +301,44 @@ def doubtful_sentences(
         )
 
 
-def _about_levels(task: str, level: str) -> str:
+def _without_levels(task: str, level: str) -> str:
     """What can be done about levels that differ; empty if nothing."""
     if task == "regression" and level == "common":
         return ' level="environment" removes the levels and compares effects within environments.'
     return ""
 
 
-def _pooling(f: TableFindings) -> Iterator[str]:
-    if len(f.counts) > 1 and not f.selected.all():
-        yield from pooling_sentences(f.pooling, f.chosen)
-
-
-def _cautions(f: TableFindings) -> Iterator[str]:
-    if f.selected.any() and len(f.counts) > 1 and f.selection.test.significance < 0.01:
+def _about_levels(f: TableFindings) -> Iterator[str]:
+    """Where tests of effects disagree, and whether the response differs in a way that no effect explains."""
+    if len(f.counts) == 1 or f.table.compared != "effect":
+        return
+    if f.selected.any() and f.equality < 0.01:
         yield (
-            f"The selected features barely pass the test of equal effects (p = {f.selection.test.significance:.2g}): "
-            "the environments may act in a way that these features do not capture."
+            f"The selected features barely pass the test of equal effects (p = {f.equality:.2g}): the environments may "
+            "act in a way that these features do not capture."
         )
-    if len(f.counts) > 1:
-        yield from doubtful_sentences(f.stability, f.table.task, f.table.level)
-    if len(f.counts) == 2:
-        yield "With two environments an effect has only one chance to vary; a third would make the choice much safer."
+    yield from doubtful_sentences(f.stability, f.table.task, f.table.level)
     errors = np.abs(f.levels) * np.sqrt(f.counts / max(1 - f.explained, 1e-12))
-    if len(f.counts) > 1 and errors.max() > CLEAR_LEVEL and np.ptp(f.levels) > SMALL_LEVEL:
+    if errors.max() > CLEAR_LEVEL and np.ptp(f.levels) > SMALL_LEVEL:
         high, low = (str(f.table.labels[int(index)]) for index in (np.argmin(f.levels), np.argmax(f.levels)))
         yield (
             f"The level of the response differs between environments: mean errors are {np.ptp(f.levels):.2g} standard "
             f"deviations apart from {low} to {high}. No feature explains this, and a new environment will have its own "
-            f"level.{_about_levels(f.table.task, f.table.level)}"
+            f"level.{_without_levels(f.table.task, f.table.level)}"
         )
-    tiny = f.counts < FEW_ROWS
-    if tiny.any() and len(f.counts) > 1:
+
+
+def _about_environments(f: TableFindings) -> Iterator[str]:
+    """Whether there are environments and rows enough."""
+    count, tiny = len(f.counts), f.counts < FEW_ROWS
+    if count == 2:
+        yield "With two environments an effect has only one chance to vary; a third would make the choice much safer."
+    if tiny.any() and count > 1:
         few = listed(f.table.labels, tiny)
-        yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {len(f.counts)} ({few})."
-    if f.table.scaling.constant.any():
-        constant = ", ".join(name for name, flat in zip(f.table.names, f.table.scaling.constant, strict=True) if flat)
-        yield f"Constant, and therefore without effect: {constant}."
+        yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {count} ({few})."
+    flat = f.table.scaling.constant
+    if flat.any():
+        yield f"Constant, and therefore without effect: {listed(f.table.names, flat, most=len(flat))}."
 
 
 def listed(names: Iterable[Any], chosen: np.ndarray | None = None, most: int = NAMED) -> str:

@@ -1,25 +1,21 @@
 """Invariance of features given the class: the linear discriminant of what is equal, its tables and its advice."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.core.moments import Scaling
 from holdfast.estimators.advice import (
-    NOT_COMPARABLE,
-    TableDescription,
-    listed,
-    most_varying,
-    not_needed,
-    pooling_sentences,
-    selected_sentence,
-    washed_out,
+    SIGNIFICANT,
+    TableFindings,
+    advise,
+    class_table,
 )
-from holdfast.estimators.class_inference import contrasts, discriminant_errors
 from holdfast.estimators.description import LinearFit, linear_fit
 from holdfast.estimators.effects import OwnEffects, describe_effects
+from holdfast.estimators.inference import contrasts, discriminant_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.class_means import (
     class_differences,
@@ -36,8 +32,16 @@ from holdfast.estimators.search.discriminant import (
     needed_features,
 )
 
-# Shares of classes that differ by less, or at a larger probability, are not worth a sentence.
-SMALL_SHIFT, SIGNIFICANT = 0.05, 0.001
+# Shares of classes that differ by less are not worth a sentence.
+SMALL_SHIFT = 0.05
+_NEVER_TOGETHER = (
+    "Some classes never occur together in an environment, so what differs between classes cannot be told from what "
+    "differs between environments."
+)
+_UNSEEN = (
+    "Not identified: {environments} environments can show at most {most} of {features} directions, and the differences "
+    "vary in all of these. More directions may vary unseen; the environments must outnumber the directions that vary."
+)
 
 
 def fit_class_means(
@@ -76,14 +80,17 @@ def fit_class_means(
     """
     statistics = class_statistics(moments)
     features = len(statistics.scale)
+    most = None
     if rotation:
         found = varying_directions(statistics, significance, tolerance)
         system, own = Coordinates("class means", found.directions), _rotated(statistics, found.directions)
         varies = np.arange(features) < found.varying
-        selected, unseen = ~varies, 0 < found.varying == found.most < features
+        selected, equality = ~varies, float(found.p_values[0]) if found.most else 1.0
+        most = found.most if 0 < found.varying == found.most < features else None
     else:
-        system, own, unseen = Coordinates("features", np.eye(features)), statistics, False
-        varies = difference_tests(statistics, tolerance).p_values < significance / max(1, features)
+        system, own = Coordinates("features", np.eye(features)), statistics
+        p_values = difference_tests(statistics, tolerance).p_values * max(1, features)
+        varies, equality = p_values < significance, float(min(p_values.min(initial=1.0), 1.0))
         selected = needed_features(statistics, ~varies)
     strict = linear_discriminant(statistics, system.directions[:, selected])
     everything = linear_discriminant(statistics)
@@ -101,8 +108,7 @@ def fit_class_means(
         if statistics.counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
             errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
     scaling = Scaling(statistics.location, statistics.scale, statistics.constant)
-    second = moments.classes[1] if classes == 2 else None
-    table = TableDescription(names, moments.labels, scaling, "classification", response, second_class=second)
+    table = class_table(names, moments.labels, scaling, moments.classes, response)._replace(compared="class difference")
     tables = describe_effects(
         _alone(own, widest),
         _of_widest(coefficients, widest),
@@ -113,7 +119,9 @@ def fit_class_means(
         labels=moments.labels,
         units=1.0 if rotation else 1 / statistics.scale,
     )
-    whole = linear_discriminant(_without_environments(statistics))
+    # differences within environments are misled where the levels of features differ between them
+    together = moments._replace(labels=("all",), sums=moments.sums.sum(0, keepdims=True))
+    whole = linear_discriminant(class_statistics(together))
     explained, explained_by_all = (explained_by(statistics, each) for each in (strict, whole))
     fit = linear_fit(
         table,
@@ -125,12 +133,20 @@ def fit_class_means(
         chosen,
         rows=float(statistics.counts.sum()),
         explained=explained_by(statistics, scores),
-        # differences within environments are misled where the levels of features differ between them
         explained_by_all=max(explained_by_all, explained_by(statistics, everything), explained),
         of_class=tuple(moments.classes[number] for number in widest) if classes > 2 else (),
-        alone=True,
     )
-    return fit._replace(advice=list(_sentences(fit, moments, statistics, explained, unseen, pooling == "auto")))
+    environments, counts = len(moments.labels), statistics.counts.sum(1)
+    by_all, no_levels = fit.summary.explained_by_all, np.zeros(environments)
+    findings = TableFindings(
+        table, tables.stability, chosen, pooling == "auto", counts, explained, by_all, (), no_levels, 1.0, equality
+    )
+    advice = [*advise(findings), *_about_shares(statistics.counts, moments.classes)]
+    if environments > 1 and class_differences(statistics).rank < classes - 1:
+        advice.insert(0, _NEVER_TOGETHER)
+    if most is not None:
+        advice.insert(0, _UNSEEN.format(environments=environments, most=most, features=features))
+    return fit._replace(advice=advice)
 
 
 def _alone(statistics: ClassStatistics, widest: np.ndarray) -> OwnEffects:
@@ -161,24 +177,6 @@ def _rotated(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatis
     )
 
 
-def _without_environments(statistics: ClassStatistics) -> ClassStatistics:
-    """The statistics of all rows as those of one environment: levels of environments are variation within classes."""
-    counts = statistics.counts.sum(0)
-    shares = statistics.counts / np.maximum(counts, 1e-300)
-    centres = np.einsum("ec,ecf->cf", shares, statistics.means)
-    apart = statistics.means - centres
-    covariances = np.einsum("ec,ecfg->cfg", shares, statistics.covariances)
-    covariances = covariances + np.einsum("ec,ecf,ecg->cfg", shares, apart, apart)
-    within = np.tensordot(counts / counts.sum(), covariances, 1) + statistics.total / counts.sum()
-    return statistics._replace(
-        counts=counts[None],
-        means=centres[None],
-        covariances=covariances[None],
-        within=within,
-        freedom=float(np.maximum(counts - 1, 0).sum()),
-    )
-
-
 def _centred(statistics: ClassStatistics) -> np.ndarray:
     """(environments, classes, coordinates): means of the classes about their mean; NaN with fewer than two rows."""
     means = np.where(statistics.counts[..., None] > 1, statistics.means, np.nan)
@@ -203,80 +201,13 @@ def _log_odds(scores: LinearModel) -> LinearModel:
     return LinearModel(*(np.diff(part, axis=0) for part in scores)) if two else scores
 
 
-def _sentences(
-    found: LinearFit,
-    moments: ClassMoments,
-    statistics: ClassStatistics,
-    explained: float,
-    unseen: bool,
-    chosen: bool,
-) -> Iterator[str]:
-    environments, features = len(moments.labels), len(found.selected)
-    stability, selected, pooling = found.tables.stability, found.selected, found.pooling
-    names, varies = stability.index, stability["varies"].to_numpy()
-    rotated, everything = found.coordinates.name != "features", found.summary.explained_by_all
-    if environments == 1:
+def _about_shares(counts: np.ndarray, classes: Sequence[Any]) -> Iterator[str]:
+    widest, low, high = widest_share(counts)
+    if equal_shares(counts) < SIGNIFICANT and high - low > SMALL_SHIFT:
         yield (
-            "There is only one environment, so no difference can be compared: this is a linear discriminant, and "
-            "nothing is known about how it holds elsewhere."
+            f"The shares of the classes differ between environments: that of {classes[widest]} ranges from {low:.0%} "
+            f"to {high:.0%}. Probabilities assume the shares in this table; a new environment has its own."
         )
-    elif class_differences(statistics).rank < len(moments.classes) - 1:
-        yield (
-            "Some classes never occur together in an environment, so what differs between classes cannot be told "
-            "from what differs between environments."
-        )
-    elif ((statistics.counts > 0).sum(1) > 1).sum() < 2:
-        yield (
-            "Only one environment holds more than one class, so no difference between classes can be compared, and "
-            "nothing is known about how it holds elsewhere."
-        )
-    elif not varies.any() and stability["significance"].isna().all():
-        yield NOT_COMPARABLE
-    elif not varies.any():
-        yield (
-            f"The differences between the classes do not vary between the {environments} environments beyond sampling "
-            "error and the tolerance: nothing was washed out, and these environments cannot tell what is invariant "
-            "from what is not."
-        )
-    if unseen:
-        most = int(varies.sum())
-        yield (
-            f"Not identified: {environments} environments can show at most {most} of {features} directions, and the "
-            "differences vary in all of these. More directions may vary unseen; the environments must outnumber the "
-            "directions that vary."
-        )
-    if not selected.any() and (varies.any() or stability["significance"].notna().any()):
-        left = f": the prediction is {found.table.without_features}"
-        yield (
-            f"No feature separates the classes equally in all environments{left if pooling.weight == 0 else ''}. "
-            f"All features together explain {everything:.0%} of the response in this table."
-        )
-    elif selected.any() and rotated:
-        yield (
-            f"Selected: {int(selected.sum())} of {features} directions, in which the classes differ equally in "
-            f"all environments. They explain {explained:.0%} of the response, all directions {everything:.0%}."
-        )
-    elif selected.any():
-        yield selected_sentence(names, selected, explained, everything)
-    if varies.any() and not rotated:
-        row = stability.iloc[most_varying(stability, varies)]
-        yield (
-            f"{washed_out('difference between the classes', pooling)} varies: {listed(names, varies)}. By itself, "
-            f"{row.name} has log-odds from {row['lowest_effect']:.3g} to {row['highest_effect']:.3g}."
-        )
-    left = ~selected & ~varies
-    if left.any() and not left.all():
-        yield not_needed(listed(names, left), pooling)
-    if environments > 1 and not selected.all():
-        yield from pooling_sentences(pooling, chosen)
-    widest, low, high = widest_share(statistics.counts)
-    if equal_shares(statistics.counts) < SIGNIFICANT and high - low > SMALL_SHIFT:
-        yield (
-            f"The shares of the classes differ between environments: that of {moments.classes[widest]} ranges from "
-            f"{low:.0%} to {high:.0%}. Probabilities assume the shares in this table; a new environment has its own."
-        )
-    if environments == 2:
-        yield "With two environments a difference has only one chance to vary; a third would make the choice safer."
 
 
 def explained_by(statistics: ClassStatistics, scores: LinearModel) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.core.class_moments import ClassMoments, collect_class_moments
 from holdfast.core.moments import check_squares, standard_units
 from holdfast.core.progress import watched
-from holdfast.estimators.advice import TableDescription
+from holdfast.estimators.advice import class_table
 from holdfast.estimators.chunks import ChunkSums, class_sums, dask_rows, sums_of_chunks
 from holdfast.estimators.class_mean_form import fit_class_means
 from holdfast.estimators.contract import (
@@ -131,15 +131,8 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         check_squares(x, self._names())
         self.classes_, codes = class_codes(y)
-        scaling, two = standard_units(x, weights), len(self.classes_) == 2
-        table = TableDescription(
-            self._names(),
-            grouping.labels,
-            scaling,
-            "classification",
-            response,
-            second_class=self.classes_[1] if two else None,
-        )
+        scaling = standard_units(x, weights)
+        table = class_table(self._names(), grouping.labels, scaling, self.classes_, response)
         rows = ClassRows(scaling.apply(x), codes, self.classes_, weights, grouping.rows(), table)
         fits: dict[Invariance, LinearFit] = {}
         if self.invariance != "effects" and not self._grouped():

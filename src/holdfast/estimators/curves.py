@@ -74,48 +74,33 @@ def effect_curves(
     x, labels = sample
     units, response = known.scale[:-1], known.scale[-1]
     owners = np.array([-1 if isinstance(group, tuple) else group for group in expansion.groups_])
-    groups = [np.flatnonzero(owners == number) for number in range(x.shape[1])]
-    grids, bases = [], []
-    for number, own in enumerate(groups):
+    found = []
+    for number in range(x.shape[1]):
+        own = np.flatnonzero(owners == number)
         low, high = np.quantile(x[:, number], OUTER)
         grid = np.linspace(low, high, POINTS)
         point = np.tile(x.mean(0), (POINTS, 1))
         point[:, number] = grid
-        grids.append(grid)
-        bases.append((expansion.transform(point)[:, own] - known.location[own]) / units[own])
-    estimates, errors = np.full((2, len(sums.labels), x.shape[1], POINTS), np.nan)
-    degrees = np.full((len(sums.labels), x.shape[1]), np.nan)
-    for place, (label, count) in enumerate(zip(sums.labels, known.counts, strict=True)):
-        rows = x[labels == label]
-        if len(rows) == 0:
-            continue
-        second, cross, square = (count * moment[place] for moment in known.moments)
-        for number, own in enumerate(groups):
-            used = np.union1d(np.flatnonzero(selected), own)
-            spare = count - len(used) - 1
+        basis = (expansion.transform(point)[:, own] - known.location[own]) / units[own]
+        used = np.union1d(np.flatnonzero(selected), own)
+        within = np.searchsorted(used, own)
+        estimates, errors = np.full((2, len(sums.labels), POINTS), np.nan)
+        degrees = np.full(len(sums.labels), np.nan)
+        for place, (label, count) in enumerate(zip(sums.labels, known.counts, strict=True)):
+            rows, spare = x[labels == label, number], count - len(used) - 1
+            second, cross, square = (count * moment[place] for moment in known.moments)
             # directions that do not vary here are left out, so that what they would say about the column is missing
             values, vectors = np.linalg.eigh(second[np.ix_(used, used)])
             measured = values > NEGLIGIBLE * max(float(values[-1]), 1e-300)
-            inverse = (vectors[:, measured] / values[measured]) @ vectors[:, measured].T
-            within = np.searchsorted(used, own)
-            if spare <= 0 or np.abs(vectors[within][:, ~measured]).max(initial=0.0) > np.sqrt(NEGLIGIBLE):
+            hidden = np.abs(vectors[within][:, ~measured]).max(initial=0.0)
+            if len(rows) == 0 or spare <= 0 or hidden > np.sqrt(NEGLIGIBLE):
                 continue
+            inverse = (vectors[:, measured] / values[measured]) @ vectors[:, measured].T
             w = inverse @ cross[used]
             variance = max(float(square - w @ cross[used]), 0.0) / spare
-            basis, covariance = bases[number] * response, inverse[np.ix_(within, within)]
-            low, high = np.quantile(rows[:, number], OUTER)
-            estimates[place, number] = np.where(
-                (grids[number] >= low) & (grids[number] <= high), basis @ w[within], np.nan
-            )
-            errors[place, number] = np.sqrt(variance * np.einsum("pi,ij,pj->p", basis, covariance, basis).clip(0.0))
-            degrees[place, number] = spare
-    return [
-        EffectCurves(
-            grids[number],
-            bases[number] @ (coefficients * units)[own],
-            estimates[:, number],
-            errors[:, number],
-            degrees[:, number],
-        )
-        for number, own in enumerate(groups)
-    ]
+            low, high = np.quantile(rows, OUTER)
+            estimates[place] = np.where((grid >= low) & (grid <= high), response * basis @ w[within], np.nan)
+            squares = np.einsum("pi,ij,pj->p", basis, inverse[np.ix_(within, within)], basis).clip(0.0)
+            errors[place], degrees[place] = response * np.sqrt(variance * squares), spare
+        found.append(EffectCurves(grid, basis @ (coefficients * units)[own], estimates, errors, degrees))
+    return found

@@ -31,13 +31,11 @@ class RunsOnDemand:
         washing: the table as runs see it.
         selection: the features they should end at.
         slopes: at the fit of these.
-        names: of the features.
     """
 
     washing: Washing
     selection: Selection
     slopes: Slopes
-    names: Sequence[str]
 
     @cached_property
     def result(self) -> Washout:
@@ -110,7 +108,6 @@ def linear_fit(
     explained: float,
     explained_by_all: float,
     of_class: tuple = (),
-    alone: bool = False,
 ) -> LinearFit:
     """A fit in the units of its table, with a summary, from models of features in standard units.
 
@@ -126,7 +123,6 @@ def linear_fit(
         explained: as in `TableSummary`.
         explained_by_all: as in `TableSummary`.
         of_class: as in `TableSummary`.
-        alone: as in `TableSummary`.
     """
 
     def in_units(model: LinearModel) -> LinearModel:
@@ -143,7 +139,7 @@ def linear_fit(
         pooling.weight,
         table.level,
         table.response,
-        alone,
+        table.compared == "class difference",
         of_class,
         second_class=table.second_class,
     )
@@ -234,9 +230,9 @@ class DescribedFit:
     @property
     def washout_(self) -> pd.DataFrame:
         """Features x (exponent, survived): the exponent of each, and the share of the runs in which it survived."""
-        runs = self._dynamics()
-        columns = {"exponent": runs.result.exponents, "survived": runs.result.paths.survived.mean(0)}
-        return pd.DataFrame(columns, index=pd.Index(runs.names, name="feature"))
+        runs = self._dynamics().result
+        columns = {"exponent": runs.exponents, "survived": runs.paths.survived.mean(0)}
+        return pd.DataFrame(columns, index=self.stability_.index)
 
     @property
     def choice_(self) -> str:

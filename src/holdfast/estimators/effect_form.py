@@ -10,11 +10,10 @@ from scipy.special import log_softmax
 
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription, pooling_sentences, washed_out
-from holdfast.estimators.class_inference import softmax_errors
+from holdfast.estimators.advice import TableDescription, advise
 from holdfast.estimators.description import LinearFit, linear_fit
 from holdfast.estimators.effects import EffectTables, logistic_effects
-from holdfast.estimators.inference import blended_logistic_covariance
+from holdfast.estimators.inference import blended_logistic_covariance, softmax_errors
 from holdfast.estimators.linear import STAGE, SearchSettings, TableProblem, fit_linear
 from holdfast.estimators.pooling import LinearModel, Pooling, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
@@ -102,7 +101,7 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits)
     if rows.weights.sum() <= (len(classes) - 1) * (1 + (len(selected) if a else int(selected.sum()))):
         errors = np.full_like(errors, np.nan)
-    return _together(rows, parts, selected, varies, strict, pooled, errors, pooling, settings.pooling == "auto")
+    return _together(rows, parts, selected, varies, strict, pooled, errors, pooling)
 
 
 def _softmax(rows: ClassRows, directions: np.ndarray) -> LinearModel:
@@ -144,7 +143,6 @@ def _together(
     pooled: LinearModel,
     coefficient_errors: np.ndarray,
     pooling: Pooling,
-    chosen: bool,
 ) -> LinearFit:
     """The searches for the single classes as one fit.
 
@@ -168,16 +166,6 @@ def _together(
         )
     stability = pd.concat([tables[number].stability.iloc[[place]] for place, number in enumerate(widest)])
     stability = stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
-    advice = [
-        "For each feature, tables show the class on which its effects range widest.",
-        f"Selected for all {len(rows.classes)} classes together: {', '.join(map(str, names[selected])) or 'none'}.",
-    ]
-    if varies.any():
-        verdict = washed_out("effect on some class", pooling)
-        advice.append(f"{verdict} varies: {', '.join(map(str, names[varies]))}.")
-    if len(rows.table.labels) > 1 and not selected.all():
-        advice += pooling_sentences(pooling, chosen)
-    shared = [sentence for sentence in found[0].advice if all(sentence in each.advice for each in found)]
     together = linear_fit(
         rows.table,
         strict,
@@ -191,5 +179,16 @@ def _together(
         explained_by_all=float(np.mean([each.summary.explained_by_all for each in found])),
         of_class=tuple(rows.classes[number] for number in widest),
     )
-    advice += [sentence for sentence in shared if sentence not in advice]
-    return together._replace(advice=advice, runs=found[0].runs, findings=found[0].findings)
+    findings = [each.findings for each in found if each.findings]
+    about = findings[0]._replace(
+        table=rows.table,
+        stability=stability,
+        pooling=pooling,
+        explained=float(np.mean([each.explained for each in findings])),
+        explained_by_all=together.summary.explained_by_all,
+        levels=max((each.levels for each in findings), key=np.ptp),
+        equality=min(each.equality for each in findings),
+        pooled_equality=min(each.pooled_equality for each in findings),
+    )
+    which = "For each feature, tables show the class on which its effects range widest."
+    return together._replace(advice=[which, *advise(about)], runs=found[0].runs, findings=about)

@@ -102,10 +102,11 @@ def _described(
     evidence, strict, pooled, selected = problem.evidence, selection.fitted, selection.pooled, selection.selected
     pooling = choose_pooling(settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying)
     a, blended = pooling.weight, blend(strict, pooled, pooling.weight)
-    plain, rows, levels = system.name == "features", float(evidence.counts.sum()), 1
-    if table.level == "environment":
-        levels = len(evidence.counts)
-    fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + levels
+    rows = float(evidence.counts.sum())
+    fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + (
+        len(evidence.counts) if table.level == "environment" else 1
+    )
+    plain = system.name == "features"
     tables = describe_effects(
         problem.own_effects(selected),
         blended.coefficients,
@@ -120,16 +121,17 @@ def _described(
     findings = TableFindings(
         table,
         tables.stability,
-        selection,
         pooling,
         settings.pooling == "auto",
         evidence.counts,
-        np.asarray(evidence.slopes(strict).intercept) / table.loss_scale,
         explained_share(evidence, strict),
         explained_by_all,
         () if settings.groups is None else list(settings.groups),
+        evidence.slopes(strict).intercept / table.loss_scale,
+        selection.test.significance,
+        selection.pooled_test.significance,
     )
-    runs = RunsOnDemand(washing, selection, tolerant_slopes(evidence, strict), list(tables.stability.index))
+    runs = RunsOnDemand(washing, selection, tolerant_slopes(evidence, strict))
     found = linear_fit(
         table,
         strict._replace(coefficients=system.directions @ strict.coefficients),

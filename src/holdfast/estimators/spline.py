@@ -113,7 +113,6 @@ def fit_expanded(
     """
     screening, straight, expanded = stages(progress, STAGES)
     x, y, labels = table.straight.sample.arrays
-    check_squares(np.column_stack([x, y]), [*names, "y"])
     sums = table.straight._replace(names=None)
     moments = sums.ordered()
     scale = standardized(moments)
@@ -202,10 +201,9 @@ def _described(
     invariant, findings = model.invariant_[starts], model.findings_
     # a curve has no single effect that could be low or high
     stability.loc[expansion.curved_, stability.columns.difference(["varies", "selected"])] = np.nan
-    selection = findings.selection._replace(selected=invariant, varies=stability["varies"].to_numpy())
     scaling = findings.table.scaling._replace(constant=constant)
     table = findings.table._replace(names=names, scaling=scaling)
-    advice = advise(findings._replace(table=table, stability=stability, selection=selection, groups=groups or ()))
+    advice = advise(findings._replace(table=table, stability=stability, groups=groups or ()))
     curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
     summary = replace(model.summary(), stability=stability, curves=curved)
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)

@@ -237,9 +237,8 @@ class TableSummary:
                 "`plot_effects` draws it."
             )
         if self.of_class:
-            names = pd.Series(self.stability.index, dtype=object)
-            by_class = names.groupby(pd.Series(self.of_class).map(str)).agg(list)
-            about = "; ".join(f"{label} for {', '.join(map(str, found))}" for label, found in by_class.items())
+            names = pd.Series(self.stability.index).map(str).groupby([str(label) for label in self.of_class])
+            about = "; ".join(f"{label} for {found}" for label, found in names.agg(", ".join).items())
             yield (
                 f"Of more than two classes, each row shows the one on which the effects range widest: {about}. "
                 "Coefficients of a class are measured from their mean over all classes."
@@ -270,13 +269,13 @@ class TableSummary:
             return  # the legend says why
         frame, used = self.stability, self.stability["coefficient"]
         margin = CLEARLY_OUTSIDE * np.hypot(frame["standard_error"], frame["effect_error"])
-        outside = (used != 0) & ((used < frame["lowest_effect"] - margin) | (used > frame["highest_effect"] + margin))
-        if not outside.any():
+        below, above = used < frame["lowest_effect"] - margin, used > frame["highest_effect"] + margin
+        outside = frame[(used != 0) & (below | above)]
+        if outside.empty:
             return
-        columns = (frame.index, used, frame["lowest_effect"], frame["highest_effect"])
         named = [
-            f"{name} ({value:.3g}; effects from {low:.3g} to {high:.3g})"
-            for name, value, low, high in zip(*(column[outside] for column in columns), strict=True)
+            f"{row.Index} ({row.coefficient:.3g}; effects from {row.lowest_effect:.3g} to {row.highest_effect:.3g})"
+            for row in outside.itertuples()
         ]
         reason = (
             "part of each coefficient comes from the fit of all features, while effects are those next to the features "

@@ -132,19 +132,13 @@ def held_out_logistic_losses(environments: Sequence[LogisticRows], columns: np.n
         fitted = pooled - step
         # Newton's method converges quadratically: what is left is the square of the first gain
         if gradient @ step / 2 > np.sqrt(SMALLEST_GAIN) * totals[others].sum():
-            fitted = _descend([parts[other] for other in others], totals[others], ridge, fitted, curvature)
+            fitted = _descend([parts[other] for other in others], totals[others], ridge, fitted)
         losses.append(logistic.risk(own, fitted))
     return np.array(losses)
 
 
-def _descend(
-    parts: Sequence[LogisticRows],
-    totals: np.ndarray,
-    ridge: np.ndarray,
-    w: np.ndarray,
-    curvature: np.ndarray | None = None,
-) -> np.ndarray:
-    """The ridge fit to the rows of several environments by damped Newton steps; `curvature` is one from nearby."""
+def _descend(parts: Sequence[LogisticRows], totals: np.ndarray, ridge: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The ridge fit to the rows of several environments by damped Newton steps."""
 
     def objective(w: np.ndarray) -> float:
         return float(totals @ [logistic.risk(rows, w) for rows in parts] + ridge @ w**2 / 2)
@@ -153,8 +147,6 @@ def _descend(
         return totals @ np.stack([logistic.gradient(rows, w) for rows in parts]) + ridge * w
 
     gradient, least = downhill(w), SMALLEST_GAIN * totals.sum()
-    if curvature is not None and gradient @ np.linalg.solve(curvature, gradient) / 2 <= least:
-        return w
     value = objective(w)
     if value > (at_zero := objective(np.zeros_like(w))):
         w, value = np.zeros_like(w), at_zero  # a full step from afar may overshoot

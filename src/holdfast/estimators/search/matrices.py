@@ -17,7 +17,6 @@ from jax.typing import ArrayLike
 from holdfast.algorithms.factored import Factors, factored
 from holdfast.algorithms.hadamard import amplify
 from holdfast.algorithms.losses import squared
-from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
 from holdfast.core.meta_analysis import random_effects
@@ -214,11 +213,12 @@ def _described(
     amplified = amplify(single.gradient, weights @ single.gradient, settings.amplification)
     exponents = effect_exponents(settings.step_size, amplified)
     sizes = np.abs(np.einsum("ik,rij,jk->rk", directions, finals, directions))
-    curvature, seen = np.asarray(single.curvature), np.asarray(single.curvature) > 0
-    own = values.coefficients - np.asarray(single.gradient) / np.where(seen, curvature, np.nan)
+    curvature = np.where(single.curvature > 0, single.curvature, np.nan)
+    own = values.coefficients - single.gradient / curvature
+    spread = np.nan_to_num(random_effects(own, np.sqrt(single.variance) / curvature).between)
     index, names = pd.Index(labels, name="environment"), [f"direction {number + 1}" for number in range(dimension)]
     effects = pd.DataFrame(own, index=index, columns=names)
-    low, high, spread = effects.min(), effects.max(), _spread(single)
+    low, high = effects.min(), effects.max()
     columns = {
         "coefficient": values.coefficients,
         "exponent": np.where(values.coefficients < 0, exponents[1], exponents[0]),
@@ -241,10 +241,3 @@ def _described(
         explained_share(every, pooled),
     )
     return MatrixFit(matrix, directions, selected, settings, effects, stability, advice)
-
-
-def _spread(slopes: Slopes) -> np.ndarray:
-    """(directions,): the standard deviation of each effect over environments that sampling error does not explain."""
-    gradient, curvature, variance = (np.asarray(part) for part in (slopes.gradient, slopes.curvature, slopes.variance))
-    curvature, variance = np.where((curvature > 0) & (variance > 0), (curvature, variance), np.nan)
-    return np.nan_to_num(random_effects(-gradient / curvature, np.sqrt(variance) / curvature).between)

@@ -94,10 +94,10 @@ class TableFindings(NamedTuple):
     counts: np.ndarray
     explained: float
     explained_by_all: float
-    groups: Sequence[Any]
-    levels: np.ndarray
-    equality: float
-    pooled_equality: float
+    groups: Sequence[Any] = ()
+    levels: Sequence[float] | np.ndarray = ()
+    equality: float = 1.0
+    pooled_equality: float = 1.0
 
     @property
     def selected(self) -> np.ndarray:

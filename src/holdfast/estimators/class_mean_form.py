@@ -10,7 +10,6 @@ from holdfast.core.moments import Scaling
 from holdfast.estimators.advice import (
     SIGNIFICANT,
     TableFindings,
-    advise,
     class_table,
 )
 from holdfast.estimators.description import LinearFit, linear_fit
@@ -123,25 +122,15 @@ def fit_class_means(
     together = moments._replace(labels=("all",), sums=moments.sums.sum(0, keepdims=True))
     whole = linear_discriminant(class_statistics(together))
     explained, explained_by_all = (explained_by(statistics, each) for each in (strict, whole))
-    fit = linear_fit(
-        table,
-        _log_odds(strict),
-        _log_odds(everything),
-        system,
-        selected,
-        tables,
-        chosen,
-        rows=float(statistics.counts.sum()),
-        explained=explained_by(statistics, scores),
-        explained_by_all=max(explained_by_all, explained_by(statistics, everything), explained),
-        of_class=tuple(moments.classes[number] for number in widest) if classes > 2 else (),
-    )
     environments, counts = len(moments.labels), statistics.counts.sum(1)
-    by_all, no_levels = fit.summary.explained_by_all, np.zeros(environments)
+    by_all = max(explained_by_all, explained_by(statistics, everything), explained)
     findings = TableFindings(
-        table, tables.stability, chosen, pooling == "auto", counts, explained, by_all, (), no_levels, 1.0, equality
+        table, tables.stability, chosen, pooling == "auto", counts, explained, by_all, pooled_equality=equality
     )
-    advice = [*advise(findings), *_about_shares(statistics.counts, moments.classes)]
+    of_class = tuple(moments.classes[number] for number in widest) if classes > 2 else ()
+    models = (_log_odds(strict), _log_odds(everything))
+    fit = linear_fit(findings, *models, system, tables, explained_by(statistics, scores), of_class)
+    advice = [*fit.advice, *_about_shares(statistics.counts, moments.classes)]
     if environments > 1 and class_differences(statistics).rank < classes - 1:
         advice.insert(0, _NEVER_TOGETHER)
     if most is not None:

@@ -10,9 +10,9 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.algorithms.losses.slopes import Slopes
-from holdfast.estimators.advice import TableDescription, TableFindings
+from holdfast.estimators.advice import TableFindings, advise
 from holdfast.estimators.effects import EffectTables
-from holdfast.estimators.pooling import LinearModel, Pooling, blend
+from holdfast.estimators.pooling import LinearModel, blend
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.dynamics import CoefficientPaths
 from holdfast.estimators.search.selection import Selection
@@ -70,60 +70,51 @@ class LinearFit(NamedTuple):
         blended: (1 - a) strict + a pooled.
         strict: of what is invariant alone.
         pooled: of all features.
-        table: its names, labels and units.
+        findings: about the table and what is invariant in it, of which the advice is made.
         coordinates: the features, or directions that were found.
-        selected: (coordinates,), which of them are invariant.
         tables: effects, and what they have in common.
-        pooling: how much of the prediction comes from all features.
         summary: as a printed table.
         advice: sentences.
         runs: of SGD; None if class means are compared.
-        findings: what the sentences are made from, if effects are compared.
     """
 
     blended: LinearModel
     strict: LinearModel
     pooled: LinearModel
-    table: TableDescription
+    findings: TableFindings
     coordinates: Coordinates
-    selected: np.ndarray
     tables: EffectTables
-    pooling: Pooling
     summary: TableSummary
     advice: list[str]
     runs: RunsOnDemand | None = None
-    findings: TableFindings | None = None
+
+    @property
+    def selected(self) -> np.ndarray:
+        """(coordinates,), which of them are invariant."""
+        return self.findings.selected
 
 
 def linear_fit(
-    table: TableDescription,
+    findings: TableFindings,
     strict: LinearModel,
     pooled: LinearModel,
     coordinates: Coordinates,
-    selected: np.ndarray,
     tables: EffectTables,
-    pooling: Pooling,
-    *,
-    rows: float,
     explained: float,
-    explained_by_all: float,
     of_class: tuple = (),
 ) -> LinearFit:
-    """A fit in the units of its table, with a summary, from models of features in standard units.
+    """A fit in the units of its table, with a summary and advice, from models of features in standard units.
 
     Args:
-        table: names, labels and units.
+        findings: about the table.
         strict: w_S and its intercept.
         pooled: w_A and its intercept.
         coordinates: in which features were selected.
-        selected: (coordinates,), which of them are invariant.
         tables: effects, and what they have in common.
-        pooling: a and where it comes from.
-        rows: their number.
-        explained: as in `TableSummary`.
-        explained_by_all: as in `TableSummary`.
-        of_class: as in `TableSummary`.
+        explained: share of the response that the blend of both models explains.
+        of_class: of more than two classes, the class that the row of each feature is about.
     """
+    table, weight = findings.table, findings.pooling.weight
 
     def in_units(model: LinearModel) -> LinearModel:
         coefficients, shift = table.scaling.undo(model.coefficients * table.response_scale)
@@ -132,20 +123,19 @@ def linear_fit(
     summary = TableSummary(
         tables.stability,
         table.task,
-        round(rows),
+        round(float(findings.counts.sum())),
         len(table.labels),
         explained,
-        explained_by_all,
-        pooling.weight,
+        findings.explained_by_all,
+        weight,
         table.level,
         table.response,
-        table.compared == "class difference",
+        table.compared != "effect",
         of_class,
         second_class=table.second_class,
     )
-    blended = in_units(blend(strict, pooled, pooling.weight))
-    models = (blended, in_units(strict), in_units(pooled))
-    return LinearFit(*models, table, coordinates, selected, tables, pooling, summary, [])
+    models = (in_units(blend(strict, pooled, weight)), in_units(strict), in_units(pooled))
+    return LinearFit(*models, findings, coordinates, tables, summary, advise(findings))
 
 
 class DescribedFit:
@@ -166,10 +156,11 @@ class DescribedFit:
         self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found[:3])
         self.intercept_ = found.blended.intercept
         self.coordinates_, self.directions_ = found.coordinates
-        self.invariant_, self.pooling_ = found.selected, found.pooling.weight
+        self.invariant_, self.pooling_ = found.selected, found.findings.pooling.weight
         self.effect_tables_, self._summary, self._runs = found.tables, found.summary, found.runs
-        self.advice_, self.findings_, self.environments_ = list(found.advice), found.findings, list(found.table.labels)
-        self.scale_, self.response_scale_ = found.table.scaling.scale, found.table.response_scale
+        self.advice_, self.findings_, table = found.advice, found.findings, found.findings.table
+        self.environments_ = list(table.labels)
+        self.scale_, self.response_scale_ = table.scaling.scale, table.response_scale
 
     @property
     def effects_(self) -> pd.DataFrame:

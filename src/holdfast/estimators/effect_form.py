@@ -10,12 +10,12 @@ from scipy.special import log_softmax
 
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription, advise
+from holdfast.estimators.advice import TableDescription
 from holdfast.estimators.description import LinearFit, linear_fit
 from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance, softmax_errors
 from holdfast.estimators.linear import STAGE, SearchSettings, TableProblem, fit_linear
-from holdfast.estimators.pooling import LinearModel, Pooling, blend, choose_pooling
+from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.dynamics import logistic_program
 from holdfast.estimators.search.evidence import logistic_evidence
@@ -57,7 +57,8 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     """Compare effects, of the second of two classes, or of each of more classes against all others.
 
     Coefficients are (1, features) of two classes, and (classes, features) of more, whose runs of SGD and findings are
-    those of the first.
+    those of the first. Tables have the effects of each feature on the class for which they have the widest range, with
+    the coefficients of that class, measured from the mean over all classes.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
     none; multinomial logistic regression gives the coefficients, so that probabilities add up to one.
@@ -101,7 +102,45 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits)
     if rows.weights.sum() <= (len(classes) - 1) * (1 + (len(selected) if a else int(selected.sum()))):
         errors = np.full_like(errors, np.nan)
-    return _together(rows, parts, selected, varies, strict, pooled, errors, pooling)
+    tables, widest = _of_widest(parts)
+    own = own_error = np.nan
+    if system.name == "features":
+        coefficients = blend(strict, pooled, a).coefficients
+        own, own_error = (
+            np.take_along_axis(part, widest[None], 0)[0] / rows.table.scaling.scale
+            for part in (coefficients - coefficients.mean(0), errors)
+        )
+    stability = tables.stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
+    findings = [each.findings for each in parts]
+    together = findings[0]._replace(
+        table=rows.table,
+        stability=stability,
+        pooling=pooling,
+        explained=float(np.mean([each.explained for each in findings])),
+        explained_by_all=float(np.mean([each.explained_by_all for each in findings])),
+        levels=max((each.levels for each in findings), key=np.ptp),
+        equality=min(each.equality for each in findings),
+        pooled_equality=min(each.pooled_equality for each in findings),
+    )
+    explained, of_class = np.mean([each.summary.explained for each in parts]), tuple(rows.classes[widest])
+    tables = tables._replace(stability=stability)
+    fit = linear_fit(together, strict, pooled, system, tables, float(explained), of_class)
+    which = "For each feature, tables show the class on which its effects range widest."
+    return fit._replace(advice=[which, *fit.advice], runs=parts[0].runs)
+
+
+def _of_widest(found: Sequence[LinearFit]) -> tuple[EffectTables, np.ndarray]:
+    """The effects of each feature on the class for which they range widest, and the numbers of these classes."""
+    tables = [each.tables for each in found]
+    ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
+    widest = np.argmax(np.nan_to_num(ranges), axis=0)
+    names = tables[0].stability.index
+    effects, errors, degrees = (
+        pd.DataFrame({name: getattr(tables[number], part)[name] for name, number in zip(names, widest, strict=True)})
+        for part in ("effects", "errors", "degrees")
+    )
+    stability = pd.concat([tables[number].stability.iloc[[place]] for place, number in enumerate(widest)])
+    return EffectTables(effects, errors, degrees, stability), widest
 
 
 def _softmax(rows: ClassRows, directions: np.ndarray) -> LinearModel:
@@ -132,63 +171,3 @@ def _search(
         )
 
     return fit_linear(settings, table, systems, problem, seed, progress)
-
-
-def _together(
-    rows: ClassRows,
-    found: Sequence[LinearFit],
-    selected: np.ndarray,
-    varies: np.ndarray,
-    strict: LinearModel,
-    pooled: LinearModel,
-    coefficient_errors: np.ndarray,
-    pooling: Pooling,
-) -> LinearFit:
-    """The searches for the single classes as one fit.
-
-    Tables have the effects of each feature on the class for which they have the widest range.
-    Coefficients and their errors are those of that class, measured from the mean over all classes.
-    """
-    tables = [each.tables for each in found]
-    ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
-    widest = np.argmax(np.nan_to_num(ranges), axis=0)
-    names = tables[0].stability.index
-    effects, errors, degrees = (
-        pd.DataFrame({name: getattr(tables[number], part)[name] for name, number in zip(names, widest, strict=True)})
-        for part in ("effects", "errors", "degrees")
-    )
-    own = own_error = np.nan
-    if found[0].coordinates.name == "features":
-        coefficients = blend(strict, pooled, pooling.weight).coefficients
-        own, own_error = (
-            np.take_along_axis(part, widest[None], 0)[0] / rows.table.scaling.scale
-            for part in (coefficients - coefficients.mean(0), coefficient_errors)
-        )
-    stability = pd.concat([tables[number].stability.iloc[[place]] for place, number in enumerate(widest)])
-    stability = stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
-    together = linear_fit(
-        rows.table,
-        strict,
-        pooled,
-        found[0].coordinates,
-        selected,
-        EffectTables(effects, errors, degrees, stability),
-        pooling,
-        rows=float(rows.weights.sum()),
-        explained=float(np.mean([each.summary.explained for each in found])),
-        explained_by_all=float(np.mean([each.summary.explained_by_all for each in found])),
-        of_class=tuple(rows.classes[number] for number in widest),
-    )
-    findings = [each.findings for each in found if each.findings]
-    about = findings[0]._replace(
-        table=rows.table,
-        stability=stability,
-        pooling=pooling,
-        explained=float(np.mean([each.explained for each in findings])),
-        explained_by_all=together.summary.explained_by_all,
-        levels=max((each.levels for each in findings), key=np.ptp),
-        equality=min(each.equality for each in findings),
-        pooled_equality=min(each.pooled_equality for each in findings),
-    )
-    which = "For each feature, tables show the class on which its effects range widest."
-    return together._replace(advice=[which, *advise(about)], runs=found[0].runs, findings=about)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription, TableFindings, advise
+from holdfast.estimators.advice import TableDescription, TableFindings
 from holdfast.estimators.description import LinearFit, RunsOnDemand, linear_fit
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import standard_errors
@@ -102,7 +102,6 @@ def _described(
     evidence, strict, pooled, selected = problem.evidence, selection.fitted, selection.pooled, selection.selected
     pooling = choose_pooling(settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying)
     a, blended = pooling.weight, blend(strict, pooled, pooling.weight)
-    rows = float(evidence.counts.sum())
     fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + (
         len(evidence.counts) if table.level == "environment" else 1
     )
@@ -110,14 +109,13 @@ def _described(
     tables = describe_effects(
         problem.own_effects(selected),
         blended.coefficients,
-        standard_errors(problem.covariance(strict, selected, pooled, a), round(rows), fitted),
+        standard_errors(problem.covariance(strict, selected, pooled, a), round(evidence.counts.sum()), fitted),
         selected=selected,
         varies=selection.varies,
         names=table.names if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)],
         labels=table.labels,
         units=table.response_scale / table.scaling.scale if plain else table.response_scale,
     )
-    explained_by_all = explained_share(evidence, pooled)
     findings = TableFindings(
         table,
         tables.stability,
@@ -125,26 +123,15 @@ def _described(
         settings.pooling == "auto",
         evidence.counts,
         explained_share(evidence, strict),
-        explained_by_all,
+        explained_share(evidence, pooled),
         () if settings.groups is None else list(settings.groups),
         evidence.slopes(strict).intercept / table.loss_scale,
         selection.test.significance,
         selection.pooled_test.significance,
     )
     runs = RunsOnDemand(washing, selection, tolerant_slopes(evidence, strict))
-    found = linear_fit(
-        table,
-        strict._replace(coefficients=system.directions @ strict.coefficients),
-        pooled._replace(coefficients=system.directions @ pooled.coefficients),
-        system,
-        selected,
-        tables,
-        pooling,
-        rows=rows,
-        explained=explained_share(evidence, blended),
-        explained_by_all=explained_by_all,
-    )
-    return found._replace(runs=runs, findings=findings, advice=advise(findings))
+    strict, pooled = (LinearModel(system.directions @ w, intercept) for w, intercept in (strict, pooled))
+    return linear_fit(findings, strict, pooled, system, tables, explained_share(evidence, blended))._replace(runs=runs)
 
 
 def _groups(settings: SearchSettings, features: int) -> Groups:

@@ -248,7 +248,4 @@ def _lines(x: np.ndarray) -> np.ndarray:
 
 def _without(lines: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """What the lines leave of some columns."""
-    values, vectors = np.linalg.eigh(lines.T @ lines)
-    measured = values > 1e-10 * max(float(values[-1]), 1e-300)
-    basis = lines @ (vectors[:, measured] / np.sqrt(values[measured]))
-    return columns - basis @ (basis.T @ columns)
+    return columns - lines @ np.linalg.lstsq(lines, columns, rcond=1e-5)[0]

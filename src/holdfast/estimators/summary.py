@@ -67,35 +67,6 @@ def verdicts(stability: pd.DataFrame) -> list[str]:
     return np.select(cases, ["one environment only", "cannot be compared", "same", "varies"], "not needed").tolist()
 
 
-def with_intervals(stability: pd.DataFrame, rows: int, intercepts: int = 1) -> pd.DataFrame:
-    """The stability table with 95 % intervals of the coefficients and verdicts, features of the same effect first.
-
-    Args:
-        stability: as `describe_effects` in `holdfast.estimators.effects` makes it.
-        rows: their number.
-        intercepts: how many were fitted.
-
-    Example:
-        >>> from holdfast.estimators.effects import OwnEffects, describe_effects
-        >>> own, one = OwnEffects(np.array([[1.9], [2.1]]), np.full((2, 1), 0.2), np.full((2, 1), 30.0)), np.ones(1)
-        >>> same = {"selected": one > 0, "varies": one < 0, "names": ["light"], "labels": ["north", "south"]}
-        >>> stability = describe_effects(own, 2 * one, 0.1 * one, **same).stability
-        >>> found = with_intervals(stability, rows=100)
-        >>> found[["low", "high"]].round(2).loc["light"].tolist(), found["verdict"].tolist()
-        ([1.8, 2.2], ['same'])
-    """
-    frame = stability.copy()
-    fitted = int((frame["coefficient"] != 0).sum())
-    half = t.isf((1 - CONFIDENCE) / 2, max(rows - fitted - intercepts, 1)) * frame["standard_error"]
-    frame.insert(2, "low", frame["coefficient"] - half)
-    frame.insert(3, "high", frame["coefficient"] + half)
-    # a coefficient that is left out is exactly zero, not zero with an error of zero
-    frame.loc[frame["coefficient"] == 0, ["standard_error", "low", "high"]] = np.nan
-    frame["verdict"] = verdicts(frame)
-    order = frame["verdict"].map(list(VERDICTS).index)
-    return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
-
-
 @dataclass(frozen=True, repr=False)
 class TableSummary:
     """A fit to a table, as text in a fixed width (`str` or `print`) and as a data frame (`table`).
@@ -121,6 +92,8 @@ class TableSummary:
         >>> summary = TableSummary(stability, "regression", 100, 3, 0.8, 0.8, response="yield")
         >>> print(str(summary).splitlines()[0])
         Regression of yield
+        >>> summary.table[["low", "high"]].round(2).loc["light"].tolist(), summary.table["verdict"].tolist()
+        ([1.8, 2.2], ['same'])
         >>> summary.notes[1].split(";")[0]
         'Intervals cover new rows from these environments'
     """
@@ -141,8 +114,17 @@ class TableSummary:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The stability table with confidence intervals and verdicts; see `with_intervals`."""
-        return with_intervals(self.stability, self.rows, self.environments if self.level == "environment" else 1)
+        """The stability table with 95 % intervals of coefficients and verdicts, features of the same effect first."""
+        frame = self.stability.copy()
+        fitted = int((frame["coefficient"] != 0).sum()) + (self.environments if self.level == "environment" else 1)
+        half = t.isf((1 - CONFIDENCE) / 2, max(self.rows - fitted, 1)) * frame["standard_error"]
+        frame.insert(2, "low", frame["coefficient"] - half)
+        frame.insert(3, "high", frame["coefficient"] + half)
+        # a coefficient that is left out is exactly zero, not zero with an error of zero
+        frame.loc[frame["coefficient"] == 0, ["standard_error", "low", "high"]] = np.nan
+        frame["verdict"] = verdicts(frame)
+        order = frame["verdict"].map(list(VERDICTS).index)
+        return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]
 
     @property
     def notes(self) -> list[str]:

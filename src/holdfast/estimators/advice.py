@@ -158,7 +158,7 @@ def _about_comparison(f: TableFindings) -> Iterator[str]:
         yield NOT_COMPARABLE
     elif f.pooled_equality >= SIGNIFICANT and not f.varies.any():
         yield (
-            f"The {f.table.compared}s do not vary between the {len(f.counts)} environments beyond sampling error and "
+            f"The {f.table.compared}s do not differ between the {len(f.counts)} environments beyond sampling error and "
             f"the tolerance (p = {f.pooled_equality:.2g}, not below {SIGNIFICANT:g}): nothing was washed out, and "
             "these environments cannot tell what is invariant from what is not."
         )

@@ -119,8 +119,7 @@ def fit_class_means(
         units=1.0 if rotation else 1 / statistics.scale,
     )
     # differences within environments are misled where the levels of features differ between them
-    together = moments._replace(labels=("all",), sums=moments.sums.sum(0, keepdims=True))
-    whole = linear_discriminant(class_statistics(together))
+    whole = linear_discriminant(_without_environments(statistics))
     explained, explained_by_all = (explained_by(statistics, each) for each in (strict, whole))
     environments, counts = len(moments.labels), statistics.counts.sum(1)
     by_all = max(explained_by_all, explained_by(statistics, everything), explained)
@@ -164,6 +163,16 @@ def _rotated(statistics: ClassStatistics, directions: np.ndarray) -> ClassStatis
         within=directions.T @ statistics.within @ directions,
         constant=np.zeros(directions.shape[1], bool),
     )
+
+
+def _without_environments(statistics: ClassStatistics) -> ClassStatistics:
+    """The classes of all rows as those of one environment: levels of environments are variation within classes."""
+    counts = statistics.counts.sum(0)
+    centres = np.einsum("ec,ecf->cf", statistics.counts, statistics.means) / np.maximum(counts, 1e-300)[:, None]
+    apart = statistics.means - centres
+    spread = statistics.covariances + apart[..., :, None] * apart[..., None, :]
+    within = (np.tensordot(statistics.counts, spread, 2) + statistics.total) / counts.sum()
+    return statistics._replace(counts=counts[None], means=centres[None], within=within)
 
 
 def _centred(statistics: ClassStatistics) -> np.ndarray:

@@ -199,7 +199,8 @@ def _about_features(f: TableFindings) -> Iterator[str]:
         sentence = f"{because} {f.table.compared} varies: {listed(names, washed)}."
         known = washed & np.isfinite(highest - lowest)  # a curve has no lowest and highest effect
         if known.any():
-            most = int(np.argmax(np.where(known, between / np.maximum(np.abs(effect), 1e-300), -1.0)))
+            # I² has no units, as ranges have
+            most = int(np.argmax(np.where(known, f.stability["i_squared"].fillna(0.0), -1.0)))
             sentence += f" That of {names[most]} ranges from {lowest[most]:.3g} to {highest[most]:.3g}."
         yield sentence + _carried(f, washed)
         mild = washed & (between < MILD_SPREAD * np.abs(effect))

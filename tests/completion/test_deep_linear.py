@@ -5,8 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.completion.deep_linear import deep_linear, orthogonal_layers, repeated
-from holdfast.completion.deep_linear_network import entry_gradient, fitted_matrix, matrix_gradient
+from holdfast.completion.deep_linear import (
+    deep_linear,
+    entry_gradient,
+    fitted_matrix,
+    matrix_gradient,
+    orthogonal_layers,
+    repeated,
+)
 
 
 def network():

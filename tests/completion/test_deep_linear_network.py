@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.completion.deep_linear_network import entry_gradient, fitted_matrix, matrix_gradient
+from holdfast.completion.deep_linear import entry_gradient, fitted_matrix, matrix_gradient
 
 HIDDEN = (5, 3, 6, 4, 2)
 

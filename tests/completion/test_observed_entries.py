@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from holdfast.completion import random_low_rank
-from holdfast.completion.observed_entries import ObservedEntries, sampled_entries
-from holdfast.completion.oracles import mini_batch
+from holdfast.completion.oracles import ObservedEntries, mini_batch, sampled_entries
 
 PROBLEM = random_low_rank(5, 4, 2, 0.6, seed=1)
 LISTS = (PROBLEM.rows, PROBLEM.columns, PROBLEM.values)

@@ -18,8 +18,8 @@ import jax
 import numpy as np
 
 from holdfast.completion.deep_linear import deep_linear, orthogonal_layers
-from holdfast.completion.observations import Observations, balanced_factors
-from holdfast.completion.observed_entries import ObservedEntries, sampled_entries
+from holdfast.completion.observations import Fold, Observations, balanced_factors
+from holdfast.completion.oracles import ObservedEntries, sampled_entries
 from holdfast.core.progress import Progress
 from holdfast.core.progress import stages as bar_stages
 from holdfast.core.run import Run, run
@@ -106,23 +106,20 @@ class Trained(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What one run fits: the observations (in the order of all runs), which of them it does not see, and how.
+    """What one run fits, and how.
 
     Attributes:
-        values: (N,).
-        held_out: (begin, end).
+        fold: rows and columns are the same in all runs.
         ridge: lambda.
         seed: of the start and of the entries that are drawn.
     """
 
-    values: np.ndarray
-    held_out: tuple[int, int]
+    fold: Fold
     ridge: float
     seed: int
 
 
 def anneal(
-    observations: Observations,
     assignments: list[Assignment],
     *,
     depth: int,
@@ -141,7 +138,6 @@ def anneal(
     and final fit: what is held out is an argument of a run.
 
     Args:
-        observations: rows and columns; the values are those of the assignments.
         assignments: one for each run.
         depth: L.
         width: of the hidden layers.
@@ -153,17 +149,15 @@ def anneal(
         record: whether singular values are recorded within the stages.
         progress: called with (steps done, steps in all).
     """
-    shape = observations.shape
-    sizes = (*(rounded(size) for size in shape), rounded(len(observations.rows)))
-    lists = tuple(_padded(part, np.int32, sizes[2]) for part in (observations.rows, observations.columns))
-    layers = _starts(observations, assignments, depth, width, start ** (1 / depth), sizes)
-    count = len(assignments)
-    parameters: dict[str, Any] = {
-        "values": np.stack([_padded(each.values, np.float32, sizes[2]) for each in assignments]),
-        "count": np.full(count, len(observations.rows), np.int32),
-        "begin": np.array([each.held_out[0] for each in assignments], np.int32),
-        "held_out": np.array([each.held_out[1] - each.held_out[0] for each in assignments], np.int32),
-    }
+    observations, count = assignments[0].fold.observations, len(assignments)
+    shape, length = observations.shape, rounded(len(observations.rows))
+    padding = (0, length - len(observations.rows))
+    lists = tuple(np.pad(part.astype(np.int32), padding) for part in (observations.rows, observations.columns))
+    layers = _starts(assignments, depth, width, start ** (1 / depth))
+    folds = [each.fold for each in assignments]
+    values = np.stack([np.pad(fold.observations.values.astype(np.float32), padding) for fold in folds])
+    begin, held_out = np.array([(fold.begin, fold.end - fold.begin) for fold in folds], np.int32).T
+    seen = (values, np.full(count, len(observations.rows), np.int32), begin, held_out)
     ridges, seeds = np.array([each.ridge for each in assignments]), np.array([each.seed for each in assignments])
     factors, norms, taken, spectra, diverged, done = [], [], [], [], np.zeros(count, bool), 0
     lengths = [steps] + [max(1, round(ANNEALED_SHARE * steps))] * stages
@@ -171,7 +165,8 @@ def anneal(
     for stage, (step_part, ridge_part) in enumerate([(1.0, 1.0), *ANNEALING[:stages]]):
         length = lengths[stage]
         every = max(1, length // (RECORDS if stage == 0 else ANNEALED_RECORDS)) if record else length
-        parameters |= {
+        parameters: dict[str, Any] = {
+            "seen": seen,
             "layers": layers,
             "step_size": np.full(count, step_size * step_part, np.float32),
             "ridge": (ridges * ridge_part).astype(np.float32),
@@ -188,7 +183,7 @@ def anneal(
         norms.append(sum(np.square(layer.astype(float)).sum((-2, -1)) for layer in layers))
         first = 0 if stage == 0 else 1  # the first record of a later stage is the last of the one before
         taken.append(done + records.steps[first:])
-        spectra.append(_spectra(recorded, shape)[:, first:])
+        spectra.append(balanced_factors(*_factors(recorded, shape))[1][:, first:])
         done += length
     return Trained(factors, np.concatenate(taken), np.concatenate(spectra, 1), norms, diverged)
 
@@ -206,37 +201,24 @@ class _EntryRun:
     batch_size: int
 
     def __call__(self, lists: tuple[jax.Array, jax.Array], parameters: dict[str, Any]) -> Run:
-        seen = ObservedEntries(
-            *lists, parameters["values"], parameters["count"], parameters["begin"], parameters["held_out"]
-        )
-        gradient = sampled_entries(seen, self.batch_size)
+        gradient = sampled_entries(ObservedEntries(*lists, *parameters["seen"]), self.batch_size)
         algorithm = deep_linear(gradient, parameters["layers"], parameters["step_size"], parameters["ridge"])
         return Run(algorithm, lambda layers: {"layers": layers})
 
 
-def _starts(
-    observations: Observations,
-    assignments: list[Assignment],
-    depth: int,
-    width: int,
-    init_scale: float,
-    sizes: tuple[int, ...],
-) -> tuple[np.ndarray, ...]:
+def _starts(assignments: list[Assignment], depth: int, width: int, init_scale: float) -> tuple[np.ndarray, ...]:
     """Random rotations, 0 for rows and columns of which a run sees nothing: what is fitted there would be the start."""
-    (height, breadth), runs = observations.shape, []
-    for each in assignments:
-        layers = [
-            layer.astype(np.float32)
-            for layer in orthogonal_layers((breadth, *(width,) * (depth - 1), height), init_scale, each.seed)
-        ]
-        seen = np.ones(len(observations.rows), bool)
-        seen[slice(*each.held_out)] = False
-        layers[0] *= np.bincount(observations.columns[seen], minlength=breadth) > 0
-        layers[-1] *= (np.bincount(observations.rows[seen], minlength=height) > 0)[:, None]
-        layers[0] = _padded(layers[0], np.float32, width, sizes[1])
-        layers[-1] = _padded(layers[-1], np.float32, sizes[0], width)
-        runs.append(layers)
-    return tuple(np.stack(layer) for layer in zip(*runs, strict=True))
+    runs = []
+    for fold, _, seed in assignments:
+        seen = fold.training
+        height, breadth = seen.shape
+        first, *inner, last = orthogonal_layers((breadth, *(width,) * (depth - 1), height), init_scale, seed)
+        first = first * (np.bincount(seen.columns, minlength=breadth) > 0)
+        last = last * (np.bincount(seen.rows, minlength=height) > 0)[:, None]
+        first = np.pad(first, ((0, 0), (0, rounded(breadth) - breadth)))
+        last = np.pad(last, ((0, rounded(height) - height), (0, 0)))
+        runs.append((first, *inner, last))
+    return tuple(np.stack(layer).astype(np.float32) for layer in zip(*runs, strict=True))
 
 
 def _factors(layers: tuple[np.ndarray, ...], shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -245,17 +227,3 @@ def _factors(layers: tuple[np.ndarray, ...], shape: tuple[int, int]) -> tuple[np
     for layer in reversed(layers[1:-1]):
         left = left @ layer
     return left, layers[0][..., : shape[1]].astype(float).swapaxes(-1, -2)
-
-
-def _spectra(recorded: tuple[np.ndarray, ...], shape: tuple[int, int]) -> np.ndarray:
-    """(runs, records, values), singular values of the fitted matrix."""
-    left, right = _factors(recorded, shape)
-    return np.stack(
-        [[balanced_factors(*pair)[1] for pair in zip(*each, strict=True)] for each in zip(left, right, strict=True)]
-    )
-
-
-def _padded(array: np.ndarray, dtype: Any, *shape: int) -> np.ndarray:
-    out = np.zeros(shape, dtype)
-    out[tuple(slice(0, size) for size in array.shape)] = array
-    return out

@@ -1,10 +1,9 @@
 """Matrix completion by annealed SGD on a deep linear network, which jumps to a low rank on its way."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_random_state
 
 from holdfast.completion.annealing import (
     ANNEALING,
@@ -16,9 +15,9 @@ from holdfast.completion.annealing import (
     threshold_ridge,
 )
 from holdfast.completion.jumps import GONE, Jump, jumps, ranks
-from holdfast.completion.observations import Centred, CompletionRegressor, balanced_factors, centrings, finish, read
+from holdfast.completion.observations import Centred, CompletionRegressor, Fold, balanced_factors, held_out_errors
 from holdfast.core.progress import Progress, stages, watched
-from holdfast.core.validation import COUNT, POSITIVE, Rule, check_attributes
+from holdfast.core.validation import COUNT, POSITIVE, Rule
 
 # The grid of ridges: they lose singular values from the largest of the data down to this share of it.
 RIDGES, SMALLEST_SHARE = 8, 0.05
@@ -31,13 +30,6 @@ LINES_PER_ENTRY = 8
 START = 0.5
 # The default width of the network lies between these, and is about the rank at which all entries could be fitted.
 SMALLEST_WIDTH, LARGEST_WIDTH = 8, 32
-
-RULES = {
-    POSITIVE: ("ridge", "step_size"),
-    COUNT: ("width", "steps", "restarts"),
-    Rule("a whole number of at least 3", lambda value: value >= 3, whole=True): ("depth",),
-    Rule("a whole number of at least 2", lambda value: value >= 2, whole=True): ("folds",),
-}
 
 
 class _Plan(NamedTuple):
@@ -117,6 +109,13 @@ class DeepMatrixFactorization(CompletionRegressor):
         (1, True)
     """
 
+    _rules: ClassVar = {
+        POSITIVE: ("ridge", "step_size"),
+        COUNT: ("width", "steps", "restarts"),
+        Rule("a whole number of at least 3", lambda value: value >= 3, whole=True): ("depth",),
+    }
+    _optional = ("ridge", "step_size", "width")
+
     def __init__(
         self,
         *,
@@ -142,35 +141,18 @@ class DeepMatrixFactorization(CompletionRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> "DeepMatrixFactorization":
-        """Fit to observed entries.
-
-        Args:
-            X: (n, 2), row and column label of each entry: strings, numbers, anything that can be told apart.
-            y: (n,), their values.
-        """
-        seed = self._check()
-        observations = read(self, X, y)
-        mean = float(observations.values.mean())
-        centres = centrings(observations, self.center, self.folds, seed)
+    def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
         ridges = RIDGES if self.ridge is None else 1
         with watched(self.verbose, "completing") as progress:
             *choosing, finishing = stages(progress, [ridges * self.folds] * len(centres) + [self.restarts])
             plans = [self._choose(centre, seed, each) for centre, each in zip(centres, choosing, strict=True)]
-            plan = min(plans, key=lambda each: each.error)
-            values, trained = plan.centre.observations.values, None
+            plan, trained = min(plans, key=lambda each: each.error), None
             if plan.largest > 0:
-                final = [Assignment(values, (0, 0), plan.ridge, seed + number) for number in range(self.restarts)]
+                whole = Fold(plan.centre.observations, 0, 0)
+                final = [Assignment(whole, plan.ridge, seed + number) for number in range(self.restarts)]
                 plan, trained = self._run(plan, final, stages=plan.stage, record=True, progress=finishing)
         self.ridge_, self.step_size_, self.ridge_path_ = plan.ridge, plan.step_size, plan.path
-        self._set_fit(plan, trained, mean)
-        return self
-
-    def _check(self) -> int:
-        """Check the arguments; returns the seed that `random_state` gives."""
-        check_attributes(self, RULES, optional=("ridge", "step_size", "width"))
-        # Seeds of restarts and stages are added to it.
-        return int(check_random_state(self.random_state).randint(2**30))
+        return plan.centre, *self._best(plan, trained)
 
     def _choose(self, centre: Centred, seed: int, progress: Progress) -> _Plan:
         """Ridge and last stage with the least error on held-out entries."""
@@ -180,28 +162,32 @@ class DeepMatrixFactorization(CompletionRegressor):
         batch_size = 1 << max(0, round(np.log2(sum(shape) / LINES_PER_ENTRY)))
         step_size = self.step_size or STABLE_SHARE * stable_step_size(largest or 1.0, self.depth, shape, batch_size)
         shares = np.geomspace(1.0, SMALLEST_SHARE, RIDGES)
-        grid = [threshold_ridge(largest * share, self.depth, shape) for share in shares]
-        ridges = grid if self.ridge is None else [float(self.ridge)]
+        spanning = [threshold_ridge(largest * share, self.depth, shape) for share in shares]
+        ridges = spanning if self.ridge is None else [float(self.ridge)]
         path = pd.DataFrame(columns=["ridge", "stage", "error"])
         plan = _Plan(centre, largest, width, batch_size, float(step_size), ridges[0], 1, centre.scale, path)
         if largest == 0 or not centre.folds:  # nothing to fit, or too little to choose by: the largest ridge
             return plan
-        assignments = [
-            Assignment(fold.observations.values, (fold.begin, fold.end), ridge, seed)
-            for ridge in ridges
-            for fold in centre.folds
-        ]
+        assignments = [Assignment(fold, ridge, seed) for ridge in ridges for fold in centre.folds]
         plan, trained = self._run(plan, assignments, stages=len(ANNEALING), progress=progress)
-        path = _held_out_errors(centre, trained, ridges)
-        best = path.iloc[int(path["error"].argmin())]
-        ridge, stage, error = float(best["ridge"]), int(best["stage"]), float(best["error"])
-        return plan._replace(ridge=ridge, stage=stage, error=error, path=path)
+        grid = [(ridge, stage) for stage in range(len(ANNEALING) + 1) for ridge in ridges]
+        predicted = (
+            [
+                fold.held_out.products(left[run], right[run])
+                for left, right in trained.factors
+                for run in range(number, len(assignments), len(centre.folds))
+            ]
+            for number, fold in enumerate(centre.folds)
+        )
+        path = held_out_errors(centre, pd.DataFrame(grid, columns=["ridge", "stage"]), predicted)
+        best = int(path["error"].argmin())
+        return plan._replace(ridge=grid[best][0], stage=grid[best][1], error=float(path["error"][best]), path=path)
 
     def _run(self, plan: _Plan, assignments: list[Assignment], **options: Any) -> tuple[_Plan, Trained]:
         """All runs; again with a smaller step size as long as one diverges."""
         for _ in range(ATTEMPTS):
             trained = anneal(
-                plan.centre.observations, assignments, depth=self.depth, width=plan.width, step_size=plan.step_size,
+                assignments, depth=self.depth, width=plan.width, step_size=plan.step_size,
                 start=START * plan.largest, batch_size=plan.batch_size, steps=self.steps, **options,
             )  # fmt: skip
             if not trained.diverged.any():
@@ -209,38 +195,25 @@ class DeepMatrixFactorization(CompletionRegressor):
             plan = plan._replace(step_size=plan.step_size / SMALLER_STEP)
         raise ValueError(f"step_size must be small enough for SGD to be stable, got {self.step_size!r}")
 
-    def _set_fit(self, plan: _Plan, trained: Trained | None, mean: float) -> None:
-        """Set the attributes from the run with the least penalised error; rank 0 if there was nothing to fit."""
-        rows, columns, values, shape = plan.centre.observations
+    def _best(self, plan: _Plan, trained: Trained | None) -> tuple[np.ndarray, np.ndarray]:
+        """The factors of the run with the least penalised error, and its jumps; none if there was nothing to fit."""
+        observations = plan.centre.observations
         if trained is None:
-            finish(self, plan.centre, np.zeros((shape[0], 0)), np.zeros((shape[1], 0)), mean)
             self.jumps_ = pd.DataFrame(columns=list(Jump._fields))
             self.singular_values_, self.record_steps_, self.annealed_at_ = np.zeros((1, 0)), np.zeros(1, int), 0
-            return
-        left, right = trained.factors[-1]
-        fitted = np.einsum("rnk,rnk->rn", left[:, rows], right[:, columns])
+            height, width = observations.shape
+            return np.zeros((height, 0)), np.zeros((width, 0))
+        runs = list(zip(*trained.factors[-1], strict=True))
+        errors = [np.square(observations.products(*factors) - observations.values).mean() for factors in runs]
         ridge = plan.ridge * (1.0, *(part for _, part in ANNEALING))[plan.stage]
-        best = int(np.argmin(np.square(fitted - values).mean(1) / 2 + ridge * trained.norms[-1]))
-        u, spectrum, v = balanced_factors(left[best], right[best])
-        alive = spectrum > GONE * plan.largest
-        finish(self, plan.centre, (u * spectrum)[:, alive], v[:, alive], mean)
+        best = int(np.argmin(np.array(errors) / 2 + ridge * trained.norms[-1]))
         path = ranks(trained.singular_values[best], plan.largest)
         self.jumps_ = pd.DataFrame(jumps(trained.steps, path), columns=list(Jump._fields))
         self.singular_values_ = trained.singular_values[best] * plan.centre.scale
         self.record_steps_, self.annealed_at_ = trained.steps, self.steps
-
-
-def _held_out_errors(centre: Centred, trained: Trained, ridges: list[float]) -> pd.DataFrame:
-    """The error of every ridge after every stage of the annealing, on all folds together."""
-    rows, count = [], len(centre.observations.values)
-    for stage, (left, right) in enumerate(trained.factors):
-        for number, ridge in enumerate(ridges):
-            squares = 0.0
-            for part, fold in enumerate(centre.folds):
-                run, held_out = number * len(centre.folds) + part, fold.held_out
-                squares += fold.error(np.einsum("nk,nk->n", left[run][held_out.rows], right[run][held_out.columns]))
-            rows.append({"ridge": ridge, "stage": stage, "error": centre.scale * np.sqrt(squares / count)})
-    return pd.DataFrame(rows)
+        u, spectrum, v = balanced_factors(*runs[best])
+        alive = spectrum > GONE * plan.largest
+        return (u * spectrum)[:, alive], v[:, alive]
 
 
 def _default_width(count: int, lines: int) -> int:

@@ -130,14 +130,8 @@ def rank_paths(fitted: np.ndarray, steps: np.ndarray, diverged_at: np.ndarray, s
     values = np.linalg.svd(fitted, compute_uv=False)
     path, moving = ranks(values, scale), before_divergence(steps, diverged_at)
     found = [jumps(steps[row], each[row]) for each, row in zip(path, moving, strict=True)]
-    return RankPaths(path, _ratio(values), found)
-
-
-def _ratio(values: np.ndarray) -> np.ndarray:
-    """s2 / s1 of singular values; 0 where one of them is missing or s1 is 0."""
-    if values.shape[-1] < 2:
-        return np.zeros(values.shape[:-1])
-    return values[..., 1] / np.where(values[..., 0] > 0, values[..., 0], 1)
+    first, second = values[..., 0], values[..., 1] if values.shape[-1] > 1 else np.zeros(values.shape[:-1])
+    return RankPaths(path, second / np.where(first > 0, first, 1), found)
 
 
 class Waiting(NamedTuple):
@@ -179,20 +173,17 @@ def waiting(steps: np.ndarray, paths: np.ndarray, rank: int, sitting: float, div
     """
     rows = []
     for whole, moving in zip(np.asarray(paths), before_divergence(steps, diverged_at), strict=True):
-        path = whole[moving]
-        begin, settled = 0, -1
-        for record, value in enumerate(path):
-            if value != rank:
-                begin = record + 1
-            elif steps[record] - steps[begin] >= sitting:
-                settled = record
-                break
-        if settled < 0:
+        path, times = whole[moving], np.asarray(steps)[moving]
+        # The record at which the stay began that a record belongs to, or the next one where it is not at the rank.
+        begins = np.maximum.accumulate(np.where(path == rank, 0, np.arange(len(path)) + 1))
+        sits = np.flatnonzero((path == rank) & (times - times[np.minimum(begins, len(path) - 1)] >= sitting))
+        if not len(sits):
             rows.append((False, False, 0, -1, False))
             continue
+        settled = sits[0]
         later = path[settled:]
         left = np.flatnonzero(later < rank)
         end = settled + (left[0] if len(left) else len(later) - 1)
-        step = int(steps[end]) if len(left) else -1
-        rows.append((True, bool(len(left)), int(steps[end] - steps[settled]), step, bool((np.diff(later) > 0).any())))
+        step = int(times[end]) if len(left) else -1
+        rows.append((True, bool(len(left)), int(times[end] - times[settled]), step, bool((np.diff(later) > 0).any())))
     return Waiting(*(np.array(column) for column in zip(*rows, strict=True)))

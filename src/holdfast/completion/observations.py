@@ -1,15 +1,18 @@
 """Observed entries of a table of rows and columns: labels to codes, offsets, folds; the common part of completion."""
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from holdfast.core.validation import Rule, check_attributes
 
 # What the offsets may be shrunk by, in observations: a row with as many of them as this goes half of the way to its
 # own mean. The first one means no offsets.
@@ -18,6 +21,8 @@ SHRINKAGES = (np.inf, 30.0, 10.0, 3.0, 1.0, 0.1)
 OFFSET_TOLERANCE, OFFSET_SWEEPS = 1e-6, 100
 # Values that differ by at most this many units in the last place of the largest are one value.
 RESOLUTION = 8
+# What every estimator asks of its arguments.
+RULES = {Rule("a whole number of at least 2", lambda value: value >= 2, whole=True): ("folds",)}
 
 
 class Observations(NamedTuple):
@@ -38,6 +43,10 @@ class Observations(NamedTuple):
     def at(self, chosen: np.ndarray | slice) -> "Observations":
         """Some of the observations."""
         return Observations(self.rows[chosen], self.columns[chosen], self.values[chosen], self.shape)
+
+    def products(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """(N,), what the matrix left @ right.T has in the place of each observation."""
+        return np.einsum("nk,nk->n", left[self.rows], right[self.columns])
 
     def counts_and_sums(self) -> tuple[np.ndarray, np.ndarray]:
         """(height, width) each: how often an entry was observed, and the sum of its values."""
@@ -67,31 +76,27 @@ class Offsets(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """One part of the observations held out, all values less the offsets that the rest has.
+    """Observations of which one part, without a gap, is held out.
 
     Attributes:
-        begin: the first observation that is held out.
+        observations: all of them.
+        begin: the first one that is held out.
         end: the first one after them.
-        observations: all of them, with centred values.
     """
 
+    observations: Observations
     begin: int
     end: int
-    observations: Observations
 
     @property
     def training(self) -> Observations:
         """The observations to fit to."""
-        return _split(self.observations, (self.begin, self.end))[0]
+        return self.observations.at(np.r_[: self.begin, self.end : len(self.observations.values)])
 
     @property
     def held_out(self) -> Observations:
         """The observations to predict."""
-        return _split(self.observations, (self.begin, self.end))[1]
-
-    def error(self, predicted: np.ndarray) -> float:
-        """The sum of squares of what is left of the held-out values."""
-        return float(np.square(self.held_out.values - predicted).sum())
+        return self.observations.at(slice(self.begin, self.end))
 
 
 class Centred(NamedTuple):
@@ -110,19 +115,39 @@ class Centred(NamedTuple):
     folds: list[Fold]
 
 
-class CompletionRegressor(RegressorMixin, BaseEstimator):
+class CompletionRegressor(RegressorMixin, BaseEstimator, ABC):
     """Base of all estimators that predict y from a row label and a column label, by offsets and factors.
 
         y_ij = mean + a_i + b_j + u_i^T v_j
 
-    A subclass has the arguments `center` and `random_state`, and its `fit` calls `read`, `centrings` and `finish`.
+    A subclass has the arguments `center`, `folds` and `random_state`, and says how it completes centred observations.
     """
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
-        tags.input_tags.string = tags.input_tags.categorical = True
-        tags.regressor_tags.poor_score = True  # labels are names: a number as a label has no size
-        return tags
+    _rules: ClassVar[Mapping[Rule, Collection[str]]] = {}
+    _optional: ClassVar[Collection[str]] = ()
+
+    @abstractmethod
+    def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
+        """One of the ways to take offsets off, and factors: left @ right.T is fitted to its centred values."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to observed entries.
+
+        Args:
+            X: (n, 2), row and column label of each entry: strings, numbers, anything that can be told apart.
+            y: (n,), their values.
+        """
+        check_attributes(self, {**RULES, **self._rules}, self._optional)
+        observations = self._read(X, y)
+        seed = int(check_random_state(self.random_state).randint(2**30))  # other seeds are this one and a small number
+        centre, left, right = self._completed(centrings(observations, self.center, self.folds, seed), seed)
+        u, values, v = balanced_factors(left, right)
+        share = np.sqrt(values * centre.scale)
+        self.row_factors_, self.column_factors_ = u * share, v * share
+        self.rank_ = len(values)
+        self.mean_ = centre.offsets.mean if self.center else float(observations.values.mean())
+        self.row_offsets_, self.column_offsets_ = centre.offsets.rows, centre.offsets.columns
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,), the predicted values.
@@ -138,46 +163,54 @@ class CompletionRegressor(RegressorMixin, BaseEstimator):
         pairs = validate_data(self, _as_objects(X), reset=False, dtype=None)
         rows, columns = self.row_labels_.get_indexer(pairs[:, 0]), self.column_labels_.get_indexer(pairs[:, 1])
         known = (rows >= 0) & (columns >= 0)
-        if not self.center:
-            return np.where(known, self._interaction(rows, columns), self.mean_)
-        offsets = Offsets(self.mean_, self.row_offsets_, self.column_offsets_)
-        return offsets.of(rows, columns) + np.where(known, self._interaction(rows, columns), 0.0)
+        offsets = Offsets(self.mean_, self.row_offsets_, self.column_offsets_).of(rows, columns)
+        interaction = np.einsum("nk,nk->n", self.row_factors_[rows], self.column_factors_[columns])
+        return np.where(known, interaction + (offsets if self.center else 0.0), offsets)
 
-    def _interaction(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return np.einsum("nk,nk->n", self.row_factors_[rows], self.column_factors_[columns])
+    def _read(self, X: Any, y: Any) -> Observations:
+        """Check X and y, turn labels into codes, and sort: the order of the observations does not matter."""
+        pairs, values = validate_data(self, _as_objects(X), y, y_numeric=True, dtype=None)
+        if pairs.shape[1] != 2:
+            raise ValueError(f"X must have two columns, a row label and a column label, got {pairs.shape[1]} columns")
+        (rows, row_labels), (columns, column_labels) = (pd.factorize(labels, sort=True) for labels in pairs.T)
+        self.row_labels_, self.column_labels_ = pd.Index(row_labels), pd.Index(column_labels)
+        everything = Observations(rows, columns, np.asarray(values, float), (len(row_labels), len(column_labels)))
+        return everything.at(np.lexsort((everything.values, columns, rows)))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.regressor_tags.poor_score = True  # labels are names: a number as a label has no size
+        return tags
 
 
-def read(estimator: Any, X: Any, y: Any) -> Observations:
-    """Check X and y, and turn labels into codes; sets `row_labels_` and `column_labels_` of the estimator.
+def held_out_errors(centre: Centred, settings: pd.DataFrame, predicted: Iterable[Iterable[np.ndarray]]) -> pd.DataFrame:
+    """Settings of a method, each with the root mean square error on the entries of all folds, in the units of y.
 
-    The order of the observations does not matter: they are sorted.
+    Args:
+        centre: the observations.
+        settings: a row for each.
+        predicted: for each fold, what each of the settings predicts for its held-out entries.
     """
-    pairs, values = validate_data(estimator, _as_objects(X), y, y_numeric=True, dtype=None)
-    if pairs.shape[1] != 2:
-        raise ValueError(f"X must have two columns, a row label and a column label, got {pairs.shape[1]} columns")
-    codes = []
-    for name, labels in zip(("row_labels_", "column_labels_"), pairs.T, strict=True):
-        numbers, found = pd.factorize(labels, sort=True)
-        codes.append(numbers)
-        setattr(estimator, name, pd.Index(found))
-    values = np.asarray(values, float)
-    order = np.lexsort((values, codes[1], codes[0]))
-    shape = (len(estimator.row_labels_), len(estimator.column_labels_))
-    return Observations(codes[0][order], codes[1][order], values[order], shape)
+    squares = np.zeros(len(settings))
+    for fold, predictions in zip(centre.folds, predicted, strict=True):
+        values = fold.held_out.values
+        squares += [float(np.square(values - each).sum()) for each in predictions]
+    return settings.assign(error=centre.scale * np.sqrt(squares / len(centre.observations.values)))
 
 
 def best_centring(
     centres: Sequence[Centred], held_out: Callable[[Centred], pd.DataFrame]
-) -> tuple[Centred, pd.DataFrame]:
-    """The way to take offsets off whose path has the lowest error on held-out entries, and that path.
+) -> tuple[Centred, pd.DataFrame, int]:
+    """The way to take offsets off whose path has the lowest error on held-out entries, that path, and its best row.
 
     Args:
         centres: of `centrings`.
-        held_out: centre -> a table with a column "error", a row for each setting of the method.
+        held_out: centre -> the table of `held_out_errors`.
     """
     paths = [held_out(centre) for centre in centres]
     chosen = int(np.argmin([path["error"].min() for path in paths]))
-    return centres[chosen], paths[chosen]
+    return centres[chosen], paths[chosen], int(paths[chosen]["error"].argmin())
 
 
 def centrings(observations: Observations, center: bool, folds: int, seed: int) -> list[Centred]:
@@ -204,7 +237,7 @@ def centrings(observations: Observations, center: bool, folds: int, seed: int) -
     bounds = np.searchsorted(position[order], np.linspace(0, count, folds + 1).round()).tolist()
     parts = list(pairwise(bounds)) if count >= 2 * folds else []
     if not center:
-        return [_without_offsets(shuffled, parts)]
+        return [_centred(shuffled, parts, None)]
     # Far from zero, sums of squares and offsets would lose digits that the differences have.
     reference = float(shuffled.values.mean())
     near = shuffled._replace(values=shuffled.values - reference)
@@ -213,66 +246,37 @@ def centrings(observations: Observations, center: bool, folds: int, seed: int) -
         near = near._replace(values=np.zeros_like(near.values))
     shrinkages = [(np.inf, np.inf)]
     if parts:
-        chosen = _chosen_shrinkage([_split(near, part) for part in parts])
-        shrinkages += [chosen] if chosen != shrinkages[0] else []
-    return [_centred(near, parts, shrinkage, reference) for shrinkage in shrinkages]
-
-
-def _without_offsets(observations: Observations, parts: list[tuple[int, int]]) -> Centred:
-    nothing = Offsets(0.0, np.zeros(observations.shape[0]), np.zeros(observations.shape[1]))
-    scale = float(np.sqrt(np.mean(np.square(observations.values))))
-    scaled = observations._replace(values=observations.values / (scale or 1.0))
-    return Centred(scaled, nothing, scale, [Fold(begin, end, scaled) for begin, end in parts])
+        shrinkages.append(_chosen_shrinkage([Fold(near, *part) for part in parts]))
+    return [_centred(near, parts, shrinkage, reference) for shrinkage in dict.fromkeys(shrinkages)]
 
 
 def _centred(
-    observations: Observations, parts: list[tuple[int, int]], shrinkage: tuple[float, float], reference: float
+    observations: Observations,
+    parts: list[tuple[int, int]],
+    shrinkage: tuple[float, float] | None,
+    reference: float = 0.0,
 ) -> Centred:
-    def rest(offsets: Offsets) -> np.ndarray:
-        return observations.values - offsets.of(observations.rows, observations.columns)
-
+    """Less the offsets of all of them, and for each part less those of the others; `reference` was taken off before."""
     offsets = _offsets(observations, shrinkage)
-    scale = float(np.sqrt(np.mean(np.square(rest(offsets)))))
-    unit = scale or 1.0
-    own = [_offsets(_split(observations, part)[0], shrinkage) for part in parts]
-    folds = [
-        Fold(begin, end, observations._replace(values=rest(each) / unit))
-        for (begin, end), each in zip(parts, own, strict=True)
-    ]
-    shifted = offsets._replace(mean=offsets.mean + reference)
-    return Centred(observations._replace(values=rest(offsets) / unit), shifted, scale, folds)
-
-
-def _split(observations: Observations, part: tuple[int, int]) -> tuple[Observations, Observations]:
-    """What is fitted, and what is held out."""
-    everything = np.arange(len(observations.values))
-    return observations.at(np.delete(everything, np.s_[slice(*part)])), observations.at(slice(*part))
-
-
-def finish(estimator: Any, centre: Centred, left: np.ndarray, right: np.ndarray, mean: float) -> None:
-    """Set the attributes that all estimators have, with factors in the units of y.
-
-    Args:
-        estimator: to set them on.
-        centre: what was fitted.
-        left: (height, any), left @ right.T is fitted to the centred values.
-        right: (width, any).
-        mean: of y, what is predicted for new labels without offsets.
-    """
-    u, values, v = balanced_factors(left, right)
-    share = np.sqrt(values * centre.scale)
-    estimator.row_factors_, estimator.column_factors_ = u * share, v * share
-    estimator.rank_ = len(values)
-    estimator.mean_ = centre.offsets.mean if estimator.center else mean
-    estimator.row_offsets_, estimator.column_offsets_ = centre.offsets.rows, centre.offsets.columns
+    own = [_offsets(Fold(observations, *part).training, shrinkage) for part in parts]
+    rest, *others = (observations.values - each.of(observations.rows, observations.columns) for each in (offsets, *own))
+    scale = float(np.sqrt(np.mean(np.square(rest))))
+    whole, *scaled = (observations._replace(values=each / (scale or 1.0)) for each in (rest, *others))
+    folds = [Fold(each, *part) for each, part in zip(scaled, parts, strict=True)]
+    return Centred(whole, offsets._replace(mean=offsets.mean + reference), scale, folds)
 
 
 def balanced_factors(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The singular value decomposition of left @ right.T, without forming it: (u, values, v), u diag(values) v^T."""
+    """The singular value decomposition of left @ right^T, without forming it: (u, values, v), u diag(values) v^T.
+
+    Args:
+        left: (..., height, any).
+        right: (..., width, any).
+    """
     q_left, r_left = np.linalg.qr(left)
     q_right, r_right = np.linalg.qr(right)
-    u, values, v = np.linalg.svd(r_left @ r_right.T, full_matrices=False)
-    return q_left @ u, values, q_right @ v.T
+    u, values, v = np.linalg.svd(r_left @ r_right.swapaxes(-1, -2), full_matrices=False)
+    return q_left @ u, values, q_right @ v.swapaxes(-1, -2)
 
 
 def _as_objects(X: Any) -> Any:
@@ -282,12 +286,18 @@ def _as_objects(X: Any) -> Any:
     return X
 
 
-def _offsets(observations: Observations, shrinkage: tuple[float, float]) -> Offsets:
-    """Minimise sum (y - mean - a_i - b_j)^2 + k_row sum a_i^2 + k_column sum b_j^2, one block after the other."""
+def _offsets(observations: Observations, shrinkage: tuple[float, float] | None) -> Offsets:
+    """Minimise sum (y - mean - a_i - b_j)^2 + k_row sum a_i^2 + k_column sum b_j^2, one block after the other.
+
+    Without a shrinkage all of them are 0, and so is the mean.
+    """
     rows, columns, values, shape = observations
+    a, b = np.zeros(shape[0]), np.zeros(shape[1])
+    if shrinkage is None:
+        return Offsets(0.0, a, b)
     row_weights = np.bincount(rows, minlength=shape[0]) + shrinkage[0]
     column_weights = np.bincount(columns, minlength=shape[1]) + shrinkage[1]
-    mean, a, b = float(values.mean()), np.zeros(shape[0]), np.zeros(shape[1])
+    mean = float(values.mean())
     limit = OFFSET_TOLERANCE * float(values.std())
     for _ in range(OFFSET_SWEEPS):
         before = b
@@ -299,8 +309,9 @@ def _offsets(observations: Observations, shrinkage: tuple[float, float]) -> Offs
     return Offsets(mean, a, b)
 
 
-def _chosen_shrinkage(splits: list[tuple[Observations, Observations]]) -> tuple[float, float]:
+def _chosen_shrinkage(folds: list[Fold]) -> tuple[float, float]:
     """The shrinkage of rows and of columns with the least error on held-out entries, one after the other, twice."""
+    splits = [(fold.training, fold.held_out) for fold in folds]
 
     def error(rows: float, columns: float) -> float:
         errors = (test.values - _offsets(train, (rows, columns)).of(test.rows, test.columns) for train, test in splits)

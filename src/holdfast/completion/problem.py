@@ -1,7 +1,6 @@
 """Matrix completion: some entries of a matrix are observed, the others are to be predicted."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +10,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.validation import require
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["rows", "columns", "values", "observed", "targets", "truth"],
-    meta_fields=[],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class MatrixCompletion:
     """A matrix A*, and what is observed of it.

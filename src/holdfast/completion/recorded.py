@@ -10,17 +10,17 @@ from holdfast.completion.training import Simulation
 from holdfast.core.cell_result import CellResult
 from holdfast.core.outcome import DIVERGED_AT
 
-MEANINGS = {
-    "rank": "rank of the fitted matrix",
-    "ratio": "second singular value over the first",
-    "train_error": "mean square error on the observed entries",
-    "test_error": "mean square error on the hidden entries",
-    "jumps": "changes of the rank before the run diverged",
-    "offshoot_error": "test error at the end of an offshoot",
-    "diverged_at": DIVERGED_AT,
-    "fitted": "A = W_L ... W_1",
+VARIABLES: dict[str, tuple[tuple[str, ...], str]] = {
+    "rank": (("step",), "rank of the fitted matrix"),
+    "ratio": (("step",), "second singular value over the first"),
+    "train_error": (("step",), "mean square error on the observed entries"),
+    "test_error": (("step",), "mean square error on the hidden entries"),
+    "jumps": ((), "changes of the rank before the run diverged"),
+    "offshoot_error": (("offshoot",), "test error at the end of an offshoot"),
+    "diverged_at": ((), DIVERGED_AT),
+    "fitted": (("step", "row", "column"), "A = W_L ... W_1"),
 }
-"""What is recorded, in words."""
+"""The dimensions of what is recorded of a run, and what it is in words."""
 
 
 def recorded_ranks(simulation: Simulation) -> CellResult:
@@ -40,9 +40,10 @@ def recorded_ranks(simulation: Simulation) -> CellResult:
         "ratio": found.ratio,
         "train_error": simulation.problem.train_error(fitted),
         "test_error": simulation.problem.test_error(fitted),
+        "jumps": np.array(list(map(len, found.jumps)), np.int32),
+        "diverged_at": diverged_at,
     }
-    ends = {"jumps": np.array(list(map(len, found.jumps)), np.int32), "diverged_at": diverged_at}
-    return _recorded(simulation, {**values, **ends}, {**dict.fromkeys(values, ("step",)), **dict.fromkeys(ends, ())})
+    return _recorded(simulation, values)
 
 
 def bytes_of_ranks(settings: Mapping[str, Any]) -> int:
@@ -65,17 +66,14 @@ def recorded_matrices(simulation: Simulation) -> CellResult:
         >>> recorded_matrices(simulation).values["fitted"].shape
         (2, 5, 2, 2)
     """
-    values = {"fitted": simulation.paths.fitted, "diverged_at": simulation.paths.diverged_at}
-    return _recorded(simulation, values, {"fitted": ("step", "row", "column"), "diverged_at": ()})
+    return _recorded(simulation, {"fitted": simulation.paths.fitted, "diverged_at": simulation.paths.diverged_at})
 
 
-def _recorded(simulation: Simulation, values: dict[str, np.ndarray], over: dict[str, tuple[str, ...]]) -> CellResult:
+def _recorded(simulation: Simulation, values: dict[str, np.ndarray]) -> CellResult:
     """With the errors of offshoots, if there are any."""
     coordinates = {"step": simulation.paths.steps}
     if len(simulation.offshoot_steps):
-        values, over = (
-            {**values, "offshoot_error": simulation.offshoot_errors},
-            {**over, "offshoot_error": ("offshoot",)},
-        )
+        values = {**values, "offshoot_error": simulation.offshoot_errors}
         coordinates["offshoot"] = simulation.offshoot_steps
-    return CellResult(values, over, coordinates, {name: MEANINGS[name] for name in over})
+    dimensions = {name: VARIABLES[name][0] for name in values}
+    return CellResult(values, dimensions, coordinates, {name: VARIABLES[name][1] for name in values})

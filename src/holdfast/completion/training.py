@@ -9,7 +9,6 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.completion.deep_linear import deep_linear, orthogonal_layers, repeated
-from holdfast.completion.deep_linear_network import LayerGradient
 from holdfast.completion.names import ALGORITHMS, ORDERED, ORDERS, PROBLEMS, AlgorithmName, OrderName
 from holdfast.completion.problem import MatrixCompletion
 from holdfast.completion.settings import CompletionSettings
@@ -46,27 +45,25 @@ class CompletionBuilder:
 
     def __call__(self, problem: MatrixCompletion, parameters: Mapping[str, Any]) -> Run:
         """The algorithm of one run; its layers are recorded."""
+        options: dict[str, tuple] = {
+            "mini-batch": (self.batch_size,),
+            "label-noise": (parameters["noise_variance"],),
+            "sde": (self.substeps,),
+        }
+        oracle = partial(ALGORITHMS[self.algorithm].load(), problem, *options.get(self.algorithm, ()))
         substeps = self.substeps if self.algorithm == "sde" else 1
         step_size, ridge = parameters["step_size"] / substeps, parameters["ridge"]
         entries, seed = tuple(range(problem.count)), parameters["seed"]
 
         def make(order: Order | None) -> Algorithm:
-            return deep_linear(self._gradient(problem, parameters, order), parameters["layers"], step_size, ridge)
+            gradient = oracle(order=order) if self.algorithm in ORDERED else oracle()
+            return deep_linear(gradient, parameters["layers"], step_size, ridge)
 
         if self.order == "reshuffled" and self.algorithm in ORDERED:
             algorithm = reshuffling(make, entries, seed)
         else:
             algorithm = make(ORDERS[self.order].load()(entries, seed))
         return Run(repeated(algorithm, substeps) if substeps > 1 else algorithm, lambda layers: {"layers": layers})
-
-    def _gradient(self, problem: MatrixCompletion, parameters: Mapping[str, Any], order: Order | None) -> LayerGradient:
-        options: dict[str, tuple] = {
-            "mini-batch": (self.batch_size,),
-            "label-noise": (parameters["noise_variance"],),
-            "sde": (self.substeps,),
-        }
-        ordered = {"order": order} if self.algorithm in ORDERED else {}
-        return partial(ALGORITHMS[self.algorithm].load(), **ordered)(problem, *options.get(self.algorithm, ()))
 
 
 class LayerPaths(NamedTuple):
@@ -113,7 +110,6 @@ def train(
     build: CompletionBuilder | None = None,
     noise_variance: ArrayLike = 0.0,
     slab: int | None = None,
-    workers: int | None = None,
     progress: Progress | None = None,
 ) -> LayerPaths:
     """Train one network for each seed, all on one problem.
@@ -129,7 +125,6 @@ def train(
         build: makes the runs; of SGD by default.
         noise_variance: of the labels, for the algorithm label-noise.
         slab: runs in one compiled program; by default as many as suit the size of the layers.
-        workers: threads; one for each core by default.
         progress: called with (steps done, steps in all), summed over runs.
 
     Example, gradient descent on the 2 x 2 example fits what is observed:
@@ -150,8 +145,7 @@ def train(
     parameters["layers"] = tuple(np.asarray(layer, dtype) for layer in layers)
     records = run(
         build or CompletionBuilder(), problem, parameters, seeds, steps=steps, every=every,
-        slab=slab or slab_size(layers), workers=workers,
-        double=dtype == np.float64, progress=progress,
+        slab=slab or slab_size(layers), double=dtype == np.float64, progress=progress,
     )  # fmt: skip
     recorded: Any = records.values["layers"]  # a tuple of arrays: records may be any tree
     return LayerPaths(records.steps, recorded, records.diverged_at)

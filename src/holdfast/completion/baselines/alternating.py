@@ -1,22 +1,19 @@
 """Matrix completion by alternating least squares: the baseline with a rank of its own."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_random_state
 
 from holdfast.completion.observations import (
     Centred,
     CompletionRegressor,
     Observations,
     best_centring,
-    centrings,
-    finish,
-    read,
+    held_out_errors,
 )
-from holdfast.core.validation import COUNT, POSITIVE, check_attributes
+from holdfast.core.validation import COUNT, POSITIVE
 
 # Penalties on the factors of standardised values: next to none, and two with which weak factors shrink.
 PENALTIES = (0.01, 0.3, 3.0)
@@ -51,6 +48,8 @@ class AlternatingLeastSquares(CompletionRegressor):
         12.2
     """
 
+    _rules: ClassVar = {COUNT: ("max_rank", "max_iter"), POSITIVE: ("tolerance",)}
+
     def __init__(self, *, max_rank=8, tolerance=1e-5, max_iter=100, center=True, folds=5, random_state=0):
         self.max_rank = max_rank
         self.tolerance = tolerance
@@ -59,31 +58,19 @@ class AlternatingLeastSquares(CompletionRegressor):
         self.folds = folds
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "AlternatingLeastSquares":
-        """Fit to observed entries, as `DeepMatrixFactorization.fit`."""
-        check_attributes(self, {COUNT: ("max_rank", "max_iter"), POSITIVE: ("tolerance",)})
-        observations = read(self, X, y)
-        seed = int(check_random_state(self.random_state).randint(2**30))
-        centres = centrings(observations, self.center, self.folds, seed)
-        centre, self.path_ = best_centring(centres, self._held_out_errors)
-        best = self.path_.iloc[int(self.path_["error"].argmin())]
-        self.penalty_ = float(best["penalty"])
-        left, right = self._factors(centre.observations, int(best["rank"]), self.penalty_)
-        finish(self, centre, left, right, float(observations.values.mean()))
-        return self
+    def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
+        centre, self.path_, best = best_centring(centres, self._held_out_errors)
+        self.penalty_ = float(self.path_["penalty"][best])
+        return centre, *self._factors(centre.observations, int(self.path_["rank"][best]), self.penalty_)
 
     def _held_out_errors(self, centre: Centred) -> pd.DataFrame:
-        rows, count = [], len(centre.observations.values)
-        largest = min(self.max_rank, *centre.observations.shape)
-        for rank in range(largest + 1 if centre.folds else 1):
-            for penalty in PENALTIES if rank else PENALTIES[:1]:
-                squares = 0.0
-                for fold in centre.folds:
-                    left, right = self._factors(fold.training, rank, penalty)
-                    held_out = fold.held_out
-                    squares += fold.error(np.einsum("nk,nk->n", left[held_out.rows], right[held_out.columns]))
-                rows.append({"rank": rank, "penalty": penalty, "error": centre.scale * np.sqrt(squares / count)})
-        return pd.DataFrame(rows)
+        largest = min(self.max_rank, *centre.observations.shape) if centre.folds else 0
+        grid = [(rank, penalty) for rank in range(largest + 1) for penalty in (PENALTIES if rank else PENALTIES[:1])]
+        predicted = (
+            [fold.held_out.products(*self._factors(fold.training, *setting)) for setting in grid]
+            for fold in centre.folds
+        )
+        return held_out_errors(centre, pd.DataFrame(grid, columns=["rank", "penalty"]), predicted)
 
     def _factors(self, observations: Observations, rank: int, penalty: float) -> tuple[np.ndarray, np.ndarray]:
         before = np.inf
@@ -109,7 +96,7 @@ def alternate(observations: Observations, rank: int, penalty: float) -> Iterator
     while True:
         left = _ridge_regressions(counts, sums, right, penalty)
         right = _ridge_regressions(counts.T, sums.T, left, penalty)
-        residual = observations.values - np.einsum("nk,nk->n", left[observations.rows], right[observations.columns])
+        residual = observations.values - observations.products(left, right)
         yield left, right, float(residual @ residual + penalty * (np.square(left).sum() + np.square(right).sum()))
 
 

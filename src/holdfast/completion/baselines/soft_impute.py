@@ -1,21 +1,19 @@
 """Matrix completion by the nuclear norm: the convex baseline."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_random_state
 
 from holdfast.completion.observations import (
     Centred,
     CompletionRegressor,
     Observations,
     best_centring,
-    centrings,
-    finish,
-    read,
+    held_out_errors,
 )
-from holdfast.core.validation import COUNT, POSITIVE, check_attributes
+from holdfast.core.validation import COUNT, POSITIVE
 
 # The path goes from the smallest penalty that gives 0 down to this share of it.
 SMALLEST_SHARE = 0.01
@@ -54,6 +52,8 @@ class SoftImpute(CompletionRegressor):
         12
     """
 
+    _rules: ClassVar = {COUNT: ("penalties", "max_iter"), POSITIVE: ("tolerance",)}
+
     def __init__(self, *, penalties=15, tolerance=1e-4, max_iter=300, center=True, folds=5, random_state=0):
         self.penalties = penalties
         self.tolerance = tolerance
@@ -62,37 +62,29 @@ class SoftImpute(CompletionRegressor):
         self.folds = folds
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "SoftImpute":
-        """Fit to observed entries, as `DeepMatrixFactorization.fit`."""
-        check_attributes(self, {COUNT: ("penalties", "max_iter"), POSITIVE: ("tolerance",)})
-        observations = read(self, X, y)
-        seed = int(check_random_state(self.random_state).randint(2**30))
-        centres = centrings(observations, self.center, self.folds, seed)
-        centre, self.path_ = best_centring(centres, self._held_out_errors)
-        penalties = self.path_["penalty"].to_numpy()[: self.path_["error"].argmin() + 1]
+    def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
+        centre, self.path_, best = best_centring(centres, self._held_out_errors)
+        penalties = self.path_["penalty"].to_numpy()[: best + 1]
         self.penalty_ = float(penalties[-1])
-        u, values, v = np.linalg.svd(self._path(centre.observations, penalties)[-1], full_matrices=False)
+        *_, fitted = self._path(centre.observations, penalties)
+        u, values, v = np.linalg.svd(fitted, full_matrices=False)
         alive = values > ZERO * penalties[0]
-        finish(self, centre, (u * values)[:, alive], v[alive].T, float(observations.values.mean()))
-        return self
+        return centre, (u * values)[:, alive], v[alive].T
 
     def _held_out_errors(self, centre: Centred) -> pd.DataFrame:
         largest = float(np.linalg.norm(centre.observations.counts_and_sums()[1], 2))
-        path = largest * np.geomspace(1.0, SMALLEST_SHARE, self.penalties)
-        squares = np.zeros(len(path))
-        for fold in centre.folds:
-            held_out = fold.held_out
-            for number, fitted in enumerate(self._path(fold.training, path)):
-                squares[number] += fold.error(fitted[held_out.rows, held_out.columns])
-        count = len(centre.observations.values)
-        return pd.DataFrame({"penalty": path, "error": centre.scale * np.sqrt(squares / count)})
+        penalties = largest * np.geomspace(1.0, SMALLEST_SHARE, self.penalties)
+        predicted = (
+            [fitted[fold.held_out.rows, fold.held_out.columns] for fitted in self._path(fold.training, penalties)]
+            for fold in centre.folds
+        )
+        return held_out_errors(centre, pd.DataFrame({"penalty": penalties}), predicted)
 
-    def _path(self, observations: Observations, penalties: np.ndarray) -> list[np.ndarray]:
-        fitted, out = np.zeros(observations.shape), []
+    def _path(self, observations: Observations, penalties: np.ndarray) -> Iterator[np.ndarray]:
+        fitted = np.zeros(observations.shape)
         for penalty in penalties:
             fitted = soft_impute(observations, penalty, fitted, tolerance=self.tolerance, max_iter=self.max_iter)
-            out.append(fitted)
-        return out
+            yield fitted
 
 
 def soft_impute(

@@ -1,11 +1,8 @@
 """The mean and an offset for each row and column: what every completion has to beat."""
 
-from typing import Any
-
 import numpy as np
-from sklearn.utils import check_random_state
 
-from holdfast.completion.observations import CompletionRegressor, centrings, finish, read
+from holdfast.completion.observations import Centred, CompletionRegressor
 
 
 class TwoWayMeans(CompletionRegressor):
@@ -36,12 +33,6 @@ class TwoWayMeans(CompletionRegressor):
         self.folds = folds
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "TwoWayMeans":
-        """Fit to observed entries, as `DeepMatrixFactorization.fit`."""
-        observations = read(self, X, y)
-        seed = int(check_random_state(self.random_state).randint(2**30))
-        centre = centrings(observations, self.center, self.folds, seed)[-1]
-        height, width = observations.shape
-        mean = float(observations.values.mean())
-        finish(self, centre, np.zeros((height, 0)), np.zeros((width, 0)), mean)
-        return self
+    def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
+        left, right = (np.zeros((size, 0)) for size in centres[-1].observations.shape)
+        return centres[-1], left, right

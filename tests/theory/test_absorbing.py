@@ -10,7 +10,6 @@ from holdfast.theory.absorbing import (
     holding_size,
     imbalance,
     layer_ranks,
-    margins,
     product_rank,
 )
 from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
@@ -47,27 +46,24 @@ def test_balanced_layers_have_no_imbalance_and_the_rank_of_their_product():
         assert product_rank(product, 3, 0.5, count) == pytest.approx(ranks[0], abs=1e-4)
 
 
-def test_margins_change_sign_at_the_constants():
+def test_membership_ends_at_the_constants():
     layers = balanced(np.array([1.0, 0.1, 0.0, 0.0]))
-    wide = Constants(balance=1e-6, slack=0.5, level=0.04, bound=1.02)
-    found = margins(layers, 1, wide)
-    assert found.inside
     # f(0.01 / 0.04) = 1 - (3/4)^2
-    assert found.rank == pytest.approx(0.5 - 7 / 16)
-    assert found.bound == pytest.approx(0.01)
-    assert not margins(layers, 1, Constants(1e-6, 0.4, 0.04, 1.02)).inside
-    assert not margins(layers, 1, Constants(1e-6, 0.5, 0.04, 1.0)).inside
-    tilted = (2 * layers[0], *layers[1:])
-    assert margins(tilted, 1, wide).balance < 0
+    assert layer_ranks(layers, 0.04) == pytest.approx(1 + 7 / 16)
+    for slack, bound, inside in ((0.5, 1.02, True), (0.4, 1.02, False), (0.5, 1.0, False), (0.44, 1.0101, True)):
+        assert contains(layers, 1, Constants(1e-6, slack, 0.04, bound)) == inside
+    tilted = (1.01 * layers[0], *layers[1:])
+    assert not contains(tilted, 1, Constants(1e-6, 0.5, 0.04, 1.1))
+    assert contains(tilted, 1, Constants(1.0, 0.5, 0.04, 1.1))
 
 
-def test_margins_have_the_leading_axes_of_the_layers():
+def test_membership_has_the_leading_axes_of_the_layers():
     layers = tuple(np.stack([[layer] * 5] * 2) for layer in balanced(np.ones(4)))
-    assert margins(layers, 2, Constants(1, 1, 1, 1)).inside.shape == (2, 5)
+    assert contains(layers, 2, Constants(1, 1, 1, 1)).shape == (2, 5)
 
 
 def test_a_single_layer_is_always_balanced():
-    assert margins((np.eye(2),), 2, Constants(0.0, 0.0, 0.5, 2.0)).inside
+    assert contains((np.eye(2),), 2, Constants(0.0, 0.0, 0.5, 2.0))
 
 
 def test_exits_are_counted():
@@ -77,13 +73,13 @@ def test_exits_are_counted():
     assert found.exits.tolist() == [2, 0]
 
 
-def test_search_agrees_with_the_margins():
+def test_search_agrees_with_membership():
     random = np.random.default_rng(4)
     layers = tuple(random.standard_normal((6, 20, 3, 3)) * 0.5 for _ in range(2))
     choices = list(grid((1.0, 5.0), (0.5,), (0.1, 1.0), (2.0, 4.0)))
     assert len(choices) == 2 * 2 * 2 * len(COUNTS)
     for candidate in search_constants(layers, 2, choices):
-        found = closedness(margins(layers, 2, candidate.constants).inside)
+        found = closedness(contains(layers, 2, candidate.constants))
         assert candidate.entered == pytest.approx((found.entered >= 0).mean())
         assert candidate.exits == found.exits.sum()
 
@@ -107,7 +103,7 @@ def test_two_layers_hold_all_sizes_or_none():
 
 
 @pytest.mark.parametrize("rank", [1, 2])
-def test_membership_by_traces_is_that_of_the_margins(rank):
+def test_membership_by_traces_is_that_of_the_three_conditions(rank):
     """Layers around the boundary of all three conditions, so that every branch of the bounds decides some of them."""
     random = np.random.default_rng(7)
     sizes = np.exp(random.uniform(-3, 0.7, (400, 1, 4))) * np.array([1.0, 0.7, 0.5, 0.3])
@@ -116,7 +112,9 @@ def test_membership_by_traces_is_that_of_the_margins(rank):
     layers = tuple(layer + 0.02 * random.standard_normal(layer.shape) for layer in layers)
     shares = []
     for constants in grid((0.05, 0.3), (0.2, 0.8), (0.05, 0.3), (1.0, 3.0)):
-        expected = margins(layers, rank, constants).inside
+        bounded = np.max([np.square(layer).sum((-2, -1)) for layer in layers], axis=0) <= constants.bound
+        of_rank = layer_ranks(layers, constants.level, constants.count).max(-1) <= rank + constants.slack
+        expected = (imbalance(layers) <= constants.balance) & of_rank & bounded
         np.testing.assert_array_equal(contains(layers, rank, constants), expected)
         shares.append(expected.mean())
     assert min(shares) < 0.2

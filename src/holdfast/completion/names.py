@@ -13,7 +13,7 @@ PROBLEMS = {
 ALGORITHMS = {
     "sgd": Named("holdfast.completion.oracles:one_entry", "one entry per step"),
     "mini-batch": Named("holdfast.completion.oracles:mini_batch", "several entries per step"),
-    "label-noise": Named("holdfast.completion.oracles:one_noisy_entry", "one entry per step with fresh label noise"),
+    "label-noise": Named("holdfast.completion.oracles:one_entry", "one entry per step with fresh label noise"),
     "gradient-descent": Named("holdfast.completion.oracles:all_entries", "all entries in every step"),
     "sde": Named("holdfast.completion.oracles:diffusion", "the stochastic differential equation of SGD"),
 }

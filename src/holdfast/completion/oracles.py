@@ -4,8 +4,8 @@ The data loss is a mean over the N observed entries, so every stochastic gradien
 sum whose random weights have mean 1/N. SGD puts the whole weight on one entry, a mini-batch shares it among several,
 gradient descent gives every entry 1/N, and the stochastic differential equation has Gaussian weights.
 
-All of these form matrices of the size of A*. For matrices that are too large for that, `sampled_entries` gathers the
-rows and columns of the entries in a mini-batch.
+Weights are matrices of the size of A*. Where that is too large, `sampled_entries` gathers the rows and columns of the
+entries in a mini-batch.
 """
 
 import math
@@ -24,34 +24,20 @@ from holdfast.core.randomness import standard_normals, threefry
 
 Weights = Callable[[jax.Array], jax.Array]
 """key -> (height, width), the weight of every entry; 0 where nothing was observed."""
-Labels = Callable[[jax.Array, jax.Array], jax.Array]
-"""(key, observed values) -> the values as a step sees them."""
-# The key of the labels is folded in from a number that no counter of the other draws of a step reaches.
+# The key of label noise is folded in from a number that no counter of the other draws of a step reaches.
 _LABELS = np.uint32(2**32 - 1)
 
 
-def exact_labels(key: jax.Array, values: jax.Array) -> jax.Array:
-    """The observed values as they are."""
-    return values
-
-
-def noisy_labels(noise_variance: ArrayLike) -> Labels:
-    """The observed values with fresh Gaussian noise each time they are seen."""
-
-    def labels(key: jax.Array, values: jax.Array) -> jax.Array:
-        return values + jnp.sqrt(noise_variance) * standard_normals(key, values.shape, values.dtype)
-
-    return labels
-
-
-def one_entry(problem: MatrixCompletion, labels: Labels = exact_labels, *, order: Order | None = None) -> LayerGradient:
+def one_entry(
+    problem: MatrixCompletion, noise_variance: ArrayLike | None = None, *, order: Order | None = None
+) -> LayerGradient:
     """The gradient of SGD: one observed entry.
 
     Costs a column and a row through the layers, not products of matrices; see `entry_gradient`.
 
     Args:
         problem: what is observed. With no observed entry the gradient is zero.
-        labels: how the value is seen.
+        noise_variance: of fresh Gaussian noise on the value, each time it is seen; None: it is seen as it is.
         order: of the entries, by their numbers; None: each step draws one uniformly.
     """
     if problem.count == 0:
@@ -59,33 +45,27 @@ def one_entry(problem: MatrixCompletion, labels: Labels = exact_labels, *, order
 
     def gradient(key: jax.Array, layers: Layers, step: ArrayLike) -> Layers:
         entry = drawn_entries(key, (), problem.count) if order is None else order(step)
-        value = labels(jax.random.fold_in(key, _LABELS), problem.values[entry])
+        value = problem.values[entry]
+        if noise_variance is not None:
+            noise = standard_normals(jax.random.fold_in(key, _LABELS), value.shape, value.dtype)
+            value = value + jnp.sqrt(noise_variance) * noise
         return entry_gradient(layers, problem.rows[entry], problem.columns[entry], value)[1]
 
     return gradient
 
 
-def weighted_entries(problem: MatrixCompletion, weights: Weights, labels: Labels = exact_labels) -> LayerGradient:
+def weighted_entries(problem: MatrixCompletion, weights: Weights) -> LayerGradient:
     """The gradient of half a weighted sum of squares over all observed entries.
 
     Args:
         problem: what is observed.
         weights: of the entries, drawn anew in each step; see `equal_weights`, `batch_weights`, `gaussian_weights`.
-        labels: how the values are seen.
     """
 
     def gradient(key: jax.Array, layers: Layers, step: ArrayLike) -> Layers:
-        residual = fitted_matrix(layers) - labels(jax.random.fold_in(key, _LABELS), problem.targets)
-        return matrix_gradient(layers, weights(key) * residual)
+        return matrix_gradient(layers, weights(key) * (fitted_matrix(layers) - problem.targets))
 
     return gradient
-
-
-def one_noisy_entry(
-    problem: MatrixCompletion, noise_variance: ArrayLike, *, order: Order | None = None
-) -> LayerGradient:
-    """SGD with label noise: one observed entry, whose value is seen with fresh Gaussian noise."""
-    return one_entry(problem, noisy_labels(noise_variance), order=order)
 
 
 def mini_batch(problem: MatrixCompletion, batch_size: int) -> LayerGradient:

@@ -199,16 +199,13 @@ def _stay(simulation: Simulation, path: np.ndarray, rank: int) -> Stay:
 
 
 def _notes(simulation: Simulation) -> list[str]:
-    settings, problem = simulation.settings, simulation.problem
-    notes = []
+    settings = simulation.settings
     if settings.depth == 1:
-        notes.append(
-            "One layer is plain regression, entry by entry: no bias towards low rank, and hidden entries decay."
-        )
-    rank = int(np.linalg.matrix_rank(np.asarray(problem.truth)))
-    if settings.depth > 1 and settings.width < rank:
-        notes.append(f"Width {settings.width} is below the rank {rank} of the matrix: it cannot be fitted exactly.")
-    return notes
+        return ["One layer is plain regression, entry by entry: no bias towards low rank, and hidden entries decay."]
+    rank = int(np.linalg.matrix_rank(np.asarray(simulation.problem.truth)))
+    if settings.width >= rank:
+        return []
+    return [f"Width {settings.width} is below the rank {rank} of the matrix: it cannot be fitted exactly."]
 
 
 def _outcome(simulation: Simulation, run: int, path: np.ndarray) -> Outcome:

@@ -117,7 +117,7 @@ def _sampling_curves(axes: Axes, law: Law) -> None:
 
 def _overlap_curves(axes: Axes, law: Law) -> None:
     overlap = np.linspace(*OVERLAPS, 200)
-    # The invariant signal weakens the strengths (theory.strengths.after_invariant), which acts like a smaller step.
+    # The invariant signal weakens the strengths outside of its directions, which acts like a smaller step.
     weaker = 1 - overlap**2
     axes.plot(overlap, least_heterogeneity(law, STEP_SIZE * weaker), "k-", label="exponent zero (T → ∞)")
     axes.axvline(np.sqrt(WASHED_OUT), color="k", linestyle=":", label="A* itself has this spurious share")

@@ -21,6 +21,7 @@ from .order import order_effect as order_effect
 from .order import order_exponents as order_exponents
 from .order import order_floor as order_floor
 from .order_advice import advise_order as advise_order
+from .sampling import Sampling as Sampling
 from .sampling import residual_floor as residual_floor
 from .shares import SimulatedShares as SimulatedShares
 from .shares import simulate_shares as simulate_shares

@@ -48,25 +48,6 @@ class Constants:
     count: Count = smooth_count
 
 
-class Margins(NamedTuple):
-    """How far inside of each condition a state is; negative outside.
-
-    Attributes:
-        balance: eps1 - the largest squared difference of neighbouring layers.
-        rank: r + eps2 - the largest approximate rank of a layer.
-        bound: C - the largest squared norm of a layer.
-    """
-
-    balance: np.ndarray
-    rank: np.ndarray
-    bound: np.ndarray
-
-    @property
-    def inside(self) -> np.ndarray:
-        """Whether all three conditions hold."""
-        return (self.balance >= 0) & (self.rank >= 0) & (self.bound >= 0)
-
-
 def imbalance(layers: Layers) -> np.ndarray:
     """The largest ||W_l^T W_l - W_{l-1} W_{l-1}^T||_F^2; 0 for a single layer, which has no neighbour."""
     gaps = [
@@ -87,33 +68,18 @@ def product_rank(fitted: np.ndarray, depth: int, level: float, count: Count = sm
     return count(values ** (2 / depth) / level).sum(-1)
 
 
-def margins(layers: Layers, rank: float, constants: Constants) -> Margins:
-    """The margins of all three conditions of B_r.
-
-    Args:
-        layers: W_1, ..., W_L, with any leading axes.
-        rank: r.
-        constants: eps1, eps2, alpha, C and f.
-
-    Example, two equal layers of rank one:
-        >>> layer = np.diag([1.0, 0.0])
-        >>> found = margins((layer, layer), 1, Constants(balance=0.1, slack=0.2, level=0.5, bound=4.0))
-        >>> [round(float(margin), 3) for margin in found], bool(found.inside)
-        ([0.1, 0.2, 3.0], True)
-    """
-    wide = tuple(np.asarray(layer, float) for layer in layers)
-    largest = np.max([np.square(layer).sum((-2, -1)) for layer in wide], axis=0)
-    counts = layer_ranks(wide, constants.level, constants.count).max(-1)
-    return Margins(constants.balance - imbalance(wide), rank + constants.slack - counts, constants.bound - largest)
-
-
 def contains(layers: Layers, rank: float, constants: Constants) -> np.ndarray:
-    """Whether states lie in B_r: `margins(...).inside`, fast enough for every step of many runs.
+    """Whether states lie in B_r, fast enough for every step of many runs.
 
     Singular values are computed only where traces do not decide. With x_i = s_i^2, t = sum x_i, q = sum x_i^2 and n
     values, the largest lies between q / t and sqrt(q), and f is concave and 0 at 0, so
 
         f(q / t) + f(t - sqrt(q)) <= sum_i f(x_i) <= 1 + (n - 1) f((t - q / t) / (n - 1)).
+
+    Args:
+        layers: W_1, ..., W_L, with any leading axes.
+        rank: r.
+        constants: eps1, eps2, alpha, C and f.
 
     Example, the second singular value counts f(0.01 / 0.5) = 0.04:
         >>> layer = np.diag([1.0, 0.1])

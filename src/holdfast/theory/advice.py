@@ -2,7 +2,8 @@
 
 import math
 from bisect import bisect_left
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,10 +11,9 @@ from scipy.special import logit
 
 from holdfast.core.statistics import NORMAL_QUANTILE
 from holdfast.core.validation import require
-from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments
 from holdfast.theory.finite_time import log_share
-from holdfast.theory.sampling import Sampling
+from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.shares import SimulatedShares, simulate_shares
 from holdfast.theory.strengths import diagonalised
 from holdfast.theory.window import Window, sharp_window
@@ -24,8 +24,9 @@ LEARNED = 0.95
 SMALLEST_EXPONENT = 16.0
 # Runs that choose settings, and runs that a promise is computed from; the latter know a probability of 0.001.
 FEW_RUNS, MANY_RUNS = 2000, 10_000
-# Decades of alpha below what is small enough without sampling error: they cost steps, and soon gain nothing more.
-FURTHER = 3.0
+# Starting points from the first that is small enough without sampling error: three decades of alpha in halves. Smaller
+# ones cost steps, and soon gain nothing more.
+FURTHER = 7
 # Starting points that are tried after the first that few runs favour.
 TRIED = 3
 LARGEST_CONFIDENCE = 0.999
@@ -89,13 +90,9 @@ def advise(
     *,
     confidence: float = 0.95,
     tolerance: float = 0.01,
-    spectrum: ArrayLike = 1.0,
-    dimension: int = 100,
-    batch_size: float | None = None,
-    noise_variance: float = 0.0,
-    ensemble: str | Ensemble = "symmetric",
     step_size: float | None = None,
     window: Window | None = None,
+    **sampling: Unpack[SamplingOptions],
 ) -> Advice | None:
     """The settings with the fewest steps that leave a spurious share below the tolerance, with this confidence.
 
@@ -107,14 +104,10 @@ def advise(
         environments: the law of S(e), with strengths that commute.
         confidence: wanted probability of success, at most 0.999.
         tolerance: largest spurious share that counts as washed out.
-        spectrum: eigenvalues of A*; a single one stands for r1 = 1.
-        dimension: d. The other directions keep what they start with, d alpha^2 in all, so that stays below the
-            tolerance as well.
-        batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
-        noise_variance: of the label noise.
-        ensemble: of the measurements, "symmetric", "gaussian" or an `Ensemble`.
         step_size: eta, if it is given; otherwise it is chosen.
         window: the sharp window, if it is known already.
+        sampling: the arguments of `Sampling`. Directions of neither signal keep what they start with, d alpha^2 in all,
+            so that stays below the tolerance as well.
 
     Returns:
         None if the window is empty, or the given step size is outside of it, or no starting point keeps the promise,
@@ -130,11 +123,11 @@ def advise(
     contract = f"confidence must be above 0 and at most {LARGEST_CONFIDENCE}"
     require(0 < confidence <= LARGEST_CONFIDENCE, contract, confidence)
     require(0 < tolerance < 1, "tolerance must be between 0 and 1", tolerance)
-    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()
+    measured = Sampling(**sampling)
     if window is None:
-        window = sharp_window(environments, spectrum)
+        window = sharp_window(environments, measured.spectrum)
     step_sizes = _candidates(window, step_size) if diagonalised(environments) is not None else []
-    return _Search(environments, 1 - confidence, tolerance, sampling).run(step_sizes)
+    return _Search(environments, 1 - confidence, tolerance, measured).run(step_sizes)
 
 
 def sufficient_batch_size(
@@ -143,11 +136,8 @@ def sufficient_batch_size(
     *,
     confidence: float = 0.95,
     tolerance: float = 0.01,
-    spectrum: ArrayLike = 1.0,
-    dimension: int = 100,
-    noise_variance: float = 0.0,
-    ensemble: str | Ensemble = "symmetric",
     window: Window | None = None,
+    **sampling: Any,
 ) -> int | None:
     """A batch size, `batch_size` times a power of two, for which `advise` finds settings where it finds none for this.
 
@@ -156,11 +146,8 @@ def sufficient_batch_size(
         batch_size: m, which is too small.
         confidence: wanted probability of success; this and the others as for `advise`.
         tolerance: largest spurious share that counts as washed out.
-        spectrum: eigenvalues of A*.
-        dimension: d.
-        noise_variance: of the label noise.
-        ensemble: of the measurements.
         window: the sharp window, if it is known already.
+        sampling: the other arguments of `Sampling`.
 
     Returns:
         None if no batch size is large enough, so that sampling error is not the reason.
@@ -170,19 +157,19 @@ def sufficient_batch_size(
         >>> sufficient_batch_size(two_point(1.0, 8.0), 500, confidence=0.9, dimension=30) in (2000, 4000, 8000)
         True
     """
+    measured = Sampling(batch_size, **sampling)
     if window is None:
-        window = sharp_window(environments, spectrum)
+        window = sharp_window(environments, measured.spectrum)
     candidates = _candidates(window, None)[1::3]  # three: which of them is best matters little
 
-    def found(size: float | None) -> bool:
-        noise = 0.0 if size is None else noise_variance  # an infinite batch averages it out
-        sampling = Sampling(size, noise, dimension, spectrum, ensemble)
-        return _Search(environments, 1 - confidence, tolerance, sampling).likely(candidates)
+    def found(**changed: Any) -> bool:
+        search = _Search(environments, 1 - confidence, tolerance, replace(measured, **changed))
+        return search.likely(candidates)
 
-    if diagonalised(environments) is None or not found(None):
+    if diagonalised(environments) is None or not found(batch_size=None, noise_variance=0.0):
         return None
     doublings = range(1, LARGEST_DOUBLING + 1)
-    enough = bisect_left(doublings, True, key=lambda doubling: found(batch_size * 2.0**doubling))
+    enough = bisect_left(doublings, True, key=lambda doubling: found(batch_size=batch_size * 2.0**doubling))
     return batch_size * 2 ** doublings[enough] if enough < len(doublings) else None
 
 
@@ -209,84 +196,61 @@ class _Search(NamedTuple):
         """The settings with the fewest steps."""
         best: Advice | None = None
         # Without sampling error the answer is quick, and no batch needs fewer steps: those few come first.
-        least = [(self._without_sampling_error(eta), eta) for eta in step_sizes]
-        promising = [(self._time(eta, first), eta, first) for first, eta in least if first]
-        for _, step_size, first in sorted(promising):
-            best = self._fewer_steps(best, step_size, first) or best
+        small = [(step_size, self._small_enough(step_size)) for step_size in step_sizes]
+        promising = [(self._time(step_size, scales[0]), step_size, scales) for step_size, scales in small if scales]
+        for _, step_size, scales in sorted(promising):
+            best = self._fewer_steps(best, step_size, scales[:FURTHER]) or best
         return best
 
     def likely(self, step_sizes: list[float]) -> bool:
         """Whether few runs favour one of the step sizes, from a smaller start than is needed without a batch."""
-        starts = ((self._without_sampling_error(eta), eta) for eta in step_sizes)
-        return any(self._likely(eta, min(first + 1, SMALLEST_EXPONENT)) for first, eta in starts if first)
+        small = ((step_size, self._small_enough(step_size)) for step_size in step_sizes)
+        return any(self._likely(step_size, scales[:3][-1]) for step_size, scales in small if scales)
 
-    def _without_sampling_error(self, step_size: float) -> float | None:
-        """The first exponent of alpha that is good enough by the law of small shares, without a batch."""
-
-        def failure(exponent: float) -> float:
-            steps = self._time(step_size, exponent)
-            laws = (
-                log_share(self.environments, step_size, steps, _scale(exponent), direction=direction)
-                for direction in range(self.environments.rank)
-            )
-            return max(law.above(self.tolerance) for law in laws)
-
-        choices = self._exponents()
-        # Smaller starting points take longer but fail less, so the first that is good enough is found by bisection.
-        first = bisect_left(choices, True, key=lambda exponent: failure(exponent) <= self.allowed)
-        return choices[first] if first < len(choices) else None
-
-    def _exponents(self) -> list[float]:
-        """-log10 alpha: powers of ten and their halves."""
+    def _small_enough(self, step_size: float) -> list[float]:
+        """The starting points that are good enough by the law of small shares, without a batch, largest first."""
+        # -log10 alpha: powers of ten and their halves.
         start = float(np.ceil(-np.log10(self.tolerance / self.sampling.dimension)) / 2)
-        return np.arange(start, max(start, SMALLEST_EXPONENT) + 0.5, 0.5).tolist()
+        exponents = np.arange(start, max(start, SMALLEST_EXPONENT) + 0.5, 0.5).tolist()
+        scales = [float(10**-exponent) for exponent in exponents]
 
-    def _fewer_steps(self, best: Advice | None, step_size: float, first: float) -> Advice | None:
-        """The largest alpha that keeps the promise, from the first that may, if it takes fewer steps than the best."""
-        choices = [
-            exponent
-            for exponent in self._exponents()
-            if first <= exponent <= first + FURTHER and (best is None or self._time(step_size, exponent) < best.steps)
-        ]
+        def is_enough(scale: float) -> bool:
+            given, directions = (step_size, self._time(step_size, scale), scale), range(self.environments.rank)
+            laws = (log_share(self.environments, *given, direction=direction) for direction in directions)
+            return max(law.above(self.tolerance) for law in laws) <= self.allowed
+
+        # Smaller starting points take longer but fail less, so the first that is good enough is found by bisection.
+        return scales[bisect_left(scales, True, key=is_enough) :]
+
+    def _fewer_steps(self, best: Advice | None, step_size: float, scales: list[float]) -> Advice | None:
+        """The largest of these starting points that keeps the promise, if it takes fewer steps than the best."""
+        choices = [scale for scale in scales if best is None or self._time(step_size, scale) < best.steps]
         # What sampling error and divergence cost does not depend on the start: where the last one fails, all do.
         if not choices or not self._likely(step_size, choices[-1]):
             return None
-        enough = bisect_left(choices, True, key=lambda exponent: self._likely(step_size, exponent))
-        tried = (self._promise(step_size, exponent) for exponent in choices[enough : enough + TRIED])
+        enough = bisect_left(choices, True, key=lambda scale: self._likely(step_size, scale))
+        tried = (self._promise(step_size, scale) for scale in choices[enough : enough + TRIED])
         return next((advised for advised in tried if advised), None)
 
-    def _likely(self, step_size: float, exponent: float) -> bool:
+    def _likely(self, step_size: float, scale: float) -> bool:
         """Whether a small simulation suggests that the large one will confirm it."""
         margin = NORMAL_QUANTILE * math.sqrt(self.allowed * (1 - self.allowed) / MANY_RUNS)
-        return self._shares(step_size, exponent, FEW_RUNS).above(self.tolerance).value <= self.allowed - margin
+        return self._shares(step_size, scale, FEW_RUNS).above(self.tolerance).value <= self.allowed - margin
 
-    def _promise(self, step_size: float, exponent: float) -> Advice | None:
+    def _promise(self, step_size: float, scale: float) -> Advice | None:
         """Settings with what they promise, if that is enough."""
-        shares = self._shares(step_size, exponent, MANY_RUNS)
-        failure = shares.above(self.tolerance).high
+        # Other numbers than those that chose the setting judge it.
+        shares = self._shares(step_size, scale, MANY_RUNS, seed=1)
+        failure, lost = shares.above(self.tolerance).high, float(shares.diverged.mean())
         if failure > self.allowed:
             return None
-        return Advice(
-            step_size,
-            _scale(exponent),
-            self._time(step_size, exponent),
-            failure,
-            float(shares.diverged.mean()),
-            shares.median,
-            shares.mean,
-            float(np.nanmedian(shares.invariant)),
-        )
+        invariant = float(np.nanmedian(shares.invariant))
+        steps = self._time(step_size, scale)
+        return Advice(step_size, scale, steps, failure, lost, shares.median, shares.mean, invariant)
 
-    def _shares(self, step_size: float, exponent: float, runs: int) -> SimulatedShares:
-        # Other numbers than those that chose the setting judge it.
-        seed = int(runs == MANY_RUNS)
-        sampling = self.sampling._asdict()
-        steps, scale = self._time(step_size, exponent), _scale(exponent)
-        return simulate_shares(self.environments, step_size, steps, scale, runs=runs, seed=seed, **sampling)
+    def _shares(self, step_size: float, scale: float, runs: int, seed: int = 0) -> SimulatedShares:
+        given, measured = (step_size, self._time(step_size, scale), scale), vars(self.sampling)
+        return simulate_shares(self.environments, *given, runs=runs, seed=seed, **measured)
 
-    def _time(self, step_size: float, exponent: float) -> int:
-        return learning_time(step_size, _scale(exponent), self.sampling.spectrum)
-
-
-def _scale(exponent: float) -> float:
-    return float(10**-exponent)
+    def _time(self, step_size: float, scale: float) -> int:
+        return learning_time(step_size, scale, self.sampling.spectrum)

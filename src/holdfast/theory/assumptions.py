@@ -95,7 +95,17 @@ def check_assumptions(problem: MatrixSensing, measurements: np.ndarray | None = 
         ),
     ]
     if measurements is not None and d <= LARGEST_SEARCH:
-        checks.append(_isometry_check(measurements, d, r1, r2, heterogeneity))
+        rank = min(4 * (r1 + r2), d)
+        scale = (heterogeneity * np.log(d)) ** 1.5 * r2**2.5 * np.sqrt(r1 + r2)
+        checks.append(
+            Check(
+                "3",
+                f"isometry constant at rank {rank} <= 1 / ((M2 log d)^1.5 r2^2.5 sqrt(r1 + r2))",
+                isometry_constant(error_tensor(measurements), rank, np.random.default_rng(0), starts=4, iterations=20),
+                1 / scale if scale > 0 else np.inf,
+                "a lower bound found by search: above the limit it refutes the assumption, below it proves nothing",
+            )
+        )
     return checks
 
 
@@ -126,18 +136,3 @@ def dominance(environments: Environments) -> float:
     scale = np.asarray(environments.scale, float) * other
     reach = np.multiply(scale, widest, where=scale > 0, out=np.zeros_like(scale))  # zero times infinity is zero here
     return float((np.abs(np.asarray(environments.location, float)) * other + reach).sum(-1).max())
-
-
-def _isometry_check(
-    measurements: np.ndarray, dimension: int, invariant_rank: int, spurious_rank: int, heterogeneity: float
-) -> Check:
-    rank = min(4 * (invariant_rank + spurious_rank), dimension)
-    found = isometry_constant(error_tensor(measurements), rank, np.random.default_rng(0), starts=4, iterations=20)
-    scale = (heterogeneity * np.log(dimension)) ** 1.5 * spurious_rank**2.5 * np.sqrt(invariant_rank + spurious_rank)
-    return Check(
-        "3",
-        f"isometry constant at rank {rank} <= 1 / ((M2 log d)^1.5 r2^2.5 sqrt(r1 + r2))",
-        found,
-        1 / scale if scale > 0 else np.inf,
-        "a lower bound found by search: above the limit it refutes the assumption, below it proves nothing",
-    )

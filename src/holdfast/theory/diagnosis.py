@@ -1,27 +1,24 @@
 """Will heterogeneity wash the spurious signal out, at which step size, in how many steps? The answer in one object."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT, NUMBER
-from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments
 from holdfast.theory.advice import Advice, advise, sufficient_batch_size
 from holdfast.theory.finite_time import LogShare, log_share, median_share
 from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
 from holdfast.theory.order import check_numbers
 from holdfast.theory.order_advice import advise_order
-from holdfast.theory.sampling import Sampling
+from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import diagonalised, strength_atoms
 from holdfast.theory.tails import stationary_law
 from holdfast.theory.window import Limits, Window, limits, paper_window, window_within
 
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Runs from which mean and median after T steps are computed.
 RUNS = 4000
 
@@ -80,16 +77,10 @@ class Diagnosis(NamedTuple):
             "mean_stationary_share": plain(self.stationary),
             "median_spurious_at_T": plain(self.median),
             "mean_spurious_at_T": plain(self.mean),
-            "log_spurious_at_T": self._law(),
+            "log_spurious_at_T": None if self.log_share is None else self.log_share.asdict(),
             "advised": None if self.advised is None else self.advised._asdict(),
             "advice": " ".join(self.sentences),
         }
-
-    def _law(self) -> dict[str, Any] | None:
-        if self.log_share is None:
-            return None
-        quantiles = {str(p): plain(self.log_share.quantile(p)) for p in QUANTILES}
-        return {"mean": self.log_share.mean, "deviation": self.log_share.deviation, "quantiles": quantiles}
 
 
 def plain(value: Any) -> Any:
@@ -109,11 +100,7 @@ def diagnose(
     init_scale: float = 1e-3,
     confidence: float = 0.95,
     tolerance: float = 0.01,
-    spectrum: ArrayLike = 1.0,
-    dimension: int = 100,
-    batch_size: int | None = None,
-    noise_variance: float = 0.0,
-    ensemble: str | Ensemble = "symmetric",
+    **sampling: Unpack[SamplingOptions],
 ) -> Diagnosis:
     """Exponents, windows, the share to expect, and advice.
 
@@ -124,11 +111,7 @@ def diagnose(
         init_scale: alpha.
         confidence: wanted probability that the spurious share ends below the tolerance.
         tolerance: largest spurious share that counts as washed out.
-        spectrum: eigenvalues of A*.
-        dimension: d.
-        batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
-        noise_variance: of the label noise; 0 without a batch.
-        ensemble: of the measurements, "symmetric", "gaussian" or an `Ensemble`.
+        sampling: the arguments of `Sampling`; a batch size is a whole number.
 
     Example:
         >>> from holdfast.sensing.environments import two_point
@@ -139,34 +122,35 @@ signal grows at every step size and nothing can be washed out.
     check_numbers(step_size, steps, init_scale)
     NUMBER.check("confidence", confidence)
     NUMBER.check("tolerance", tolerance)
+    batch_size = sampling.get("batch_size")
     COUNT.check("batch_size", 1 if batch_size is None else batch_size)
-    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()._asdict()
-    commuting = diagonalised(environments) is not None
-    top = top_exponent(environments, step_size)
-    each = exponents(environments, step_size) if commuting else np.array([top.value])
-    found = limits(environments, spectrum)
+    found, top = limits(environments, Sampling(**sampling).spectrum), top_exponent(environments, step_size)
     window, paper = window_within(found, environments), paper_window(environments)
-    stationary = stationary_shares(environments, step_size) if commuting else None
-    given: dict[str, Any] = {"step_size": step_size, "steps": steps, "init_scale": init_scale}
     stable = step_size < min(found.invariant, found.bounded)
-    median = mean = None
-    if commuting and stable:
-        shares = simulate_shares(environments, **given, runs=RUNS, **sampling)
-        mean = shares.mean
-        median = median_share(environments, **given) if batch_size is None else shares.median
-    slowest = int(np.argmax(each))
-    law = log_share(environments, **given, direction=slowest) if commuting else None
+    given: dict[str, Any] = {"step_size": step_size, "steps": steps, "init_scale": init_scale}
+    each, stationary, law, median, mean = np.array([top.value]), None, None, None, None
+    if diagonalised(environments) is not None:
+        each, stationary = exponents(environments, step_size), stationary_shares(environments, step_size)
+        law = log_share(environments, **given, direction=int(np.argmax(each)))
+        if stable:
+            shares = simulate_shares(environments, **given, runs=RUNS, **sampling)
+            median = median_share(environments, **given) if batch_size is None else shares.median
+            mean = shares.mean
     advised, advice = search_settings(environments, window, confidence=confidence, tolerance=tolerance, **sampling)
     # The order is advised for the settings that are, or if there are none, for those that are given.
     ordered = given if advised is None else {name: getattr(advised, name) for name in given}
-    sentences = [
-        window.sentence,
-        about_step_size(environments, step_size, found, top, stationary),
-        *_about_share(median, mean, steps, init_scale, batch_size),
-        *advice,
-        *([advise_order(environments, **ordered, **sampling)] if advised or stable else []),
-        f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.",
-    ]
+    sentences = [window.sentence, about_step_size(environments, step_size, found, top, stationary)]
+    if median is not None and mean is not None:
+        batches = "without sampling error" if batch_size is None else f"with fresh batches of {batch_size}"
+        few = ", because a few keep much more" if mean > 2 * median else ""
+        sentences.append(
+            f"After {steps} steps from an init scale of {init_scale:g}, and {batches}, half of the runs have a "
+            f"spurious share below {median:.2g} (the median); its mean over runs is {mean:.2g}{few}."
+        )
+    sentences += advice
+    if advised or stable:
+        sentences.append(advise_order(environments, **ordered, **sampling))
+    sentences.append(f"The paper's sufficient window is {'empty' if paper.empty else 'not empty'}: {paper.reason}.")
     return Diagnosis(
         step_size, each, top, stationary, median, mean, law, found, window, paper, advised, tuple(sentences)
     )
@@ -220,27 +204,13 @@ def _long_run(environments: Environments, step_size: float, stationary: np.ndarr
     return f"; in the long run and without sampling error its share has {law.averages}"
 
 
-def _about_share(
-    median: float | None, mean: float | None, steps: int, init_scale: float, batch_size: int | None
-) -> list[str]:
-    if median is None:
-        return []
-    batches = "without sampling error" if batch_size is None else f"with fresh batches of {batch_size}"
-    few = ", because a few keep much more" if mean is not None and mean > 2 * median else ""
-    return [
-        f"After {steps} steps from an init scale of {init_scale:g}, and {batches}, half of the runs have a spurious "
-        f"share below {median:.2g} (the median); its mean over runs is {mean:.2g}{few}."
-    ]
-
-
 def search_settings(
     environments: Environments,
     window: Window,
     *,
     confidence: float,
     tolerance: float,
-    batch_size: int | None = None,
-    **sampling: Any,
+    **sampling: Unpack[SamplingOptions],
 ) -> tuple[Advice | None, list[str]]:
     """The settings that `advise` finds, and what they promise in words, or why there are none.
 
@@ -249,8 +219,7 @@ def search_settings(
         window: its sharp window.
         confidence: wanted probability that the spurious share ends below the tolerance.
         tolerance: largest spurious share that counts as washed out.
-        batch_size: m; None: no sampling error.
-        sampling: the other arguments of `advise`.
+        sampling: the arguments of `Sampling`.
 
     Example:
         >>> from holdfast.sensing.environments import two_point
@@ -261,19 +230,19 @@ def search_settings(
     """
     if window.empty:
         return None, []
+    batch_size = sampling.get("batch_size")
     wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "window": window, **sampling}
-    advised = advise(environments, batch_size=batch_size, **wanted)
+    advised = advise(environments, **wanted)
     if advised is None:
         none = f"No settings can be advised for a confidence of {confidence:g}"
-        enough = None if batch_size is None else sufficient_batch_size(environments, batch_size, **wanted)
-        if enough is not None:
-            return None, [
-                f"{none}: the sampling error of batches of {batch_size} brings too much of the spurious signal back, "
-                f"and batches of {enough} would suffice."
-            ]
-        commuting = diagonalised(environments) is not None
+        if diagonalised(environments) is None:
+            return None, [f"{none}: their strengths do not commute."]
+        enough = None if batch_size is None else sufficient_batch_size(environments, **wanted)
+        if enough is None:
+            return None, [f"{none}: no starting point is small enough."]
         return None, [
-            f"{none}: {'no starting point is small enough' if commuting else 'their strengths do not commute'}."
+            f"{none}: the sampling error of batches of {batch_size} brings too much of the spurious signal back, and "
+            f"batches of {enough} would suffice."
         ]
     batches = "Without sampling error" if batch_size is None else f"With fresh batches of {batch_size}"
     lost = f", {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""

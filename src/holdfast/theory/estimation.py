@@ -109,8 +109,9 @@ def noise_level(rows: int, blocks: int, errors: np.ndarray) -> float:
 
 def _checked(measurements: ArrayLike, responses: ArrayLike, environment: ArrayLike):
     """Packed coordinates, responses, labels and their codes; raises an error for data that cannot be used."""
-    x, y, labels = measurements, np.asarray(responses), np.asarray(environment)
-    shape, kind = np.shape(x), getattr(x, "dtype", np.asarray(x).dtype)
+    x = measurements if hasattr(measurements, "dtype") else np.asarray(measurements)  # what is in a file stays there
+    y, labels = np.asarray(responses), np.asarray(environment)
+    shape, kind = np.shape(x), x.dtype
     square = len(shape) == 3 and shape[1] == shape[2] and 0 not in shape and np.issubdtype(kind, np.number)
     contract = "X must be square matrices, shape (n, d, d) with n at least 1"
     require(square, contract, f"{kind} of shape {shape}")
@@ -156,7 +157,6 @@ def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tu
     """The debiased moment estimates of all A_e, (E, d, d), and the root mean square of what is left, (E,)."""
     count = len(responses)
     signal = unpack_symmetric(np.zeros((count, coordinates[0].shape[1])))
-    dimension = signal.shape[1]
     previous = np.full(count, np.inf)
     for _ in range(PASSES):
         left = [y - x @ matrix for x, y, matrix in zip(coordinates, responses, pack_symmetric(signal), strict=True)]
@@ -167,30 +167,34 @@ def _explained(coordinates: list[np.ndarray], responses: list[np.ndarray]) -> tu
         if (residual > (1 - SETTLED) * previous).all():
             break
         previous = residual
-        # Each environment counts by its precision; where nothing is left to explain, equally.
-        weights = 1 / np.maximum(errors, np.finfo(float).eps * np.abs(matrices).max() + np.finfo(float).tiny)
-        stacked = np.concatenate([w * matrix for w, matrix in zip(weights, matrices, strict=True)], 1)
-        vectors, values, _ = np.linalg.svd(stacked, full_matrices=False)
-        space = vectors[:, values > noise_level(dimension, count, np.ones(1))]
+        # Where nothing is left to explain, all environments count equally.
+        least = np.finfo(float).eps * np.abs(matrices).max() + np.finfo(float).tiny
+        space = _signal_space(matrices, np.maximum(errors, least))
         projection = space @ space.T
         signal = projection @ matrices @ projection
     return matrices, residual
 
 
+def _signal_space(matrices: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span what rises above noise in the matrices side by side, each in units of its error."""
+    count, dimension = matrices.shape[:2]
+    stacked = np.concatenate(list(matrices / errors[:, None, None]), 1)
+    vectors, values, _ = np.linalg.svd(stacked, full_matrices=False)
+    return vectors[:, values > noise_level(dimension, count, np.ones(1))]
+
+
 def _decomposed(matrices: np.ndarray, errors: np.ndarray) -> tuple[MatrixSensing, bool]:
     """Invariant and spurious parts of the matrices A_e, with entries known up to `errors`."""
-    count, dimension = matrices.shape[:2]
     errors = np.maximum(errors, 1e-9 * np.abs(matrices).max())  # rounding counts as noise
     # Signals live in few dimensions. There, noise reaches less, and weak differences are seen.
-    vectors, values, _ = np.linalg.svd(np.concatenate(list(matrices / errors[:, None, None]), 1), full_matrices=False)
-    space = vectors[:, values > noise_level(dimension, count, np.ones(1))]
+    space = _signal_space(matrices, errors)
     small = space.T @ matrices @ space
     size = small.shape[1]
     mean = small.mean(0)
     differences = np.concatenate(list(small - mean), 1)
     vectors, values, _ = np.linalg.svd(differences) if size else (np.eye(0), np.zeros(0), None)
-    varying = vectors[:, : int((values > noise_level(size, count, errors)).sum())]
-    invariant, signed = _invariant_part(mean, varying, noise_level(size, 1, errors / np.sqrt(count)))
+    varying = vectors[:, : int((values > noise_level(size, len(matrices), errors)).sum())]
+    invariant, signed = _invariant_part(mean, varying, noise_level(size, 1, errors / np.sqrt(len(matrices))))
     strengths = varying.T @ (small - invariant) @ varying
     basis = joint_diagonalisation(strengths)
     spectrum, directions = _low_rank(invariant)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from holdfast.core.progress import counted
 from holdfast.core.validation import NOT_NEGATIVE
 from holdfast.sensing.ensembles import Ensemble
 from holdfast.theory.assumptions import LARGEST_SEARCH, Check, check_assumptions
@@ -106,14 +107,13 @@ def examine(
     estimated = estimate(measurements, responses, environment)
     problem = estimated.problem
     if problem.spurious_rank == 0:
-        return Findings(estimated, [], None, (*_about_signals(estimated), _why_nothing_varies(estimated)))
+        return Findings(estimated, [], None, tuple(_about_signals(estimated)))
     spectrum = np.abs(np.asarray(problem.invariant_spectrum)) if problem.invariant_rank else 1.0
     if batch_size is None:
         batch_size = min(estimated.counts)
     # Problem and residual are those of measurements and responses divided by the scale.
-    if noise_variance is None:
-        noise = float(np.mean(np.square(estimated.residual)))
-    else:
+    noise = float(np.mean(np.square(estimated.residual)))
+    if noise_variance is not None:
         NOT_NEGATIVE.check("noise_variance", noise_variance)
         noise = noise_variance / estimated.scale**2
     # The step size of the user acts on measurements of their scale: (1/m) sum <X, W> X is scale^2 W.
@@ -149,27 +149,26 @@ def _all_symmetric(measurements: Any) -> bool:
 def _about_signals(estimated: Estimated) -> list[str]:
     problem = estimated.problem
     if problem.invariant_rank == problem.spurious_rank == 0:
-        return ["No signal rises above the noise: there is nothing to learn from these measurements."]
-    sentences = [
-        f"Found an invariant signal of rank {problem.invariant_rank} and a spurious one of rank "
-        f"{problem.spurious_rank} in {len(estimated.labels)} environment{'s' * (len(estimated.labels) > 1)}."
-    ]
-    if problem.invariant_rank == 0:
-        sentences.append("Nothing is invariant: what survives HeteroSGD is not a signal.")
-    if estimated.signed:
-        sentences.append("The invariant signal has negative eigenvalues: fit U U^T - V V^T, not U U^T.")
-    if estimated.scale != 1:
+        sentences = ["No signal rises above the noise: there is nothing to learn from these measurements."]
+    else:
+        sentences = [
+            f"Found an invariant signal of rank {problem.invariant_rank} and a spurious one of rank "
+            f"{problem.spurious_rank} in {counted(len(estimated.labels), 'environment')}."
+        ]
+        if problem.invariant_rank == 0:
+            sentences.append("Nothing is invariant: what survives HeteroSGD is not a signal.")
+        if estimated.signed:
+            sentences.append("The invariant signal has negative eigenvalues: fit U U^T - V V^T, not U U^T.")
+        if estimated.scale != 1:
+            sentences.append(
+                f"The measurements have the scale {estimated.scale:.3g} instead of 1: the step sizes below are for "
+                f"measurements divided by it. For yours, divide them by {estimated.scale**2:.3g}."
+            )
+    if problem.spurious_rank == 0 and len(estimated.labels) > 1:
         sentences.append(
-            f"The measurements have the scale {estimated.scale:.3g} instead of 1: the step sizes below are for "
-            f"measurements divided by it. For yours, divide them by {estimated.scale**2:.3g}."
+            "The environments do not differ beyond the noise: nothing varies, so nothing can be washed out."
         )
+    elif problem.spurious_rank == 0:
+        alone = "There is only one environment: a signal that varies looks like one that does not"
+        sentences.append(f"{alone}, and nothing can be washed out.")
     return sentences
-
-
-def _why_nothing_varies(estimated: Estimated) -> str:
-    if len(estimated.labels) == 1:
-        return (
-            "There is only one environment: a signal that varies looks like one that does not, and nothing can be "
-            "washed out."
-        )
-    return "The environments do not differ beyond the noise: nothing varies, so nothing can be washed out."

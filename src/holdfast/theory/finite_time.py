@@ -1,6 +1,6 @@
 """The law of a spurious share after finitely many steps: log Q^2 = 2 log alpha + a sum of T independent logarithms."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +10,8 @@ from holdfast.sensing.environments import Environments
 from holdfast.theory.lyapunov import exponents, stationary_shares
 from holdfast.theory.strengths import strength_atoms
 
+# The quantiles that are told of a law.
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Points of the grid on which the law of one step is convolved with itself, and its half width in deviations of the sum.
 GRID, HALF_WIDTH = 2**17, 8
 # A factor of zero removes the direction at once. Its logarithm is cut here: e^-60 of anything is negligible.
@@ -41,6 +43,11 @@ class LogShare(NamedTuple):
     def above(self, level: float) -> float:
         """The probability that Q^2 is above a level."""
         return float(1 - np.interp(np.log(level), self.values, self.distribution, left=0.0, right=1.0))
+
+    def asdict(self) -> dict[str, Any]:
+        """Mean, deviation and some quantiles as plain values for JSON."""
+        quantiles = {str(probability): float(self.quantile(probability)) for probability in QUANTILES}
+        return {"mean": self.mean, "deviation": self.deviation, "quantiles": quantiles}
 
 
 def log_share(

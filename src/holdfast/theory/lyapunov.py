@@ -1,5 +1,7 @@
 """Growth rates of a small spurious signal: Lyapunov exponents of random products of I + eta S(e)."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,7 +10,7 @@ from scipy.optimize import brentq
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate
 from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.logarithm import TINY, mean_logarithm
-from holdfast.theory.strengths import diagonal_entries, diagonalised, possible, strength_atoms, with_restoring_force
+from holdfast.theory.strengths import commuting, diagonal_entries, diagonalised, possible, strength_atoms
 
 # The first of this many parts of a chain, in which the frame settles on its directions, is not counted.
 WARM_UP = 10
@@ -66,12 +68,7 @@ def exponents(environments: Environments, step_size: ArrayLike) -> np.ndarray:
         >>> exponents(two_point(1.0, 6.0), [0.05, 0.1]).round(4).tolist()
         [[0.0062], [-0.0813]]
     """
-    diagonal = diagonalised(environments)
-    if diagonal is None:
-        raise ValueError(
-            "environments must have strength matrices with one common eigenbasis for exponents, got matrices that do "
-            "not commute: use matrix_exponents"
-        )
+    diagonal = commuting(environments)
     eta = np.asarray(step_size, float)[..., None]
     if isinstance(diagonal, FiniteEnvironments):
         found = possible(diagonal)
@@ -173,6 +170,18 @@ def largest_product_exponents(strengths: np.ndarray, step_sizes: np.ndarray) -> 
         if step >= warm_up:
             total += np.log(lengths[:, 0]).mean(0)
     return total.reshape(rank, -1).max(0) / (steps - warm_up)
+
+
+def with_restoring_force(environments: Environments, share: float) -> Environments:
+    """The environments that act on a direction of which a share c has been learned: strengths S(e) - c I.
+
+    What has been learned pulls back: the step is q <- q (1 + eta (xi - q^2)). With q^2 replaced by its mean c, the
+    exponent of these environments is the growth rate under the mean restoring force.
+    """
+    shift = share * np.eye(environments.rank)
+    if isinstance(environments, FiniteEnvironments):
+        return replace(environments, strengths=np.asarray(environments.strengths, float) - shift)
+    return replace(environments, location=np.asarray(environments.location, float) - shift)
 
 
 def stationary_shares(environments: Environments, step_size: float) -> np.ndarray:

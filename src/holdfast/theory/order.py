@@ -8,6 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import roots_legendre
 
 from holdfast.core.order import ORDERS, cycle
 from holdfast.core.statistics import Estimate
@@ -17,7 +18,7 @@ from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.finite_time import LEAST_LOGARITHM
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import matrix_exponents, product_exponents
-from holdfast.theory.strengths import check_direction, diagonal_entries, diagonalised
+from holdfast.theory.strengths import check_direction, commuting, diagonal_entries
 
 
 def check_order(order: str) -> None:
@@ -90,15 +91,15 @@ def order_effect(
     length, deviations = len(logarithms), logarithms - logarithms.mean()
     variance, into = float(np.mean(deviations**2)), steps % length
     centre = 2 * math.log(init_scale) + steps * float(logarithms.mean())
-    if order == "independent":
-        extremes = [steps * float(end) for end in (deviations.min(), deviations.max())]
-        return OrderEffect(centre, math.sqrt(steps * variance), *(centre + end for end in extremes))
-    if order == "cyclic":
-        exact = centre + float(deviations[:into].sum())
-        return OrderEffect(exact, 0.0, exact, exact)
-    spread = math.sqrt(into * (length - into) / (length - 1) * variance) if length > 1 else 0.0
     ordered = np.sort(deviations)
-    low, high = ordered[:into].sum(), ordered[length - into :].sum()
+    if order == "independent":
+        spread, low, high = math.sqrt(steps * variance), steps * ordered[0], steps * ordered[-1]
+    elif order == "cyclic":
+        centre += float(deviations[:into].sum())
+        spread = low = high = 0.0
+    else:
+        spread = math.sqrt(into * (length - into) / max(length - 1, 1) * variance)
+        low, high = ordered[:into].sum(), ordered[length - into :].sum()
     return OrderEffect(centre, spread, centre + float(low), centre + float(high))
 
 
@@ -111,9 +112,8 @@ def check_numbers(step_size: float, steps: int, init_scale: float) -> None:
 
 def visited_strengths(environments: FiniteEnvironments) -> np.ndarray:
     """The strengths that the spurious directions meet in a cycle, (L, r2)."""
-    diagonal = diagonalised(environments)
     require(isinstance(environments, FiniteEnvironments), "environments must be finitely many", "a continuum of them")
-    require(diagonal is not None, "environments must have strengths that commute", "matrices that do not")
+    diagonal = commuting(environments)
     assert isinstance(diagonal, FiniteEnvironments)
     return diagonal_entries(diagonal.strengths)[list(cycle(diagonal.probabilities))]
 
@@ -138,7 +138,7 @@ def order_floor(
     a power tail (Kesten, 1973). In cycles the factor of a whole cycle is the product A of all a, in any order, so the
     variance at the end of a cycle is a geometric series in A^2, finite where |A| < 1: exactly where the exponent
     E log|a| is negative. Given the order c is Gaussian, so there is no power tail. In reshuffled order the series has
-    the mean over all permutations, from the means of products of k of the a^2 (elementary symmetric polynomials).
+    the mean over all permutations: what follows a visit has the mean product int_0^1 prod (1 - t + t a^2) dt.
 
     Args:
         environments: finitely many, with strengths that commute.
@@ -171,19 +171,12 @@ def order_floor(
         for square, kick in zip(squares, kicks, strict=True):
             added = square * added + kick
         return float(added / (1 - whole))
-    # A visit is at each place with equal probability, and what follows is a random set of the others.
-    added = sum(kick * float(np.mean(_mean_products(np.delete(squares, place)))) for place, kick in enumerate(kicks))
-    return float(added / (1 - whole))
-
-
-def _mean_products(factors: np.ndarray) -> np.ndarray:
-    """The mean product of k of the n factors, over all choices, for k = 0, ..., n."""
-    means = np.ones(1)
-    for count, factor in enumerate(factors, 1):
-        # Of the choices of k among `count` factors, the share k / count has the new one.
-        share = np.arange(count + 1) / count
-        means = (1 - share) * np.append(means, 0.0) + share * factor * np.append(0.0, means)
-    return means
+    # Visits at independent uniform times have a random order. A visit at time 1 - t is followed by each of the others
+    # with probability t, so the mean product of those that follow is a polynomial in t: the rule of Gauss is exact.
+    nodes, weights = roots_legendre(len(visits) // 2 + 1)
+    factors = 1 + (1 + nodes[:, None]) / 2 * (squares - 1)
+    followed = [weights @ np.delete(factors, place, 1).prod(1) / 2 for place in range(len(visits))]
+    return float(kicks @ followed / (1 - whole))
 
 
 def ordered_visits(

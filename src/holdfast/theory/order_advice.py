@@ -1,17 +1,15 @@
 """Which order of the environments to take, in words, with what it changes at the settings of a run."""
 
 import math
-
-from numpy.typing import ArrayLike
+from typing import Unpack
 
 from holdfast.core.order import cycle
 from holdfast.core.statistics import Estimate
-from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.finite_time import LARGEST_LOGARITHM, log_share, saturated
 from holdfast.theory.lyapunov import exponents, stationary_shares
 from holdfast.theory.order import check_numbers, order_effect, order_exponents
-from holdfast.theory.sampling import Sampling
+from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import diagonalised
 
@@ -25,11 +23,7 @@ def advise_order(
     step_size: float,
     steps: int,
     init_scale: float,
-    batch_size: float | None = None,
-    noise_variance: float = 0.0,
-    dimension: int = 100,
-    spectrum: ArrayLike = 1.0,
-    ensemble: str | Ensemble = "symmetric",
+    **sampling: Unpack[SamplingOptions],
 ) -> str:
     """Which order to take, in a sentence or two: with a negative exponent, or with the number of steps.
 
@@ -41,11 +35,7 @@ def advise_order(
         step_size: eta.
         steps: T.
         init_scale: alpha.
-        batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
-        noise_variance: of the label noise; this and the others as for `simulate_shares`.
-        dimension: d.
-        spectrum: eigenvalues of A*.
-        ensemble: of the measurements.
+        sampling: the arguments of `Sampling`.
 
     Example:
         >>> from holdfast.sensing.environments import two_point
@@ -58,7 +48,7 @@ size 0.05 the spurious signal still shrinks by 1 % a step, and without sampling 
         With batches of 8000 one run in ten exceeds 1.9e-04 reshuffled and 9.6e-03 drawn independently.
     """
     check_numbers(step_size, steps, init_scale)
-    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()
+    batch_size = Sampling(**sampling).batch_size
     if not isinstance(environments, FiniteEnvironments):
         return (
             "The environments are a continuum: to visit them in cycles, which keeps the spurious signal from straying, "
@@ -88,7 +78,7 @@ size 0.05 the spurious signal still shrinks by 1 % a step, and without sampling 
     noise = ""
     if batch_size is not None:
         seen = [
-            float(simulate_shares(environments, *given, order=order, runs=RUNS, **sampling._asdict()).quantile(0.9))
+            float(simulate_shares(environments, *given, order=order, runs=RUNS, **sampling).quantile(0.9))
             for order in ("reshuffled", "independent")
         ]
         noise = (

@@ -1,6 +1,7 @@
 """Finite batches: what is measured in them, and the residual that sampling error sustains under HeteroSGD."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,18 +9,32 @@ from numpy.typing import ArrayLike
 from holdfast.core.validation import COUNT, NOT_NEGATIVE, POSITIVE, require
 from holdfast.sensing.ensembles import Ensemble, named_ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
-from holdfast.theory.strengths import check_spectrum
 
 
-class Sampling(NamedTuple):
-    """What a step measures: the keyword arguments that predictions with sampling error have in common.
+class SamplingOptions(TypedDict, total=False):
+    """The arguments of `Sampling`, as keyword arguments of the predictions that take them."""
+
+    batch_size: float | None
+    noise_variance: float
+    dimension: int
+    spectrum: ArrayLike
+    ensemble: str | Ensemble
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What a step measures, for all predictions with sampling error.
 
     Attributes:
         batch_size: m, fresh measurements of one environment in each step; None: no sampling error.
         noise_variance: sigma^2, of the label noise; 0 without a batch.
         dimension: d.
         spectrum: eigenvalues of A*, positive; a single one stands for r1 = 1.
-        ensemble: of the measurements, by name or as an object.
+        ensemble: of the measurements, "symmetric" (tau = 1/2), "gaussian" (tau = 1) or an `Ensemble`.
+
+    Example, what predictions without sampling error assume:
+        >>> Sampling().eigenvalues.tolist(), Sampling().entry_variance
+        ([1.0], 0.5)
     """
 
     batch_size: float | None = None
@@ -28,21 +43,22 @@ class Sampling(NamedTuple):
     spectrum: ArrayLike = 1.0
     ensemble: str | Ensemble = "symmetric"
 
-    def check(self) -> "Sampling":
-        """The same; raises a ValueError for what cannot be measured."""
+    def __post_init__(self) -> None:
         POSITIVE.check("batch_size", 1 if self.batch_size is None else self.batch_size)
         NOT_NEGATIVE.check("noise_variance", self.noise_variance)
         contract = "noise_variance must be 0 without a batch_size, because an infinite batch averages the noise out"
         require(self.batch_size is not None or self.noise_variance == 0, contract, self.noise_variance)
         COUNT.check("dimension", self.dimension)
-        check_spectrum(self.spectrum)
+        values = np.asarray(self.spectrum)
+        proper = values.ndim <= 1 and values.size > 0 and values.dtype.kind in "fiu"
+        proper = proper and bool((np.isfinite(values) & (values > 0)).all())
+        require(proper, "spectrum must hold positive numbers", repr(self.spectrum))
         named_ensemble(self.ensemble)
-        return self
 
     @property
     def eigenvalues(self) -> np.ndarray:
         """The spectrum as an array, (r1,)."""
-        return check_spectrum(self.spectrum)
+        return np.atleast_1d(np.asarray(self.spectrum, float))
 
     @property
     def entry_variance(self) -> float:

@@ -7,7 +7,7 @@ docs/theory.md derives it.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, require
 from holdfast.core.worker import StoppedError, current_worker
-from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
 from holdfast.theory.order import check_numbers, check_order, ordered_visits
-from holdfast.theory.sampling import Sampling
+from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.strengths import sample_strengths
 
 # Runs that are advanced together: few enough for the second-level cache of a core.
@@ -72,14 +71,10 @@ def simulate_shares(
     steps: int,
     init_scale: float,
     *,
-    batch_size: float | None = None,
-    noise_variance: float = 0.0,
-    dimension: int = 100,
-    spectrum: ArrayLike = 1.0,
-    ensemble: str | Ensemble = "symmetric",
     order: str = "independent",
     runs: int = 10_000,
     seed: int = 0,
+    **sampling: Unpack[SamplingOptions],
 ) -> SimulatedShares:
     """The law of the spurious share after T steps of HeteroSGD with fresh batches, by runs in r1 + r2 dimensions.
 
@@ -96,14 +91,10 @@ def simulate_shares(
         step_size: eta.
         steps: T.
         init_scale: alpha.
-        batch_size: m; None: no sampling error.
-        noise_variance: sigma^2, of the label noise; 0 without a batch.
-        dimension: d, at least r1 + r2.
-        spectrum: eigenvalues of A*, positive; a single one stands for r1 = 1.
-        ensemble: of the measurements, "symmetric", "gaussian" or an `Ensemble`.
         order: of the environments, "independent", or, for finitely many, "reshuffled" or "cyclic".
         runs: how many are simulated.
         seed: of the random numbers.
+        sampling: the arguments of `Sampling`; the dimension is at least r1 + r2.
 
     Example, sampling error leaves a share of about 1 / (2 m), and a few runs keep much more:
         >>> from holdfast.sensing.environments import two_point
@@ -113,17 +104,21 @@ def simulate_shares(
     """
     check_numbers(step_size, steps, init_scale)
     COUNT.check("runs", runs)
-    sampling = Sampling(batch_size, noise_variance, dimension, spectrum, ensemble).check()
+    measured = Sampling(**sampling)
     check_order(order)
     finite = order == "independent" or isinstance(environments, FiniteEnvironments)
     require(finite, "order must be independent for a continuum of environments", repr(order))
-    rank = len(sampling.eigenvalues) + environments.rank
-    require(dimension >= rank, f"dimension must be at least r1 + r2 = {rank}", dimension)
-    block = _Block(environments, float(step_size), sampling, sampling.eigenvalues, sampling.entry_variance, order)
+    rank = len(measured.eigenvalues) + environments.rank
+    require(measured.dimension >= rank, f"dimension must be at least r1 + r2 = {rank}", measured.dimension)
+    block = _Block(environments, float(step_size), measured, measured.eigenvalues, measured.entry_variance, order)
     randoms = np.random.default_rng(seed).spawn(-(-runs // SLAB))
     sizes = np.diff(np.append(np.arange(0, runs, SLAB), runs))
     parts = [block.simulate(random, int(size), steps, init_scale) for random, size in zip(randoms, sizes, strict=True)]
     return SimulatedShares(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+# The signal rows of U, the residual of the other rows in each of their columns, and the mean square of those elsewhere.
+State = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class _Block(NamedTuple):
@@ -136,9 +131,7 @@ class _Block(NamedTuple):
     entry_variance: float
     order: str
 
-    def simulate(
-        self, random: np.random.Generator, runs: int, steps: int, init_scale: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def simulate(self, random: np.random.Generator, runs: int, steps: int, init_scale: float) -> SimulatedShares:
         """Spurious and invariant shares, and which runs diverged."""
         invariant_rank = len(self.spectrum)
         rank = invariant_rank + self.environments.rank
@@ -150,7 +143,7 @@ class _Block(NamedTuple):
             if current_worker().stopped():
                 raise StoppedError
             with np.errstate(over="ignore", invalid="ignore"):  # runs that diverge are set to zero below
-                rows, residual, start = self._step(random, strengths, rows, residual, start)
+                rows, residual, start = self._step(random, strengths, (rows, residual, start))
                 escaped = ~(np.square(rows).sum((0, 1)) + residual.sum(0) <= ESCAPE / self.step_size)
             if escaped.any():
                 diverged |= escaped
@@ -159,7 +152,7 @@ class _Block(NamedTuple):
         largest = np.where(diverged, np.inf, np.linalg.eigvalsh(spurious)[:, -1])
         invariant = np.square(rows[:invariant_rank]).sum(1)
         shares = (invariant / self.spectrum[:, None]).mean(0)
-        return largest, np.where(diverged, np.nan, shares), diverged
+        return SimulatedShares(largest, np.where(diverged, np.nan, shares), diverged)
 
     def _strengths(self, random: np.random.Generator, runs: int, steps: int) -> Iterator[np.ndarray]:
         """S(e) of every step, (r2, r2, runs)."""
@@ -172,15 +165,9 @@ class _Block(NamedTuple):
         for visited in ordered_visits(self.environments, self.order, steps=steps, runs=runs, seed=random):
             yield matrices[..., visited]
 
-    def _step(
-        self,
-        random: np.random.Generator,
-        strengths: np.ndarray,
-        rows: np.ndarray,
-        residual: np.ndarray,
-        start: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        eta, rank, runs = self.step_size, len(rows), rows.shape[-1]
+    def _step(self, random: np.random.Generator, strengths: np.ndarray, state: State) -> State:
+        (rows, residual, start), eta = state, self.step_size
+        rank, runs = len(rows), rows.shape[-1]
         invariant_rank = len(self.spectrum)
         on_diagonal = np.arange(rank)
         error = np.einsum("ian,jan->ijn", rows, rows)  # W

@@ -1,4 +1,4 @@
-"""The strengths that a spurious direction meets: in a common eigenbasis, and after part of the signal is learned."""
+"""The strengths that a spurious direction meets: in a common eigenbasis, one by one, drawn, and their bounds."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from holdfast.core.names import readable
 from holdfast.core.validation import Rule, require
 from holdfast.sensing.deviations import Deviation
 from holdfast.sensing.environments import ContinuousEnvironments, Environments, FiniteEnvironments
-from holdfast.sensing.problem import MatrixSensing
 
-# The continuum is replaced by this many equally likely strengths where no closed form is used.
+# The continuum is replaced by this many equally likely strengths where no closed form is used: the quantiles at the
+# middles of equal parts.
 ATOMS = 2**12
 
 
@@ -34,6 +34,16 @@ def diagonalised(environments: Environments) -> Environments | None:
     return replace(environments, strengths=diagonal) if np.abs(rotated - diagonal).max() < 1e-6 * scale else None
 
 
+def commuting(environments: Environments) -> Environments:
+    """The environments in the common eigenbasis of their strengths; a ValueError if they do not commute."""
+    diagonal = diagonalised(environments)
+    if diagonal is None:
+        raise ValueError(
+            "environments must have strengths that commute, got matrices that do not: use matrix_exponents"
+        )
+    return diagonal
+
+
 def possible(environments: FiniteEnvironments) -> FiniteEnvironments:
     """The environments that have a positive probability, in double precision."""
     weights = np.asarray(environments.probabilities, float)
@@ -43,30 +53,20 @@ def possible(environments: FiniteEnvironments) -> FiniteEnvironments:
 
 def strength_atoms(environments: Environments, direction: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """The strengths of one direction and their probabilities; a continuum as many equally likely quantiles."""
-    diagonal = diagonalised(environments)
-    if diagonal is None:
-        raise ValueError("environments must have strength matrices that commute, got matrices that do not")
+    diagonal = commuting(environments)
     check_direction(direction, environments)
     if isinstance(diagonal, FiniteEnvironments):
         found = possible(diagonal)
         return diagonal_entries(found.strengths)[:, direction], np.asarray(found.probabilities)
     location, scale = diagonal_entries(diagonal.location)[direction], diagonal_entries(diagonal.scale)[direction]
-    return location + scale * deviation_atoms(diagonal.deviation), np.full(ATOMS, 1 / ATOMS)
+    atoms = diagonal.deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
+    return location + scale * atoms, np.full(ATOMS, 1 / ATOMS)
 
 
 def check_direction(direction: int, environments: Environments) -> None:
     """Raise a ValueError unless the environments have a spurious direction of this number."""
     last = environments.rank - 1
     Rule(f"a whole number from 0 to {last}", lambda value: 0 <= value <= last, whole=True).check("direction", direction)
-
-
-def check_spectrum(spectrum: ArrayLike) -> np.ndarray:
-    """The eigenvalues of A*, (r1,); a ValueError unless they are positive numbers."""
-    values = np.atleast_1d(np.asarray(spectrum))
-    proper = values.ndim == 1 and values.size > 0 and values.dtype.kind in "fiu"
-    proper = proper and bool((np.isfinite(values) & (values > 0)).all())
-    require(proper, "spectrum must hold positive numbers", repr(spectrum))
-    return values.astype(float)
 
 
 def sample_strengths(environments: Environments, random: np.random.Generator, runs: int) -> np.ndarray:
@@ -85,11 +85,6 @@ def sample_strengths(environments: Environments, random: np.random.Generator, ru
         numbers[below] = environments.deviation.quantile(random.random((len(below[0]), runs)))
         numbers[below[::-1]] = numbers[below]
     return location + scale * numbers
-
-
-def deviation_atoms(deviation: Deviation) -> np.ndarray:
-    """Equally likely numbers that stand for a continuous law: its quantiles at the middles of equal parts."""
-    return deviation.quantile((np.arange(ATOMS) + 0.5) / ATOMS)
 
 
 def deviation_bounds(deviation: Deviation) -> tuple[float, float]:
@@ -117,36 +112,6 @@ def extremes(environments: Environments) -> tuple[float, float]:
     # The norm of a symmetric matrix with entries of at most |scale_ij| is at most its largest row sum.
     reach = scale.sum(1).max()
     return float(values.min() + low * reach), float(values.max() + high * reach)
-
-
-def with_restoring_force(environments: Environments, share: float) -> Environments:
-    """The environments that act on a direction of which a share c has been learned: strengths S(e) - c I.
-
-    What has been learned pulls back: the step is q <- q (1 + eta (xi - q^2)). With q^2 replaced by its mean c, the
-    exponent of these environments is the growth rate under the mean restoring force.
-    """
-    shift = share * np.eye(environments.rank)
-    if isinstance(environments, FiniteEnvironments):
-        return replace(environments, strengths=np.asarray(environments.strengths, float) - shift)
-    return replace(environments, location=np.asarray(environments.location, float) - shift)
-
-
-def after_invariant(problem: MatrixSensing) -> Environments:
-    """The environments that act on the complement of the invariant signal, once that has been learned.
-
-    With P = A* the step on what is orthogonal to U* is I + eta (1 - U*U*^T) A(e) (1 - U*U*^T): the strengths become
-    C S(e) C with C^2 = I - V*^T U* U*^T V*. An overlap weakens them; without one they stay as they are.
-    """
-    overlap = np.asarray(problem.invariant_basis.T @ problem.spurious_basis, float)
-    values, vectors = np.linalg.eigh(np.eye(overlap.shape[1]) - overlap.T @ overlap)
-    weaken = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    environments = problem.environments
-    if isinstance(environments, FiniteEnvironments):
-        return replace(environments, strengths=weaken @ np.asarray(environments.strengths, float) @ weaken)
-    aligned = np.allclose(weaken, np.diag(np.diagonal(weaken)))
-    require(aligned, "a continuum of environments needs subspaces that overlap direction by direction", "others")
-    scale = np.outer(np.diagonal(weaken), np.diagonal(weaken))
-    return replace(environments, location=scale * environments.location, scale=scale * environments.scale)
 
 
 def diagonal_entries(matrices: ArrayLike) -> np.ndarray:

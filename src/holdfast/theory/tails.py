@@ -5,7 +5,7 @@ if it shrinks on average, a run of large factors may carry it far, so the law of
 Goldie 1991), which ends where the signal is large enough to hold itself back. docs/theory.md derives the formulas.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,9 @@ from scipy.optimize import brentq
 from scipy.special import gammainc, gammainccinv, gammaincinv
 
 from holdfast.core.validation import POSITIVE, require
-from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments
 from holdfast.theory.lyapunov import stationary_shares
-from holdfast.theory.sampling import Sampling, mean_square_strength
+from holdfast.theory.sampling import Sampling, SamplingOptions, mean_square_strength
 from holdfast.theory.strengths import strength_atoms
 from holdfast.theory.survivors import survivor_law
 
@@ -139,11 +138,8 @@ def stationary_law(
     environments: Environments,
     step_size: float,
     *,
-    batch_size: float | None = None,
-    noise_variance: float = 0.0,
-    spectrum: ArrayLike = 1.0,
-    ensemble: str | Ensemble = "symmetric",
     direction: int = 0,
+    **sampling: Unpack[SamplingOptions],
 ) -> StationaryLaw:
     """The law of the share of a spurious direction in the long run: a power between a floor and a ceiling.
 
@@ -168,11 +164,9 @@ def stationary_law(
     Args:
         environments: the law of S(e), with strengths that commute.
         step_size: eta.
-        batch_size: m; None: no sampling error, and nothing remains if the exponent is negative.
-        noise_variance: sigma^2, of the label noise; 0 without a batch.
-        spectrum: sigma_i, eigenvalues of A*; the smallest pulls back, all of them kick.
-        ensemble: of the measurements, "symmetric" (tau = 1/2), "gaussian" (tau = 1) or an `Ensemble`.
         direction: which spurious direction.
+        sampling: the arguments of `Sampling`. Without a batch size nothing remains if the exponent is negative. The
+            smallest eigenvalue of the spectrum pulls back, all of them kick. The dimension does not matter.
 
     Example, a signal that survives: the mean is not what most runs show:
         >>> from holdfast.sensing.environments import two_point
@@ -181,8 +175,8 @@ def stationary_law(
         (0.11, True)
     """
     POSITIVE.check("step_size", step_size)
-    sampling = Sampling(batch_size, noise_variance, spectrum=spectrum, ensemble=ensemble).check()
-    eigenvalues = sampling.eigenvalues
+    measured = Sampling(**sampling)
+    eigenvalues = measured.eigenvalues
     strengths, weights = strength_atoms(environments, direction)
     variance = float(weights @ np.square(strengths - weights @ strengths))
     require(variance > 0, "environments must differ in strength", f"one strength in direction {direction}")
@@ -194,12 +188,12 @@ def stationary_law(
         require(not np.isnan(share), contract, step_size)
         solved = survivor_law(strengths, weights, step_size, index)
         return StationaryLaw(index, 0.0, ceiling, *(solved or _gamma_law(share / ceiling, ceiling)))
-    if batch_size is None:
+    if measured.batch_size is None:
         return StationaryLaw(index, 0.0, ceiling, np.array([0.0, 1.0]), np.ones(2))
     pull, columns = float(eigenvalues.min()), len(eigenvalues)
     index = tail_index(environments, step_size, learned=pull, direction=direction)
-    kicks = sampling.entry_variance * (mean_square_strength(environments) + noise_variance) / batch_size
-    kicks *= float(eigenvalues.mean())
+    noise = mean_square_strength(environments) + measured.noise_variance
+    kicks = measured.entry_variance * noise / measured.batch_size * float(eigenvalues.mean())
     floor = begin = kicks / variance
     if index > 2:
         mean_square = float(weights @ np.square(1 + step_size * (strengths - pull)))

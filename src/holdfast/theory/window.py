@@ -142,15 +142,15 @@ def paper_window(environments: Environments) -> Window:
     low = 24 / heterogeneity if heterogeneity > 0 else np.inf
     high = 1 / (64 * bound) if bound > 0 else np.inf
     if low < high:
-        return Window(low, high, "24 / M2 < eta < 1 / (64 M1)")
-    if np.isinf(bound):
-        return Window(low, high, "the strengths have no bound, so M1 is infinite and the upper end 1 / (64 M1) is zero")
-    return Window(
-        low,
-        high,
-        f"it needs M2 > 1536 M1, and M2 = {heterogeneity:.4g} while 1536 M1 = {1536 * bound:.4g}: strengths would have "
-        "to exceed 1536 times the invariant signal",
-    )
+        reason = "24 / M2 < eta < 1 / (64 M1)"
+    elif np.isinf(bound):
+        reason = "the strengths have no bound, so M1 is infinite and the upper end 1 / (64 M1) is zero"
+    else:
+        reason = (
+            f"it needs M2 > 1536 M1, and M2 = {heterogeneity:.4g} while 1536 M1 = {1536 * bound:.4g}: strengths would "
+            "have to exceed 1536 times the invariant signal"
+        )
+    return Window(low, high, reason)
 
 
 def bounded_step_size(least: float, largest: float) -> float:
@@ -173,10 +173,8 @@ def bounded_step_size(least: float, largest: float) -> float:
     def margin(eta: float) -> float:
         return 2 + eta * least - 4 / 27 * max(1 + eta * largest, 0) ** 3
 
-    low, high = 0.0, 1.0
-    while margin(high) > 0:
-        low, high = high, 2 * high
-    return _bisect(lambda eta: margin(eta) < 0, low, high)
+    # At 4 / |xi| for the larger of the two the margin is negative.
+    return _bisect(lambda eta: margin(eta) < 0, 0.0, 4 / max(abs(least), abs(largest)))
 
 
 def threshold_heterogeneity(law: Law, bias: float, step_size: float) -> float:

@@ -152,7 +152,7 @@ def draw(data: xr.Dataset) -> Figure:
     levels = errors.copy(data=np.digitize(errors, LEVELS))
     draw_plane(left, levels, "||P - A*||, overlap (lines: theory)", names, ERROR_COLOURS)
     overlap = np.linspace(*OVERLAP_RANGE, 200)
-    # The invariant signal weakens the strengths that act on the rest (theory.strengths.after_invariant).
+    # The invariant signal weakens the strengths that act on the rest.
     left.plot(overlap, two_point_threshold(STEP_SIZE * (1 - overlap**2), BIAS), "k-")
     strengths = np.linspace(two_point_threshold(STEP_SIZE, BIAS), HETEROGENEITIES[1], 8)
     slopes = np.array([error_per_overlap(STEP_SIZE, BIAS, float(m)) for m in strengths])

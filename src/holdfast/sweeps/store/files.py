@@ -1,8 +1,6 @@
 """A folder of small files, on this machine or behind any URL that fsspec knows; each is written whole or not at all."""
 
 import contextlib
-import errno
-import itertools
 import os
 import threading
 import time
@@ -10,42 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.core.addresses import file_system, is_address, reaching
 from holdfast.core.owner import temporary_name
 
-# What file systems without hard links answer.
-NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-_COUNTER = itertools.count()
-_OF_THREAD = threading.local()
 
-
-class Files(Protocol):
-    """What a store needs of a folder. Names are relative, with forward slashes. Picklable."""
-
-    def read(self, name: str) -> bytes | None:
-        """The content of a file, or None."""
-        ...
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file, whole or not at all."""
-        ...
-
-    def walk(self) -> Iterator[str]:
-        """The names of all files in the folder and in its folders; none if it does not exist."""
-        ...
-
-    def delete(self, name: str) -> None:
-        """Delete a file, if it exists."""
-        ...
-
-    def __str__(self) -> str:
-        """The path or URL."""
-        ...
-
-
-def files_at(path: str | Path) -> "Files":
+def files_at(path: str | Path) -> "LocalFiles | RemoteFiles":
     """The files of a folder that is given by a path or a URL such as "s3://bucket/runs/cells".
 
     Args:
@@ -78,26 +47,19 @@ class LocalFiles:
     def read(self, name: str) -> bytes | None:
         """The content of a file, or None."""
         try:
-            descriptor = os.open(f"{self.root}/{name}", os.O_RDONLY)
+            with open(f"{self.root}/{name}", "rb", buffering=0) as file:
+                return file.readall()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        with open(descriptor, "rb", buffering=0) as file:
-            return file.readall()
 
     def write(self, name: str, content: bytes) -> None:
         """Write to a temporary name and rename."""
-        path, unfinished = f"{self.root}/{name}", self._temporary_path()
+        path, unfinished = f"{self.root}/{name}", self._temporary_path(name)
         try:
-            try:
-                self._write_new(unfinished, content)
-                os.replace(unfinished, path)
-            except FileNotFoundError:  # the first file of its folder
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                self._write_new(unfinished, content)
-                os.replace(unfinished, path)
+            _write(unfinished, content)
+            os.replace(unfinished, path)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished)
+            _delete(unfinished)
             # the file that people know, which an error while writing does not name
             raise OSError(error.errno, os.strerror(error.errno or 0), path) from error
 
@@ -123,37 +85,12 @@ class LocalFiles:
             os.unlink(f"{self.root}/{name}")
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists, and say whether it was written; of several processes, one succeeds.
-
-        It is linked to its name when it has its content: a file without content would not say whose it is, and a
-        process can be killed at any moment.
-        """
-        path, unfinished = f"{self.root}/{name}", self._temporary_path()
+        """Write a file unless it exists, and say whether it was written; of several processes, one succeeds."""
+        path = f"{self.root}/{name}"
         try:
-            self._write_new(unfinished, content)
-            os.link(unfinished, path)
+            _write(path, content, os.O_EXCL)
         except FileExistsError:
             return False
-        except FileNotFoundError:  # the first file of its folder
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            return self.create(name, content)
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            return self._create_without_links(path, content)
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished)
-        return True
-
-    @staticmethod
-    def _create_without_links(path: str, content: bytes) -> bool:
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:
-            return False
-        with open(descriptor, "wb", buffering=0) as file:
-            file.write(content)
         return True
 
     def touch(self, name: str) -> None:
@@ -172,33 +109,18 @@ class LocalFiles:
             return None
         if look_only:
             return time.time() - changed
-        now = self._temporary_path()
+        now = self._temporary_path(name)
         try:
-            self._write_new(now, b"")
+            _write(now, b"")
             return os.stat(now).st_mtime - changed
         except OSError:  # the folder is read-only for us, and the clock of this machine will do
             return time.time() - changed
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(now)
+            _delete(now)
 
-    def _temporary_path(self) -> str:
-        """One for each thread of a process, so that a process that is killed leaves few."""
-        try:
-            number = _OF_THREAD.number
-        except AttributeError:
-            number = _OF_THREAD.number = next(_COUNTER)
-        return f"{self.root}/{temporary_name(number)}"
-
-    @staticmethod
-    def _write_new(path: str, content: bytes) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-        try:
-            view = memoryview(content)
-            while view:  # a disk that is almost full takes a part
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
+    def _temporary_path(self, name: str) -> str:
+        """Beside a file; one for each thread of a process, so that a process that is killed leaves few."""
+        return f"{self.root}/{os.path.dirname(name)}/{temporary_name(threading.get_ident())}"
 
 
 @dataclass(frozen=True)
@@ -247,3 +169,30 @@ class RemoteFiles:
 def _file_system(url: str) -> tuple[Any, str]:
     system, root = file_system(url, fresh=True)
     return system, root.rstrip("/")
+
+
+def _write(path: str, content: bytes, flag: int = os.O_TRUNC) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | flag
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except FileNotFoundError:  # the first file of its folder
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor = os.open(path, flags, 0o666)
+    try:
+        view = memoryview(content)
+        while view:  # a disk that is almost full takes a part
+            view = view[os.write(descriptor, view) :]
+    except OSError:
+        _delete(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _delete(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+Files = LocalFiles | RemoteFiles
+"""What a store needs of a folder. Names are relative, with forward slashes. Picklable."""

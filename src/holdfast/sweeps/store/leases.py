@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from holdfast.core.owner import is_gone, owner
 from holdfast.sweeps.store.files import Files, LocalFiles
@@ -53,7 +54,6 @@ class Leases:
 
     Attributes:
         files: the folder.
-        expires: seconds after its last renewal at which a lease is free.
 
     Example:
         >>> import tempfile
@@ -68,11 +68,6 @@ class Leases:
     """
 
     files: Files
-    expires: float = EXPIRES
-
-    def __post_init__(self) -> None:
-        if not self.expires > 0:
-            raise ValueError(f"expires must be positive, got {self.expires}")
 
     @contextlib.contextmanager
     def take(self, name: str, is_finished: Callable[[], bool] = lambda: False) -> Iterator[Lease]:
@@ -85,11 +80,12 @@ class Leases:
         if not (files.create(name, ours) or self._take_over(files, name, ours)):
             yield Lease.BUSY
             return
-        _RENEWAL.begin(files, name, self.expires / _RENEWALS)
+        _HELD.add((files, name))
+        _start_renewing()
         try:
             yield Lease.FINISHED if is_finished() else Lease.TAKEN
         finally:
-            _RENEWAL.end(files, name)
+            _HELD.discard((files, name))
             if files.read(name) == ours:  # it may have expired, and be someone else's now
                 files.delete(name)
 
@@ -116,7 +112,7 @@ class Leases:
         if not isinstance(files, LocalFiles) or content is None or is_gone(content.decode(errors="replace")):
             return True
         age = files.age(name, look_only=look_only)
-        return age is None or age > self.expires
+        return age is None or age > EXPIRES
 
     def _take_over(self, files: LocalFiles, name: str, ours: bytes) -> bool:
         """Take over a lease that is free; of several processes that find it free at once, one gets the claim."""
@@ -138,38 +134,18 @@ class Leases:
             files.delete(claim)
 
 
-class _Renewal:
-    """One thread for all leases of a process, each renewed at its own pace."""
-
-    def __init__(self) -> None:
-        self._leases: dict[tuple[LocalFiles, str], tuple[float, float]] = {}  # seconds between renewals, next moment
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, files: LocalFiles, name: str, every: float) -> None:
-        with self._changed:
-            self._leases[files, name] = every, time.monotonic() + every
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
-                self._thread.start()
-            else:
-                self._changed.notify()
-
-    def end(self, files: LocalFiles, name: str) -> None:
-        with self._changed:
-            self._leases.pop((files, name), None)
-
-    def _renew(self) -> None:
-        while True:
-            with self._changed:
-                soonest = min((moment for _, moment in self._leases.values()), default=None)
-                self._changed.wait(None if soonest is None else max(0.0, soonest - time.monotonic()))
-                now = time.monotonic()
-                due = {lease: every for lease, (every, moment) in self._leases.items() if moment <= now}
-                self._leases |= {lease: (every, now + every) for lease, every in due.items()}
-            for files, name in due:
-                with contextlib.suppress(OSError):  # it expired and is gone, or the folder cannot be written to
-                    files.touch(name)
+_HELD: set[tuple[LocalFiles, str]] = set()
 
 
-_RENEWAL = _Renewal()
+@cache
+def _start_renewing() -> None:
+    threading.Thread(target=_renew, name="leases", daemon=True).start()
+
+
+def _renew() -> None:
+    """Renew all leases of this process."""
+    while True:
+        time.sleep(EXPIRES / _RENEWALS)
+        for files, name in list(_HELD):
+            with contextlib.suppress(OSError):  # it expired and is gone, or the folder cannot be written to
+                files.touch(name)

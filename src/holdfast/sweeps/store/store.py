@@ -76,7 +76,6 @@ class Store(Generic[Value]):
     Attributes:
         folder: made when something is saved.
         codec: the kind of the results.
-        expires: seconds after which the lease of a process that is gone is free for others.
 
     Example:
         >>> import tempfile
@@ -94,7 +93,6 @@ class Store(Generic[Value]):
 
     folder: str | Path
     codec: Codec[Value]
-    expires: float = EXPIRES
 
     @cached_property
     def files(self) -> Files:
@@ -104,7 +102,7 @@ class Store(Generic[Value]):
     @cached_property
     def leases(self) -> Leases:
         """The leases in the folder."""
-        return Leases(self.files, self.expires)
+        return Leases(self.files)
 
     def path(self, name: str) -> str:
         """Where a result lies in the folder."""
@@ -199,14 +197,14 @@ class Store(Generic[Value]):
         """Delete what killed processes left behind: temporary files, and leases that nobody renews."""
         if isinstance(self.files, LocalFiles):
             for path in list(self.files.walk()):
-                process = owner_of(path)
-                abandoned = process is not None and (is_gone(process) or (self.files.age(path) or 0) > self.expires)
+                process = _owner(path)
+                abandoned = process is not None and (is_gone(process) or (self.files.age(path) or 0) > EXPIRES)
                 if abandoned or (path.endswith(LEASE_SUFFIX) and self.leases.is_free(path)):
                     self.files.delete(path)
 
     def prune(self, code: str) -> int:
         """Delete the results and notes of all other code; returns the number of results."""
-        others = [path for path in self.files.walk() if "-" in path and code not in path and owner_of(path) is None]
+        others = [path for path in self.files.walk() if "-" in path and code not in path and _owner(path) is None]
         others = [path for path in others if not path.startswith(_WAYS)]
         for path in others:
             self.files.delete(path)
@@ -235,7 +233,7 @@ class Store(Generic[Value]):
         folder.mkdir(parents=True, exist_ok=True)
         with temporary_path(folder) as temporary:
             temporary.mkdir()
-            yield Store(temporary, self.codec, self.expires)
+            yield Store(temporary, self.codec)
 
     def _note_way(self) -> None:
         noted, way = _NOTED.setdefault(str(self.files), set()), computed_by()
@@ -252,6 +250,11 @@ class Store(Generic[Value]):
 
 
 _NOTED: dict[str, set[str]] = {}
+
+
+def _owner(path: str) -> str | None:
+    """The process of a temporary file, or of a file in a temporary folder."""
+    return next(filter(None, map(owner_of, path.split("/"))), None)
 
 
 def is_result(name: str) -> bool:

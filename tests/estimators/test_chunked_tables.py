@@ -1,6 +1,6 @@
 """Tables in chunks, in files and on Dask: the fit does not depend on where a table is cut, nor on who reads it."""
 
-from functools import reduce
+from functools import partial, reduce
 
 import dask
 import dask.dataframe as dd
@@ -14,7 +14,7 @@ from estimators.chunked import RELATIVE, ROWS, agree, cut, plants_table
 from holdfast.core.class_moments import class_statistics
 from holdfast.core.moments import standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor, fit_table
-from holdfast.estimators.chunks import ChunkSums, class_sums, regression_sums
+from holdfast.estimators.rows import RowSums, sum_rows
 from holdfast.tables import ReadingOptions
 from holdfast.tables.frames import TableFrames
 from holdfast.tables.missing import complete_survey
@@ -264,16 +264,16 @@ def test_sums_are_associative(first, second, distance):
     y, sites = x.sum(1) + random.standard_normal(60), random.integers(3, size=60)
     parts = np.split(np.arange(60), sorted({first, second}))
     for collect, values, described in (
-        (regression_sums, y, standardized),
-        (class_sums, sites % 2, class_statistics),
+        (sum_rows, y, standardized),
+        (partial(sum_rows, classes=True), sites % 2, class_statistics),
     ):
         sums = [collect(x[part], values[part], sites[part], part) for part in parts]
-        forwards, backwards = reduce(ChunkSums.merge, sums), reduce(lambda one, other: other.merge(one), sums[::-1])
+        forwards, backwards = reduce(RowSums.merge, sums), reduce(lambda one, other: other.merge(one), sums[::-1])
         whole = collect(x, values, sites)
         for found in (forwards, backwards):
-            assert found.ordered().labels == whole.ordered().labels == (0, 1, 2)
+            assert found.ordered().sums.labels == whole.ordered().sums.labels == (0, 1, 2)
             np.testing.assert_array_equal(found.sample.arrays[0], x)
-            for one, other in zip(described(found.ordered()), described(whole.ordered()), strict=True):
+            for one, other in zip(described(found.ordered().sums), described(whole.ordered().sums), strict=True):
                 # what these describe is of size 1, but for counts, locations and scales
                 np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 

@@ -132,7 +132,7 @@ def test_chunks_are_as_good_as_the_whole():
     whole = HeteroRegressor().fit(x, y, environments=codes)
     parts = ((x[part], y[part], codes[part]) for part in np.array_split(np.arange(len(y)), 5))
     np.testing.assert_allclose(HeteroRegressor().fit_chunks(parts).coef_, whole.coef_, atol=1e-8)
-    with pytest.raises(ValueError, match="at least one chunk"):
+    with pytest.raises(ValueError, match="chunks must have at least one row"):
         HeteroRegressor().fit_chunks([])
     with pytest.raises(ValueError, match="chunks must all have environments, or none of them"):
         HeteroRegressor().fit_chunks([(np.eye(2), np.ones(2), ["a", "b"]), (np.eye(2), np.ones(2))])

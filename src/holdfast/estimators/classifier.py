@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from operator import and_
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from holdfast.core.class_moments import ClassMoments, collect_class_moments
 from holdfast.core.moments import check_squares, standard_units
 from holdfast.core.progress import watched
 from holdfast.estimators.advice import class_table
-from holdfast.estimators.chunks import ChunkSums, class_sums, dask_rows, sums_of_chunks
 from holdfast.estimators.class_mean_form import fit_class_means
 from holdfast.estimators.contract import (
     LinearClassifier,
@@ -25,6 +23,7 @@ from holdfast.estimators.contract import (
 from holdfast.estimators.description import DescribedFit, LinearFit
 from holdfast.estimators.effect_form import ClassRows, fit_effects
 from holdfast.estimators.linear import SearchSettings
+from holdfast.estimators.rows import ChunkRows, Rows, dask_rows, sum_rows
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.tables.frames import is_dask_frame
 
@@ -121,11 +120,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
         if is_dask_frame(X):
-            self._check_chunked("a Dask data frame")
-            partitions = dask_rows(X, y, environments, sample_weight)
-            self._fit_sums(partitions.sums(class_sums), partial(partitions.reduce, merge=and_))
-            self.passes_ = partitions.passes.count
-            return self
+            return self._fit_rows(dask_rows(X, y, environments, sample_weight), "a Dask data frame")
         seed, response = check_settings(self), response_name(y)
         X, y = check_rows(self, X, y, dtype=np.float64)
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
@@ -154,16 +149,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         Args:
             chunks: of (X, y), (X, y, environments) or (X, y, environments, sample_weight), in any order; read once.
         """
-        self._check_chunked("chunks")
-        self._fit_sums(sums_of_chunks(chunks, class_sums))
-        self.passes_ = 1
-        return self
-
-    def _check_chunked(self, what: str) -> None:
-        check_settings(self)
-        if self.invariance != "class_means":
-            raise ValueError(f"invariance must be 'class_means' to fit {what}, got {self.invariance!r}")
-        self._grouped()
+        return self._fit_rows(ChunkRows(chunks), "chunks")
 
     def _grouped(self) -> bool:
         """Whether some features are compared together."""
@@ -174,23 +160,22 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             )
         return grouped
 
-    def _fit_sums(self, total: ChunkSums, reread: Callable[[Callable[..., bool]], Any] | None = None) -> Self:
-        """Fit to moments.
-
-        Args:
-            total: the moments, and a sample of the rows.
-            reread: ((X, y, ...) -> whether it is true of these rows) -> whether it is true of all rows, which takes
-                another pass; None: the rows cannot be read again.
-        """
+    def _fit_rows(self, rows: Rows, what: str) -> "HeteroClassifier":
+        """Fit to sums of rows; `what` is what they are called in messages."""
+        check_settings(self)
+        if self.invariance != "class_means":
+            raise ValueError(f"invariance must be 'class_means' to fit {what}, got {self.invariance!r}")
+        self._grouped()
+        total = rows.sums(partial(sum_rows, classes=True))
         total.introduce(self)
-        moments, (x, y, _) = total.ordered(), total.sample.arrays
-        self.classes_, _ = class_codes(np.array(moments.classes))
+        self.classes_, _ = class_codes(np.array(total.sums.classes))
         self.invariance_ = "class_means"
-        self._describe(self._class_means(moments, total.response))
-        separates = self._separates()
+        self._describe(self._class_means(total.sums, total.response))
+        separates, (x, y, _) = self._separates(), total.sample.arrays
         # one wrong row of the sample is enough to know
-        if separates(x, y) and (len(y) == total.rows or (reread and reread(separates))):
+        if separates(x, y) and (len(y) == total.rows or rows.all(separates)):
             self.advice_.append(_SEPARATED[self.invariance_])
+        self.passes_ = rows.passes.count
         return self
 
     def _names(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,14 +16,11 @@ from sklearn.utils import Tags
 
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
-from holdfast.estimators.chunks import ChunkSums, expanded_sums, regression_sums
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import check_settings
-from holdfast.estimators.expansion import SAMPLED_ROWS
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.estimators.row_sums import check_classes, check_sizes, sum_rows, true_of_all
-from holdfast.estimators.spline import ColumnSums, HeteroSplineRegressor
+from holdfast.estimators.spline import HeteroSplineRegressor
+from holdfast.estimators.surveyed_rows import SurveyedRows, check_classes, check_sizes
 from holdfast.tables.columns import Column, encode, groups_of
 from holdfast.tables.encoding import EncodedRows, class_labels
 from holdfast.tables.faults import CellFaults
@@ -116,10 +113,11 @@ def fit_table(
         found = _understood(data, target, environment, options, chunk_rows, understanding, passes, schema)
         kind = _task(task, found)
         model = _estimator(kind, found, settings, effects).set_params(verbose=selecting)
-        if isinstance(model, HeteroSplineRegressor):
-            used = _fit_curves(model, found, passes, reading)
-        elif isinstance(model, HeteroRegressor) or model.invariance == "class_means":
-            used = _fit_sums(model, found, passes, reading)
+        if kind == "regression" or model.invariance == "class_means":
+            curved = isinstance(model, HeteroSplineRegressor)
+            rows = SurveyedRows(found, passes, kind == "classification", stages(reading, (1, 1) if curved else (1,)))
+            model._fit_rows(rows, "a table") if isinstance(model, HeteroClassifier) else model._fit_rows(rows)
+            used = rows.used
         elif dask is not None or found.table.on_dask:
             raise ValueError(
                 f"invariance must be 'class_means' for classes in a table that Dask reads, got {model.invariance!r}: "
@@ -235,33 +233,6 @@ def _understood(
         return complete_survey(found, passes, progress)
     found = survey(table, target, environment, options, passes=passes, chunk_rows=chunk_rows, progress=surveying)
     return complete_survey(found, passes, completing)
-
-
-def _fit_sums(
-    model: HeteroRegressor | HeteroClassifier, found: Survey, passes: Passes, progress: Progress | None
-) -> CountedRows:
-    """Fit to the moments of all rows: one pass, and another one of classes that seem to be separated."""
-    seed = check_settings(model)
-    sums, rows = sum_rows(found, passes, classes=isinstance(model, HeteroClassifier), progress=progress)
-    if isinstance(model, HeteroRegressor):
-        model._fit_sums(sums, seed)
-    else:
-        model._fit_sums(sums, partial(true_of_all, found=found, passes=passes, classes=sums.sums.classes))
-    return rows
-
-
-def _fit_curves(model: HeteroSplineRegressor, found: Survey, passes: Passes, progress: Progress | None) -> CountedRows:
-    """Fit with curves: a pass for straight lines and a sample of the rows, and another one if there are curves."""
-    check_settings(model)
-    lines, curves = stages(progress, (1, 1))
-    straight, rows = sum_rows(found, passes, partial(regression_sums, sampled=SAMPLED_ROWS), progress=lines)
-    straight.introduce(model)
-
-    def expanded(expand: Callable[[np.ndarray], np.ndarray]) -> ChunkSums:
-        return sum_rows(found, passes, partial(expanded_sums, expand=expand), progress=curves)[0]
-
-    model._fit_sums(ColumnSums(straight, expanded), straight.response)
-    return rows
 
 
 def _with_knots(found: Survey, model: HeteroSplineRegressor) -> tuple[Column, ...]:

@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from holdfast.core.moments import MomentSums, Scaling, collect_moments, standardized
+from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
 from holdfast.estimators.advice import TableDescription
-from holdfast.estimators.chunks import ChunkSums, dask_rows, regression_sums, sums_of_chunks
-from holdfast.estimators.contract import LinearRegressor, check_rows, check_settings, response_name, weighted_rows
+from holdfast.estimators.contract import LinearRegressor, check_settings
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.inference import blended_covariance
 from holdfast.estimators.linear import SearchSettings, TableProblem, fit_linear
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.dynamics import squared_program
@@ -87,7 +87,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
         coordinates_: their name: features, principal or joint.
         scale_, response_scale_: standard deviations of the features and of the response.
-        passes_: how often a Dask data frame, or chunks, were read.
+        passes_: how often the rows were read.
         paths_, amplification_, step_size_, washout_, choice_: of runs of SGD, which are made when one of these is read.
 
     Reference: Xu, Gu and Fang (NeurIPS 2024) for HeteroSGD; amplification and automatic choice are ours.
@@ -114,17 +114,8 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
-        if is_dask_frame(X):
-            seed, rows = check_settings(self), dask_rows(X, y, environments, sample_weight)
-            self._fit_sums(rows.sums(regression_sums), seed)
-            self.passes_ = rows.passes.count
-            return self
-        seed, response = check_settings(self), response_name(y)
-        X, y = check_rows(self, X, y, y_numeric=True, dtype=[np.float64, np.float32])
-        x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
-        names = getattr(self, "feature_names_in_", None)
-        moments = collect_moments(x, y, grouping, None if sample_weight is None else weights, names)
-        return self._fit_moments(moments, seed, response)._hint_at_curves(x, y, grouping.codes)
+        given = (X, y, environments, sample_weight)
+        return self._fit_rows(dask_rows(*given) if is_dask_frame(X) else array_rows(self, *given))
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
         """Fit to a table that does not fit into memory.
@@ -132,31 +123,26 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         Args:
             chunks: of (X, y), (X, y, environments) or (X, y, environments, sample_weight), in any order; read once.
         """
+        return self._fit_rows(ChunkRows(chunks))
+
+    def _fit_rows(self, rows: Rows) -> "HeteroRegressor":
         seed = check_settings(self)
-        self._fit_sums(sums_of_chunks(chunks, regression_sums), seed)
-        self.passes_ = 1
-        return self
-
-    def _fit_sums(self, total: ChunkSums, seed: int) -> "HeteroRegressor":
-        total.introduce(self)
-        self._fit_moments(total.ordered(), seed, total.response)
-        return self._hint_at_curves(*total.sample.arrays)
-
-    def _hint_at_curves(self, x: np.ndarray, y: np.ndarray, environments: np.ndarray) -> "HeteroRegressor":
-        """Say so if straight lines may be the reason why effects vary."""
+        total = rows.sums(sum_rows)
+        self._fit_sums(total, seed).passes_ = rows.passes.count
         washed = self.stability_["varies"].to_numpy() & ~self.invariant_
         if washed.any() and self.coordinates_ == "features":
-            bent = diagnose_curvature(x, y, environments, columns=np.flatnonzero(washed).tolist())
+            bent = diagnose_curvature(*total.sample.arrays, columns=np.flatnonzero(washed).tolist())
             self.advice_ += bent.advice(self.stability_.index.tolist())
         return self
 
-    def _fit_moments(self, moments: MomentSums, seed: int, response: str = "y") -> "HeteroRegressor":
-        known = standardized(moments, within=self.level == "environment")
-        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(len(known.constant))])
+    def _fit_sums(self, total: RowSums, seed: int) -> "HeteroRegressor":
+        total.introduce(self)
+        known = standardized(total.sums, within=self.level == "environment")
         scaling = Scaling(known.location[:-1], known.scale[:-1], known.constant)
         mean, deviation = float(known.location[-1]), float(known.scale[-1])
+        labels, response = total.sums.labels, total.response
         table = TableDescription(
-            names, moments.labels, scaling, "regression", response, mean, deviation, level=self.level
+            total.features, labels, scaling, "regression", response, mean, deviation, level=self.level
         )
 
         def problem(system: Coordinates) -> TableProblem:

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.progress import watched
 from holdfast.estimators.contract import check_settings
-from holdfast.estimators.spline import CurveSettings, column_sums, fit_expanded, fit_expanded_classes
+from holdfast.estimators.rows import array_rows
+from holdfast.estimators.spline import CurveSettings, fit_expanded, fit_expanded_classes
 
 # With a larger weight on the pooled fit, the invariant columns are not trusted to predict without the others.
 MOSTLY_POOLED = 0.5
@@ -72,16 +73,14 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
             environments: one label for each row, of any kind; None: one environment.
         """
         check_settings(self)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        self.task_ = _task_of(y) if self.task == "auto" else self.task
-        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(X.shape[1])])
+        x, values = validate_data(self, X, y, dtype=np.float64)
+        self.task_ = _task_of(values) if self.task == "auto" else self.task
+        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(x.shape[1])])
         with watched(self.verbose, "selecting") as progress:
             if self.task_ == "classification":
-                found = fit_expanded_classes(self, X, y, environments, names, progress=progress)
+                found = fit_expanded_classes(self, x, values, environments, names, progress=progress)
             else:
-                found, _ = fit_expanded(
-                    self, column_sums(lambda collect: collect(X, y, environments, None, None)), names, progress=progress
-                )
+                found, *_ = fit_expanded(self, array_rows(self, X, y, environments), progress=progress)
         self.invariant_, self.stability_ = found.invariant, found.stability
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
         trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED

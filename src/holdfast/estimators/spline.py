@@ -1,6 +1,6 @@
 """Invariant regression with smooth effects and interactions."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import group_rows
-from holdfast.core.moments import Scaling, check_squares, standardized
+from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
-from holdfast.estimators.chunks import ChunkSums, Collect, dask_rows, expanded_sums, regression_sums, sums_of_chunks
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import check_rows, check_settings, response_name, two_classes
+from holdfast.estimators.contract import check_settings, two_classes
 from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
 from holdfast.estimators.regressor import HeteroRegressor
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
 from holdfast.estimators.summary import TableSummary
 from holdfast.tables.frames import is_dask_frame, map_rows
@@ -67,71 +67,35 @@ class ExpandedFit(NamedTuple):
         return self.stability["invariant"].to_numpy()
 
 
-class ColumnSums(NamedTuple):
-    """What a fit with curves needs of a table: sums of its rows and a sample, and the sums of other features of them.
-
-    Attributes:
-        straight: of the columns, with a sample of `SAMPLED_ROWS` rows.
-        expanded: (columns -> features) -> of the features: another pass.
-    """
-
-    straight: ChunkSums
-    expanded: Callable[[Callable[[np.ndarray], np.ndarray]], ChunkSums]
-
-
-def column_sums(read: Callable[[Collect], Any]) -> ColumnSums:
-    """The sums of a table that can be read more than once.
-
-    Args:
-        read: what to add up -> its sums over all rows.
-
-    Example, of two rows in memory:
-        >>> table = column_sums(lambda collect: collect([[1.0], [2.0]], [3.0, 4.0], None, None, None))
-        >>> table.straight.rows, table.expanded(np.square).sums.shift.tolist()
-        (2, [2.5, 3.5])
-    """
-    straight = read(partial(regression_sums, sampled=SAMPLED_ROWS))
-    return ColumnSums(straight, lambda expand: read(partial(expanded_sums, expand=expand)))
-
-
 def fit_expanded(
-    settings: CurveSettings,
-    table: ColumnSums,
-    names: Sequence[str],
-    *,
-    groups: Sequence[Any] | None = None,
-    progress: Progress | None = None,
-) -> tuple[ExpandedFit, ChunkSums]:
-    """Fit a linear model to the curves and products that a table needs; also the sums that it was fitted to.
+    settings: CurveSettings, rows: Rows, *, groups: Sequence[Any] | None = None, progress: Progress | None = None
+) -> tuple[ExpandedFit, RowSums, RowSums]:
+    """Fit a linear model to the curves and products that a table needs; also the sums of its columns and of these.
 
     Args:
         settings: of the terms and of the search.
-        table: sums of its rows.
-        names: of the columns.
+        rows: of the table, summed once for its columns, and once more if it needs curves or products.
         groups: one label for each column; columns of one label are selected and tested together. None: one by one.
         progress: called with (done, total).
     """
     screening, straight, expanded = stages(progress, STAGES)
-    x, y, labels = table.straight.sample.arrays
-    sums = table.straight._replace(names=None)
-    moments = sums.ordered()
-    scale = standardized(moments)
+    columns = sums = rows.sums(partial(sum_rows, sampled=SAMPLED_ROWS))
+    x, y, labels = columns.sample.arrays
+    scale = standardized(columns.sums)
     expansion = _expansion(settings).fit_errors(
         np.asarray(x, float),
         squared_errors(x, y, group_rows(labels, len(x)).rows()),
-        rows=round(float(moments.counts.sum())),
+        rows=round(float(columns.sums.counts.sum())),
         scaling=Scaling(scale.location[:-1], scale.scale[:-1], scale.constant),
     )
     screening(1, 1)
     model = HeteroRegressor(**_shared(settings), level=settings.level, groups=groups, verbose=straight)
-    sums.introduce(model)
-    lines = _varied(model._fit_moments(moments, NO_RUNS))
+    lines = _varied(model._fit_sums(columns._replace(names=None), NO_RUNS))
     if expansion.has_terms:
         model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
-        sums = table.expanded(expansion.transform)
-        sums.introduce(model)
-        model._fit_moments(sums.ordered(), NO_RUNS)
-    return _described(expansion, model, names, lines, scale.constant, groups), sums
+        sums = rows.sums(partial(sum_rows, expand=expansion.transform, sampled=0))
+        model._fit_sums(sums, NO_RUNS)
+    return _described(expansion, model, columns.features, lines, scale.constant, groups), columns, sums
 
 
 def fit_expanded_classes(
@@ -263,8 +227,8 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
         environments_: labels.
         expansion_: the fitted `EffectExpansion`.
         regressor_: the `HeteroRegressor` of the expanded columns.
-        passes_: how often a Dask data frame, or chunks, were read: for straight lines and a sample, for curves if
-            there are any, and before that to count the rows of a Dask data frame.
+        passes_: how often the rows were read: for straight lines and a sample, for curves if there are any, and before
+            that to count the rows of a Dask data frame.
         curves_: column -> its effect along the column, in the fit and in each environment (`EffectCurves`).
 
     Example, the best straight line through a parabola falls in one environment and rises in the other:
@@ -290,16 +254,9 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
             y: (rows,); with Dask, a column with the partitions of X.
             environments: one label for each row, of any kind; None: one environment.
         """
-        check_settings(self)
         if is_dask_frame(X):
-            rows = dask_rows(X, y, environments).counted()
-            self._fit_passes(rows.sums)
-            self.passes_ = rows.passes.count
-            return self
-        response = response_name(y)
-        X, y = check_rows(self, X, y, y_numeric=True, dtype=np.float64)
-        check_squares(X, getattr(self, "feature_names_in_", None))
-        return self._fit_sums(column_sums(lambda collect: collect(X, y, environments, None, None)), response)
+            return self._fit_rows(dask_rows(X, y, environments).counted())
+        return self._fit_rows(array_rows(self, X, y, environments))
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroSplineRegressor":
         """Fit to a table that does not fit into memory, and is read twice.
@@ -307,33 +264,25 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
         Args:
             chunks: of (X, y) or (X, y, environments), in any order; the same ones each time they are read.
         """
-        check_settings(self)
         if isinstance(chunks, Iterator):
             raise ValueError(
                 f"chunks must be something that can be read twice, such as a list, got {type(chunks).__name__}, which "
                 "can be read once"
             )
-        self._fit_passes(partial(sums_of_chunks, chunks, weighted=False))
-        self.passes_ = 2 if self.expansion_.has_terms else 1
-        return self
+        return self._fit_rows(ChunkRows(chunks, weighted=False))
 
-    def _fit_passes(self, read: Callable[[Collect], ChunkSums]) -> None:
-        table = column_sums(read)
-        table.straight.introduce(self)
-        self._fit_sums(table, table.straight.response)
-
-    def _fit_sums(self, table: ColumnSums, response: str) -> "HeteroSplineRegressor":
-        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)])
+    def _fit_rows(self, rows: Rows) -> "HeteroSplineRegressor":
+        check_settings(self)
+        groups = None if self.groups is None else list(self.groups)
         with watched(self.verbose, "fitting") as progress:
-            found, sums = fit_expanded(
-                self, table, names, groups=None if self.groups is None else list(self.groups), progress=progress
-            )
-        self.expansion_, self.regressor_, self.stability_, self.advice_, summary = found
-        self._summary = replace(summary, response=response)
+            found, columns, sums = fit_expanded(self, rows, groups=groups, progress=progress)
+        columns.introduce(self)
+        self.passes_ = rows.passes.count
+        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found
         self.invariant_ = found.invariant
-        x, _, labels = table.straight.sample.arrays
+        names, (x, _, labels) = columns.features, columns.sample.arrays
         curves = effect_curves(
-            self.expansion_, sums.ordered(), (x, labels), self.regressor_.coef_, self.regressor_.invariant_
+            self.expansion_, sums.sums, (x, labels), self.regressor_.coef_, self.regressor_.invariant_
         )
         self.curves_ = dict(zip(map(str, names), curves, strict=True))
         self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_

@@ -1,6 +1,6 @@
-"""The complete rows of a surveyed table, summed in one pass: what a fit needs of files and data frames."""
+"""The complete rows of a surveyed table, in files or a data frame, as rows that can be summed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import and_
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import pandas as pd
 
 from holdfast.core.grouping import group_text
 from holdfast.core.progress import Progress
-from holdfast.estimators.chunks import ChunkSums, Collect, class_sums, regression_sums
+from holdfast.estimators.rows import Collect, RowSums
 from holdfast.tables.encoding import RowEncoding, class_labels
 from holdfast.tables.faults import CellFaults
 from holdfast.tables.missing import CountedRows, about_dropped
@@ -23,51 +23,50 @@ MOST_CLASSES = 50
 FEWEST_ROWS = 3
 
 
-def sum_rows(
-    found: Survey,
-    passes: Passes,
-    collect: Collect = regression_sums,
-    *,
-    classes: bool = False,
-    progress: Progress | None = None,
-) -> tuple[ChunkSums, CountedRows]:
-    """The moments of all complete rows, and how many these are; ValueError if there are none, or too few.
+class SurveyedRows:
+    """The complete rows of a surveyed table.
 
     Args:
         found: the survey.
         passes: by which the table is read.
-        collect: of a regression, features -> sums.
         classes: whether the target holds classes.
-        progress: called with (done, total).
+        progress: of each time the rows are summed, called with (done, total).
+
+    Attributes:
+        used: how many rows are complete, once they were summed.
     """
-    step = _Summing(found.encoding, partial(class_sums, numbers=True) if classes else collect, classes)
-    total = passes.reduce(found.table, found.reading, step.collect, step.merge, progress)
-    if total is None:
-        raise ValueError(f"data must have at least one row, got {found.table.name} with none")
-    sums = total.sums
-    sizes = np.zeros(1) if sums is None else sums.sums.counts.reshape(len(sums.sums.labels), -1).sum(1)
-    rows = CountedRows(total.read, round(float(sizes.sum())), total.faults)
-    about_dropped(found, rows)
-    assert sums is not None  # or there would be no complete row
-    check_sizes(found, sizes)
-    if not classes:
-        return sums, rows
-    names = _class_names(sums.sums.classes)
-    check_classes(len(names), rows.complete, found.target)
-    return _renamed(sums, names), rows
 
+    used: CountedRows
 
-def true_of_all(statement: Callable[[Any, Any], bool], found: Survey, passes: Passes, classes: Sequence[Any]) -> bool:
-    """Whether a statement is true of the features and classes of all complete rows: another pass.
+    def __init__(self, found: Survey, passes: Passes, classes: bool, progress: Sequence[Progress]):
+        self.found, self.passes, self.classes = found, passes, classes
+        self._names: dict[Any, Any] = {}
+        self._progress: Iterator[Progress] = iter(progress)
 
-    Args:
-        statement: (features, classes) -> whether it is true of these rows.
-        found: the survey.
-        passes: by which the table is read.
-        classes: the labels that `sum_rows` has found.
-    """
-    collect = partial(_true_of_chunk, encoding=found.encoding, statement=statement, classes=np.array(classes))
-    return bool(passes.reduce(found.table, found.reading, collect, and_))
+    def sums(self, collect: Collect) -> RowSums:
+        """The sums of all complete rows; ValueError if there are none, or too few."""
+        found = self.found
+        collect = partial(collect, classes="any values") if self.classes else collect
+        step = _Summing(found.encoding, collect, self.classes)
+        total = self.passes.reduce(found.table, found.reading, step.collect, step.merge, next(self._progress))
+        if total is None:
+            raise ValueError(f"data must have at least one row, got {found.table.name} with none")
+        sums = total.sums
+        self.used = CountedRows(total.read, 0 if sums is None else sums.rows, total.faults)
+        about_dropped(found, self.used)
+        assert sums is not None  # or there would be no complete row
+        check_sizes(found, sums.sums.counts.reshape(len(sums.sums.labels), -1).sum(1))
+        if self.classes:
+            self._names = _class_names(sums.sums.classes)
+            check_classes(len(self._names), sums.rows, found.target)
+            sums = _renamed(sums, self._names)
+        return sums.ordered()
+
+    def all(self, statement: Callable[..., bool]) -> bool:
+        """Whether a statement is true of the features and classes of all complete rows."""
+        found = self.found
+        collect = partial(_true_of_chunk, encoding=found.encoding, statement=statement, names=self._names)
+        return bool(self.passes.reduce(found.table, found.reading, collect, and_))
 
 
 def check_classes(count: int, rows: int, target: str) -> None:
@@ -90,11 +89,11 @@ def check_sizes(found: Survey, sizes: np.ndarray) -> None:
         )
 
 
-class _RowSums(NamedTuple):
+class _FoundRows(NamedTuple):
     """What a chunk adds to a fit: its rows, the sums of the complete ones, None if there are none, and what else is."""
 
     read: int
-    sums: ChunkSums | None
+    sums: RowSums | None
     faults: CellFaults
 
 
@@ -105,21 +104,22 @@ class _Summing(NamedTuple):
     sums: Collect
     classes: bool
 
-    def collect(self, chunk: pd.DataFrame) -> _RowSums:
+    def collect(self, chunk: pd.DataFrame) -> _FoundRows:
         (features, values, labels), faults = self.encoding.examined(chunk)
         environments = None if labels is None else group_text(labels)
-        rows = features.index.to_numpy()
         if self.classes:
             self._check(values.nunique(), len(values))  # before there are moments of each of them
-        return _RowSums(len(chunk), self.sums(features, values, environments, rows, None), faults)
+        return _FoundRows(
+            len(chunk), self.sums(features, values, environments, features.index.to_numpy(), None), faults
+        )
 
-    def merge(self, before: _RowSums, after: _RowSums) -> _RowSums:
+    def merge(self, before: _FoundRows, after: _FoundRows) -> _FoundRows:
         read, faults = before.read + after.read, before.faults.merge(after.faults)
         if before.sums is None or after.sums is None:
-            return _RowSums(read, after.sums if before.sums is None else before.sums, faults)
+            return _FoundRows(read, after.sums if before.sums is None else before.sums, faults)
         if self.classes:
             self._check(len({*before.sums.sums.classes, *after.sums.sums.classes}), read)
-        return _RowSums(read, before.sums.merge(after.sums), faults)
+        return _FoundRows(read, before.sums.merge(after.sums), faults)
 
     def _check(self, count: int, rows: int) -> None:
         if count > MOST_CLASSES:
@@ -132,7 +132,7 @@ def _class_names(classes: Sequence[Any]) -> dict[Any, Any]:
     return dict(zip(classes, labels.tolist(), strict=True))
 
 
-def _renamed(sums: ChunkSums, names: Mapping[Any, Any]) -> ChunkSums:
+def _renamed(sums: RowSums, names: dict[Any, Any]) -> RowSums:
     """The same moments with the labels of the classes, sorted by them."""
     moments = sums.sums
     order = sorted(range(len(moments.classes)), key=lambda number: names[moments.classes[number]])
@@ -144,9 +144,7 @@ def _renamed(sums: ChunkSums, names: Mapping[Any, Any]) -> ChunkSums:
 
 
 def _true_of_chunk(
-    chunk: pd.DataFrame, encoding: RowEncoding, statement: Callable[[Any, Any], bool], classes: np.ndarray
+    chunk: pd.DataFrame, encoding: RowEncoding, statement: Callable[..., bool], names: dict[Any, Any]
 ) -> bool:
     features, values, _ = encoding.complete(chunk)
-    if classes.dtype.kind in "US" and encoding.target_numeric:  # numbers with decimals are classes by their text
-        values = values.map(repr)
-    return statement(features, values)
+    return statement(features, values.map(names))

@@ -195,7 +195,7 @@ def test_components_are_a_change_of_coordinates():
         collect_class_moments(x[rows], y[rows], Grouping(grouping.codes[rows], grouping.labels))
         for rows in (slice(0, 101), slice(101, 300))
     ]
-    found = principal_components(add_class_moments(*parts), 4)
+    found = principal_components(add_class_moments(*parts)).leading(4)
     direct = class_statistics(collect_class_moments(found.coordinates(x), y, grouping))
     assert np.allclose(component_statistics(found).covariances, direct.covariances)
     assert np.allclose(component_statistics(found).means, direct.means, atol=1e-10)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.core.validation import require
+
 # The share of the variance that the best cut explains: 2/pi = 0.64 of a normal law, 0.75 of a uniform one, 1 of two
 # values. A score above this is two groups, below it is continuous.
 TWO_GROUPS = 0.75
@@ -76,8 +78,7 @@ def group_scores(scores: np.ndarray, groups: int | None = None) -> np.ndarray:
     cut = two_means(scores)
     if groups is None:
         groups = 2 if cut.explained > TWO_GROUPS else CONTINUOUS_GROUPS
-    if groups < 2:
-        raise ValueError(f"groups must be a whole number of at least 2, got {groups!r}")
+    require(groups >= 2, "groups must be a whole number of at least 2", repr(groups))
     edges = [cut.threshold] if groups == 2 else np.quantile(scores, np.arange(1, groups) / groups)
     return np.searchsorted(edges, scores, side="right" if groups > 2 else "left")
 

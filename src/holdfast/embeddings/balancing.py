@@ -1,9 +1,13 @@
 """Weights of rows under which attributes say nothing about the label, and offsets that say it for the network."""
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from holdfast.core.validation import require
 
 # A continuous target is cut into so many bins of equally many rows.
 BINS = 5
@@ -95,22 +99,16 @@ def balance_rows(
     """
     labels = np.asarray(targets)
     if bins is not None:
-        if bins < 2:
-            raise ValueError(f"bins must be a whole number of at least 2, got {bins!r}")
+        require(bins >= 2, "bins must be a whole number of at least 2", repr(bins))
         labels = np.searchsorted(np.quantile(labels, np.arange(1, bins) / bins), labels, side="right")
-    counts, groups, classes, kinds = _count_groups(labels, np.asarray(attributes))
-    if independence == "joint":
-        factors = _joint(counts, distribution, classes, kinds)
-    elif independence == "each":
-        factors = _each(counts, distribution, classes, kinds)
-    else:
-        raise ValueError(f"independence must be joint or each, got {independence!r}")
-    weights = factors.ravel()[groups]
-    names = [
-        (classes[index[0]].item(), *(kind[spot].item() for kind, spot in zip(kinds, index[1:], strict=True)))
-        for index in np.ndindex(counts.shape)
-    ]
-    return RowBalance(weights / weights.mean(), groups, names, counts.ravel())
+    require(independence in ("joint", "each"), "independence must be joint or each", repr(independence))
+    require(distribution in ("equal", "product"), "distribution must be equal or product", repr(distribution))
+    found = _count_groups(labels, np.asarray(attributes))
+    attribute_axes = range(1, found.counts.ndim)
+    margins = [(0, *attribute_axes)] if independence == "joint" else [(0, axis) for axis in attribute_axes]
+    weights = _group_weights(found, margins, distribution).ravel()[found.codes]
+    names = list(product(*(each.tolist() for each in found.values)))
+    return RowBalance(weights / weights.mean(), found.codes, names, found.counts.ravel())
 
 
 def attribute_offsets(targets: ArrayLike, attributes: ArrayLike) -> np.ndarray:
@@ -132,46 +130,50 @@ def attribute_offsets(targets: ArrayLike, attributes: ArrayLike) -> np.ndarray:
         >>> np.exp(attribute_offsets([0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1])).round(2)[:3].tolist()
         [[0.67, 0.33], [0.67, 0.33], [0.33, 0.67]]
     """
-    counts, groups, classes, kinds = _count_groups(np.asarray(targets), np.asarray(attributes))
-    _check_complete(counts, classes, kinds)
-    by_attributes = counts.reshape(len(classes), -1)
+    found = _count_groups(np.asarray(targets), np.asarray(attributes))
+    _check_complete(found.counts, found.values)
+    by_attributes = found.counts.reshape(len(found.counts), -1)
     offsets = np.log(by_attributes / by_attributes.sum(0))
-    return offsets.T[groups % by_attributes.shape[1]]
+    return offsets.T[found.codes % by_attributes.shape[1]]
 
 
-def _count_groups(
-    labels: np.ndarray, values: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
-    """Rows in each group of label and attributes, the group of each row, and the values of labels and attributes."""
-    values = values[:, None] if values.ndim == 1 else values
-    if len(values) != len(labels):
-        raise ValueError(f"attributes must hold one row for each of the {len(labels)} targets, got {len(values)}")
-    classes, codes = np.unique(labels, return_inverse=True)
-    kinds, marks = zip(*(np.unique(column, return_inverse=True) for column in values.T), strict=True)
-    shape = (len(classes), *map(len, kinds))
-    groups = np.ravel_multi_index((codes, *marks), shape)
-    return np.bincount(groups, minlength=int(np.prod(shape))).reshape(shape), groups, classes, kinds
+class _Groups(NamedTuple):
+    """Rows in each group of label and attributes, the group of each row, and the values of label and attributes."""
+
+    counts: np.ndarray
+    codes: np.ndarray
+    values: tuple[np.ndarray, ...]
 
 
-def _joint(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
-    _check_complete(counts, classes, kinds)
-    return _wanted(counts.reshape(len(classes), -1), distribution).reshape(counts.shape) / counts
+def _count_groups(labels: np.ndarray, attributes: np.ndarray) -> _Groups:
+    contract = f"attributes must hold one row for each of the {len(labels)} targets"
+    require(len(attributes) == len(labels), contract, len(attributes))
+    columns = (labels, *attributes.reshape(len(labels), -1).T)
+    values, codes = zip(*(np.unique(column, return_inverse=True) for column in columns), strict=True)
+    shape = tuple(map(len, values))
+    groups = np.ravel_multi_index(codes, shape)
+    return _Groups(np.bincount(groups, minlength=int(np.prod(shape))).reshape(shape), groups, values)
 
 
-def _each(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> np.ndarray:
-    axes = [tuple(a for a in range(1, counts.ndim) if a != own) for own in range(1, counts.ndim)]
-    margins = [counts.sum(axis) for axis in axes]
-    for number, margin in enumerate(margins):
-        _check_complete(margin, classes, (kinds[number],))
-    wanted = [_wanted(margin, distribution) for margin in margins]
+def _group_weights(groups: _Groups, margins: list[tuple[int, ...]], distribution: str) -> np.ndarray:
+    """The weight of a row of each group, under which the target is independent of the attributes of each margin.
+
+    Iterative proportional fitting; one margin is fitted by its first step.
+    """
+    counts, wanted = groups.counts, []
+    summed = [tuple(axis for axis in range(counts.ndim) if axis not in kept) for kept in margins]
+    for kept, axes in zip(margins, summed, strict=True):
+        margin = counts.sum(axes)
+        _check_complete(margin, [groups.values[axis] for axis in kept])
+        wanted.append(_wanted(margin, distribution))
     factors = np.ones(counts.shape)
     for _ in range(SWEEPS):
-        changes = np.zeros(len(axes))
-        for number, axis in enumerate(axes):
-            ratio = wanted[number] / (factors * counts).sum(axis)
+        changes = np.zeros(len(margins))
+        for number, axes in enumerate(summed):
+            ratio = wanted[number] / (factors * counts).sum(axes)
             changes[number] = np.abs(ratio - 1).max()
-            factors = factors * np.expand_dims(ratio, axis)
-        if changes.max() < ACCURACY:
+            factors = factors * np.expand_dims(ratio, axes)
+        if changes.max() < ACCURACY or len(margins) == 1:
             return factors
         if not factors.max() < HUGE:  # factors of groups without rows grow without bound if the margins contradict
             break
@@ -184,19 +186,15 @@ def _each(counts: np.ndarray, distribution: str, classes: np.ndarray, kinds: tup
 
 
 def _wanted(counts: np.ndarray, distribution: str) -> np.ndarray:
-    """(classes, values): the weight of each cell, of the same sum as the counts."""
+    """(classes, values of the attributes): the weight of each cell, of the same sum as the counts."""
     if distribution == "equal":
         return np.full(counts.shape, counts.sum() / counts.size)
-    if distribution == "product":
-        return np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
-    raise ValueError(f"distribution must be equal or product, got {distribution!r}")
+    return np.multiply.outer(counts.reshape(len(counts), -1).sum(1), counts.sum(0)) / counts.sum()
 
 
-def _check_complete(counts: np.ndarray, classes: np.ndarray, kinds: tuple[np.ndarray, ...]) -> None:
+def _check_complete(counts: np.ndarray, values: Sequence[np.ndarray]) -> None:
     """Raise an error if some combination of target and attributes has no rows."""
-    for target, *index in np.argwhere(counts == 0)[:1]:
-        values = " and ".join(f"attribute {kind[spot]}" for kind, spot in zip(kinds, index, strict=True))
-        raise ValueError(
-            "attributes and targets must occur in all combinations, got no row with the target "
-            f"{classes[target]} and {values}"
-        )
+    for cell in np.argwhere(counts == 0)[:1]:
+        target, *attributes = (own[code] for own, code in zip(values, cell, strict=True))
+        missing = " and ".join([f"the target {target}", *(f"attribute {value}" for value in attributes)])
+        raise ValueError(f"attributes and targets must occur in all combinations, got no row with {missing}")

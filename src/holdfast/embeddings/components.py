@@ -4,7 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics, pooled_covariance
+from holdfast.core.class_moments import (
+    ClassMoments,
+    ClassStatistics,
+    class_statistics,
+    collect_class_moments,
+    pooled_covariance,
+)
+from holdfast.core.grouping import Grouping
+from holdfast.core.validation import require
 
 # Components with less than this share of the largest variance are rounding.
 SMALLEST_VARIANCE = 1e-10
@@ -23,7 +31,7 @@ class Components(NamedTuple):
     Example:
         >>> from holdfast.core.class_moments import collect_class_moments
         >>> x = np.random.default_rng(0).standard_normal((500, 3)) * [3.0, 2.0, 0.1] + 5
-        >>> found = principal_components(collect_class_moments(x, np.arange(500) % 2), 2)
+        >>> found = principal_components(collect_class_moments(x, np.arange(500) % 2)).leading(2)
         >>> found.coordinates(x).std(0).round(3).tolist()
         [1.0, 1.0]
     """
@@ -39,18 +47,17 @@ class Components(NamedTuple):
         return (features - self.centre) @ self.directions
 
     def leading(self, count: int) -> "Components":
-        """The first `count` of them."""
+        """The first `count` of them, or all if there are fewer."""
         size = count + 1 + self.continuous
         moments = self.moments._replace(shift=self.moments.shift[: size - 1], sums=self.moments.sums[..., :size, :size])
         return self._replace(directions=self.directions[:, :count], moments=moments)
 
 
-def principal_components(moments: ClassMoments, count: int | None = None, *, continuous: bool = False) -> Components:
-    """The components of largest variance over all rows.
+def principal_components(moments: ClassMoments, *, continuous: bool = False) -> Components:
+    """The components of the variance over all rows, those that are more than rounding.
 
     Args:
         moments: of the features; for a continuous target, of (target, features) as a single class.
-        count: how many; None: all that are more than rounding.
         continuous: whether the first column of `moments` is the target.
 
     Example, two columns that differ by rounding only are one component:
@@ -65,13 +72,11 @@ def principal_components(moments: ClassMoments, count: int | None = None, *, con
     first = int(continuous)
     values, vectors = np.linalg.eigh(covariance[first:, first:])
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    if not values[0] > 0:
-        raise ValueError(
-            f"features must vary between the rows, got {len(values)} columns that are constant or not finite, such as "
-            "those of a layer whose units are all zero"
-        )
-    usable = int(np.sum(values > SMALLEST_VARIANCE * max(values[0], 1e-300)))
-    count = usable if count is None else min(count, usable)
+    unusable = (
+        f"{len(values)} columns that are constant or not finite, such as those of a layer whose units are all zero"
+    )
+    require(values[0] > 0, "features must vary between the rows", unusable)
+    count = int(np.sum(values > SMALLEST_VARIANCE * values[0]))
     # the largest entry of each direction is positive, so that signs do not depend on the library of linear algebra
     signs = np.sign(np.take_along_axis(vectors, np.argmax(np.abs(vectors), axis=0)[None], 0))[0]
     directions = (vectors * signs)[:, :count] / np.sqrt(values[:count])
@@ -84,6 +89,21 @@ def principal_components(moments: ClassMoments, count: int | None = None, *, con
     shift = np.concatenate([moments.shift[:first], np.zeros(count)])
     turned = ClassMoments(moments.labels, moments.classes, shift, change @ moments.sums @ change.T)
     return Components(moments.shift[first:] + mean[first:], directions, turned, continuous, values)
+
+
+def embedding_moments(
+    features: np.ndarray, targets: np.ndarray, grouping: Grouping, *, continuous: bool = False
+) -> ClassMoments:
+    """The moments of each class in each environment; with a continuous target, of (target, features) as one class.
+
+    Example:
+        >>> grouping = Grouping(np.array([0, 0, 1]), ["a", "b"])
+        >>> embedding_moments(np.eye(3), np.arange(3.0), grouping, continuous=True).sums.shape
+        (2, 1, 5, 5)
+    """
+    if not continuous:
+        return collect_class_moments(features, targets, grouping)
+    return collect_class_moments(np.column_stack([targets, features]), np.zeros(len(targets), int), grouping)
 
 
 def component_statistics(components: Components) -> ClassStatistics:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.core.class_moments import collect_class_moments
 from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.validation import require
 from holdfast.embeddings.attributes import TWO_GROUPS, Cut, bimodal_rotation, group_scores, two_means
+from holdfast.embeddings.components import embedding_moments
 from holdfast.embeddings.explanation import explain
 from holdfast.embeddings.invariance import InvarianceTests, compare_invariance
 from holdfast.embeddings.variation import LEVEL, Variation, find_variation
@@ -89,15 +90,15 @@ class Discovery:
     def shares(self, attribute: int = 0) -> np.ndarray:
         """(environments, classes): the share of rows above the best cut; of a continuous target, by halves of it."""
         above = self.scores[:, attribute] > self.cuts[attribute].threshold
-        upper, counts = np.zeros((2, self.grouping.count, len(self.classes) or 2))
-        np.add.at(counts, (self.grouping.codes, self.codes), 1)
-        np.add.at(upper, (self.grouping.codes, self.codes), above)
+        shape = (self.grouping.count, len(self.classes) or 2)
+        cells = np.ravel_multi_index((self.grouping.codes, self.codes), shape)
+        upper, counts = (np.bincount(cells, each, np.prod(shape)).reshape(shape) for each in (above, None))
         return np.where(counts > 0, upper / np.maximum(counts, 1), np.nan)
 
     @cached_property
     def sentences(self) -> list[str]:
         """What was found, in words, each with the test that shows it."""
-        return explain(self.variation, self.tests, self.grouping, self.classes)
+        return list(explain(self.variation, self.tests, self.grouping, self.classes))
 
     def __repr__(self) -> str:
         return f"Discovery(count={self.count}, rows={len(self.targets)}, environments={self.grouping.count})"
@@ -133,14 +134,10 @@ def discover(
         'Nothing varies: the classes differ equally in the 2 environments (p = 0.25, level 0.01, 3 components).'
     """
     rows = np.asarray(features, float)
-    if rows.ndim != 2:
-        raise ValueError(f"features must have two dimensions, rows and features, got the shape {rows.shape}")
+    require(rows.ndim == 2, "features must have two dimensions, rows and features", f"the shape {rows.shape}")
     grouping = group_rows(environments, len(rows))
     codes, classes = encode_targets(targets, len(rows), continuous)
-    if continuous:
-        moments = collect_class_moments(np.column_stack([codes, rows]), np.zeros(len(rows), int), grouping)
-    else:
-        moments = collect_class_moments(rows, codes, grouping)._replace(classes=classes)
+    moments = embedding_moments(rows, np.asarray(targets), grouping, continuous=continuous)
     variation = find_variation(moments, components=components, level=level, continuous=continuous)
     return describe_variation(variation, variation.components.coordinates(rows), codes, classes, grouping)
 
@@ -153,17 +150,15 @@ def encode_targets(targets: ArrayLike, rows: int, continuous: bool) -> tuple[np.
         (array([1, 0, 1]), ('cat', 'dog'))
     """
     labels = np.asarray(targets)
-    if labels.shape != (rows,):
-        raise ValueError(f"targets must be one label for each of the {rows} rows, got the shape {labels.shape}")
+    contract = f"targets must be one label for each of the {rows} rows"
+    require(labels.shape == (rows,), contract, f"the shape {labels.shape}")
     if continuous:
         return labels.astype(float), ()
     check_labels(labels)
     classes, codes = np.unique(labels, return_inverse=True)
-    if not 1 < len(classes) <= MOST_LABELS:
-        raise ValueError(
-            f"targets must be labels of 2 to {MOST_LABELS} classes, got {len(classes)} different values"
-            + ("; pass continuous=True if they are numbers" if len(classes) > MOST_LABELS else "")
-        )
+    hint = "; pass continuous=True if they are numbers" if len(classes) > MOST_LABELS else ""
+    few = 1 < len(classes) <= MOST_LABELS
+    require(few, f"targets must be labels of 2 to {MOST_LABELS} classes", f"{len(classes)} different values{hint}")
     return codes, tuple(classes.tolist())
 
 

@@ -16,8 +16,8 @@ _WORDS_OF_CLASSES = ("the classes differ", "separates the classes", "the varianc
 _WORDS_OF_NUMBERS = ("features follow the target", "follows the target", "the variance that the target leaves")
 
 
-def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> list[str]:
-    """What was found, what it may be instead, and what follows.
+def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> Iterator[str]:
+    """Sentences: what was found, what it may be instead, and what follows.
 
     Args:
         variation: the directions that vary, with their tests.
@@ -33,13 +33,9 @@ def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, cl
         >>> x = np.random.default_rng(0).standard_normal((400, 3))
         >>> found = find_variation(collect_class_moments(x, y, grouping))
         >>> tests = compare_invariance(found, found.components.coordinates(x), y, grouping.codes)
-        >>> explain(found, tests, grouping, (0, 1))
+        >>> list(explain(found, tests, grouping, (0, 1)))
         ['There is only one environment, so nothing can be compared.']
     """
-    return list(_sentences(variation, tests, grouping, classes))
-
-
-def _sentences(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> Iterator[str]:
     count, number = variation.count, grouping.count
     differ, signal, unit = _WORDS_OF_CLASSES if classes else _WORDS_OF_NUMBERS
     if number == 1:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from holdfast.core.class_moments import ClassMoments
+from holdfast.core.validation import require
 from holdfast.embeddings.components import principal_components, target_units
 from holdfast.embeddings.variation import LEVEL, ROWS_PER_COMPONENT, Variation, compare_differences
 from holdfast.estimators.search.class_means import NEGLIGIBLE, class_differences
@@ -157,8 +158,7 @@ def invariant_head_of(
     everything = principal_components(moments, continuous=continuous)
     most = everything.directions.shape[1]
     wanted = [components] if isinstance(components, int) else list(components)
-    if not wanted or min(wanted) < 1:
-        raise ValueError(f"components must be whole numbers of at least 1, got {components!r}")
+    require(min(wanted, default=0) >= 1, "components must be whole numbers of at least 1", repr(components))
     if len(wanted) > 1:  # margins of covariances from few rows cannot be compared
         most = min(most, max(1, int(moments.counts[moments.counts > 0].min() / ROWS_PER_COMPONENT)))
     found = [compare_differences(everything.leading(count), level) for count in sorted({min(k, most) for k in wanted})]
@@ -179,15 +179,11 @@ def invariant_head_of(
 def _check_rows(moments: ClassMoments, continuous: bool) -> None:
     """Raise an error if there is nothing to separate, or no covariance within classes to measure it by."""
     classes = int((moments.counts.sum(0) > 0).sum())
-    if not continuous and classes < 2:
-        raise ValueError(f"targets must be of at least 2 classes, got {classes}")
+    require(continuous or classes > 1, "targets must be of at least 2 classes", classes)
     means = int((moments.counts > 0).sum()) * (1 + continuous)  # and slopes
     rows, least = int(moments.counts.sum()), means + ROWS_PER_COMPONENT
-    if rows < least:
-        raise ValueError(
-            f"rows must be at least {least}, {ROWS_PER_COMPONENT} more than the {means} means that are estimated in "
-            f"{len(moments.labels)} environments, got {rows}"
-        )
+    estimated = f"{means} means that are estimated in {len(moments.labels)} environments"
+    require(rows >= least, f"rows must be at least {least}, {ROWS_PER_COMPONENT} more than the {estimated}", rows)
 
 
 def _class_head(variation: Variation) -> tuple[np.ndarray, np.ndarray]:

@@ -6,11 +6,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from holdfast.core.class_moments import ClassMoments, ClassStatistics
-from holdfast.embeddings.components import (
-    Components,
-    component_statistics,
-    principal_components,
-)
+from holdfast.core.validation import require
+from holdfast.embeddings.components import Components, component_statistics, principal_components
 from holdfast.estimators.search.class_means import (
     VaryingDirections,
     class_differences,
@@ -129,15 +126,13 @@ def find_variation(
         >>> find_variation(collect_class_moments(x, y, environments)).count
         0
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be a number between 0 and 1, got {level!r}")
+    require(0 < level < 1, "level must be a number between 0 and 1", repr(level))
     everything = principal_components(moments, continuous=continuous)
     if components is None:
         smallest = float(moments.counts[moments.counts > 0].min())
         components = max(1, min(COMPONENTS, int(smallest / ROWS_PER_COMPONENT)))
-    if components < 1:
-        raise ValueError(f"components must be a whole number of at least 1, got {components!r}")
-    return compare_differences(everything.leading(min(components, everything.directions.shape[1])), level)
+    require(components >= 1, "components must be a whole number of at least 1", repr(components))
+    return compare_differences(everything.leading(components), level)
 
 
 def compare_differences(components: Components, level: float) -> Variation:

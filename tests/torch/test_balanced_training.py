@@ -6,7 +6,7 @@ import torch
 
 from holdfast.embeddings import attribute_offsets
 from holdfast.torch import TrainingOptions, train_balanced
-from holdfast.torch.training import TrainingRows, train_on_all, train_weighted, weighted_score
+from holdfast.torch.training import TrainingRows, train_epochs, train_weighted, weighted_score
 
 
 def _shortcut(labels, agreements, seed, *, other=0.0):
@@ -48,12 +48,11 @@ def test_offsets_learn_what_the_attribute_does_not_say(outputs):
     labels = np.arange(8000) % 4 // 2
     inputs, attribute, _ = _shortcut(labels, [0.9, 0.9], seed=1, other=1.0)
     offsets = torch.tensor(attribute_offsets(labels, attribute)).float()
-    rows = TrainingRows(
-        torch.tensor(inputs[:, 1:]).float(), torch.tensor(labels), torch.ones(8000), torch.arange(8000) < 100, offsets
-    )
+    inputs, none = torch.tensor(inputs[:, 1:]).float(), torch.zeros(8000, dtype=torch.bool)
+    rows = TrainingRows(inputs, torch.tensor(labels), torch.ones(8000), held_out=none, offsets=offsets)
     options = TrainingOptions(epochs=60, batch_size=8000, learning_rate=0.1)
     torch.manual_seed(0)
-    module = train_on_all(torch.nn.Linear(1, outputs), rows, options)
+    *_, module = train_epochs(torch.nn.Linear(1, outputs), rows, options)
     weight = module.weight.detach().ravel()
     slope = float(weight[-1] - weight[0]) if outputs == 2 else float(weight[0])
     expected = 1 / (1 + 0.1**2)
@@ -154,11 +153,13 @@ def _separated_rows():
 def test_averaged_weights_are_the_running_mean_of_the_steps():
     """Full batches, so that the weights after each step are those of a training with as many epochs."""
     rows, share = _separated_rows(), 0.7
+    everything = rows._replace(held_out=torch.zeros_like(rows.held_out))
 
     def trained(epochs, averaging=0.0):
         torch.manual_seed(0)
         options = TrainingOptions(epochs=epochs, batch_size=100, learning_rate=0.1, averaging=averaging)
-        return train_on_all(torch.nn.Linear(2, 2), rows, options).weight.detach()
+        *_, module = train_epochs(torch.nn.Linear(2, 2), everything, options)
+        return module.weight.detach()
 
     mean = trained(1)
     for step in range(2, 6):

@@ -105,7 +105,9 @@ def balance_rows(
     require(distribution in ("equal", "product"), "distribution must be equal or product", repr(distribution))
     found = _count_groups(labels, np.asarray(attributes))
     attribute_axes = range(1, found.counts.ndim)
-    margins = [(0, *attribute_axes)] if independence == "joint" else [(0, axis) for axis in attribute_axes]
+    margins: list[tuple[int, ...]] = [(0, axis) for axis in attribute_axes]
+    if independence == "joint":
+        margins = [(0, *attribute_axes)]
     weights = _group_weights(found, margins, distribution).ravel()[found.codes]
     names = list(product(*(each.tolist() for each in found.values)))
     return RowBalance(weights / weights.mean(), found.codes, names, found.counts.ravel())
@@ -151,7 +153,7 @@ def _count_groups(labels: np.ndarray, attributes: np.ndarray) -> _Groups:
     columns = (labels, *attributes.reshape(len(labels), -1).T)
     values, codes = zip(*(np.unique(column, return_inverse=True) for column in columns), strict=True)
     shape = tuple(map(len, values))
-    groups = np.ravel_multi_index(codes, shape)
+    groups = np.asarray(np.ravel_multi_index(codes, shape))
     return _Groups(np.bincount(groups, minlength=int(np.prod(shape))).reshape(shape), groups, values)
 
 

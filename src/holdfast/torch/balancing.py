@@ -29,7 +29,7 @@ from holdfast.torch.training import (
     TrainingOptions,
     TrainingRows,
     row_losses,
-    train_on_all,
+    train_epochs,
     train_weighted,
     weighted_score,
 )
@@ -100,8 +100,7 @@ def balance(
         >>> bool(abs(np.cov(colour, label, aweights=weights)[0, 1]) < 0.01)
         True
     """
-    if discovery.count == 0:
-        raise ValueError(f"discovery must hold a direction that varies, got none. {discovery.sentences[0]}")
+    require(discovery.count > 0, "discovery must hold a direction that varies", f"none. {discovery.sentences[0]}")
     attributes = np.column_stack([group_scores(column, groups) for column in discovery.scores.T])
     own_bins = None if discovery.classes else bins
     return _balance_attributes(discovery.targets, attributes, own_bins, distribution, independence)
@@ -279,9 +278,13 @@ def train_balanced(
         sentences.append("The network trained on all rows is returned.")
     elif refit:
         epochs = int(np.argmax(history.scores)) + 1
-        everything = rows._replace(weights=weights.weights if remedy == "weights" else torch.ones(len(targets)))
+        everything = rows._replace(
+            weights=weights.weights if remedy == "weights" else torch.ones(len(targets)),
+            held_out=torch.zeros_like(validation),
+        )
         longest = replace(options, epochs=epochs)
-        trained = train_on_all(deepcopy(module), everything, longest, loss=loss, weight_decay=chosen)
+        *_, trained = train_epochs(deepcopy(module), everything, longest, loss=loss, weight_decay=chosen)
+        trained.eval()
         sentences.append(f"Trained once more on all {len(targets)} rows, for {epochs} epochs.")
     return BalancedNetwork(
         trained, pooled, discoveries[0], weights, aside, history, chosen, scores, sentences, tuple(discoveries)

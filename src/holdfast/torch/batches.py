@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.core.grouping import Grouping
-from holdfast.core.validation import COUNT, SEED, SHARE, require
+from holdfast.core.validation import COUNT, COUNT_OR_ZERO, SEED, SHARE, require
 
 ORDERS = ("reshuffled", "cyclic", "independent")
 """The names of the orders, those of `holdfast.core.order`, which imports jax."""
@@ -291,6 +291,20 @@ class BatchSequence:
         settings = (self.batch_size, self.order, self.mixing, self.replacement, self.drop_last, self.seed)
         digest.update(repr((self.labels, settings, self.visits.cycle.tolist())).encode())
         return digest.hexdigest()
+
+
+def resumed_at(state: Mapping[str, Any], fingerprint: str) -> int:
+    """The number of the batch at which a saved state goes on; an error if it is that of another sequence.
+
+    Example:
+        >>> resumed_at({"batches": 7, "sequence": "f0"}, "f0")
+        7
+    """
+    require(set(state) == {"batches", "sequence"}, "state must have the keys batches and sequence", list(state))
+    same = state["sequence"] == fingerprint
+    require(same, "state must come from the same labels, settings and seed", "one of other batches")
+    COUNT_OR_ZERO.check("batches", state["batches"])
+    return state["batches"]
 
 
 def _listed(labels: list, most: int = 5) -> str:

@@ -7,8 +7,10 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
-from holdfast.core.class_moments import ClassMoments, add_class_moments, collect_class_moments
+from holdfast.core.class_moments import ClassMoments, add_class_moments
 from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.validation import require
+from holdfast.embeddings.components import embedding_moments
 from holdfast.embeddings.discovery import MOST_LABELS, check_labels
 from holdfast.torch.training import evaluation_mode
 
@@ -65,11 +67,8 @@ class LayerReader:
         reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
         batch_size: int = BATCH_SIZE,
     ) -> None:
-        names = [name for name, _ in network.named_modules() if name]
-        if layer not in names:
-            raise ValueError(f"layer must be one of the layers {', '.join(names)}, got {layer!r}")
-        if side not in ("output", "input"):
-            raise ValueError(f"side must be output or input, got {side!r}")
+        check_layer(network, "layer", layer)
+        require(side in ("output", "input"), "side must be output or input", repr(side))
         self.network, self.layer, self.side, self.reduce, self.batch_size = network, layer, side, reduce, batch_size
 
     def read(self, data: Any) -> Iterator[FeatureBatch]:
@@ -93,10 +92,8 @@ class LayerReader:
                 for inputs, targets, *more in as_batches(data, self.batch_size):
                     seen.clear()
                     _call(self.network, inputs)
-                    if len(seen) != 1:
-                        raise ValueError(
-                            f"layer must run once for each batch, got {self.layer!r}, which ran {len(seen)} times"
-                        )
+                    often = f"{self.layer!r}, which ran {len(seen)} times"
+                    require(len(seen) == 1, "layer must run once for each batch", often)
                     features = self._flat(seen[0]).double().cpu().numpy()
                     labels = _plain(more[0]) if more else None
                     yield FeatureBatch(features, _plain(targets), first, labels)
@@ -109,12 +106,21 @@ class LayerReader:
             features = self.reduce(features)
         elif features.ndim > 3:
             features = features.flatten(2).mean(2)  # images: (rows, channels, height, width)
-        if features.ndim != 2:
-            raise ValueError(
-                f"layer must have features of the shape (rows, features), got {tuple(features.shape)} of "
-                f"{self.layer!r}; pass reduce, such as lambda h: h.mean(1)"
-            )
+        found = f"{tuple(features.shape)} of {self.layer!r}; pass reduce, such as lambda h: h.mean(1)"
+        require(features.ndim == 2, "layer must have features of the shape (rows, features)", found)
         return features
+
+
+def check_layer(network: torch.nn.Module, argument: str, name: str) -> None:
+    """Raise an error unless the argument is the name of a layer.
+
+    Example:
+        >>> check_layer(torch.nn.Sequential(torch.nn.ReLU()), "layer", "1")
+        Traceback (most recent call last):
+        ValueError: layer must be one of the layers 0, got '1'
+    """
+    names = [each for each, _ in network.named_modules() if each]
+    require(name in names, f"{argument} must be one of the layers {', '.join(names)}", repr(name))
 
 
 def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
@@ -125,28 +131,25 @@ def as_batches(data: Any, batch_size: int) -> Iterable[Any]:
         [2, 2, 1]
     """
     if isinstance(data, DataLoader):
-        if not _in_order(data):
-            raise ValueError(
-                "data must come in the order of its rows, all of them, so that each gets its own score, got a "
-                "DataLoader with shuffle, drop_last or a sampler of its own; pass its data set instead"
-            )
+        contract = "data must come in the order of its rows, all of them, so that each gets its own score"
+        other = "a DataLoader with shuffle, drop_last or a sampler of its own; pass its data set instead"
+        require(_in_order(data), contract, other)
         return data
     if isinstance(data, tuple) and len(data) in (2, 3):
         lengths = [len(part) for part in data]
-        if len(set(lengths)) > 1:
-            raise ValueError(f"data must have one target for each row of the inputs, got parts of {lengths} rows")
+        equal = len(set(lengths)) == 1
+        require(equal, "data must have one target for each row of the inputs", f"parts of {lengths} rows")
         # labels may be texts, which are no tensors
         parts: list[Any] = [torch.as_tensor(data[0]), *map(_plain, data[1:])]
         return [tuple(part[first : first + batch_size] for part in parts) for first in range(0, lengths[0], batch_size)]
     if isinstance(data, Dataset):
         return DataLoader(data, batch_size=batch_size)
     if isinstance(data, list):
-        if any(isinstance(batch, torch.Tensor | np.ndarray) for batch in data):
-            raise ValueError("data must be a tuple (inputs, targets), or a list of such batches, got a list of arrays")
+        arrays = any(isinstance(batch, torch.Tensor | np.ndarray) for batch in data)
+        require(not arrays, "data must be a tuple (inputs, targets), or a list of such batches", "a list of arrays")
         return data
-    raise ValueError(
-        f"data must be (inputs, targets), a map-style data set, a DataLoader or a list of batches, got {type(data)}"
-    )
+    kinds = "(inputs, targets), a map-style data set, a DataLoader or a list of batches"
+    raise ValueError(f"data must be {kinds}, got {type(data)}")
 
 
 def _in_order(loader: DataLoader) -> bool:
@@ -202,48 +205,37 @@ def layer_moments(
         [[1.0, 1.0], [1.0, 1.0]]
     """
     total: ClassMoments | None = None
-    targets, labels = [], []
+    targets: list[np.ndarray] = []
+    labels: list[Any] = []
     given = None if environments is None else group_rows(environments, len(environments))
     for batch in reader.read(data):
-        rows = slice(batch.first, batch.first + len(batch.features))
-        values = batch.targets.reshape(len(batch.features), -1)
-        if values.shape[1] != 1:
-            raise ValueError(f"targets must be one number or label for each row, got the shape {batch.targets.shape}")
+        rows = len(batch.features)
+        values = batch.targets.reshape(rows, -1)
+        one = values.shape[1] == 1
+        require(one, "targets must be one number or label for each row", f"the shape {batch.targets.shape}")
         targets.append(values[:, 0])
-        if given is not None:
-            grouping = Grouping(given.codes[rows], given.labels)
-            if len(grouping.codes) != len(values):
-                raise ValueError(f"environments must hold one label for each row, got {len(given.codes)} labels")
-        elif batch.environments is None:
-            raise ValueError("environments must be given, or be the third part of each batch, got None")
-        else:
+        if given is None:
+            named = batch.environments is not None
+            require(named, "environments must be given, or be the third part of each batch", None)
             labels.append(batch.environments)
-            grouping = group_rows(batch.environments, len(values))
-        total = _add(total, batch.features, values[:, 0], grouping, continuous)
+            grouping = group_rows(batch.environments, rows)
+        else:
+            grouping = Grouping(given.codes[batch.first : batch.first + rows], given.labels)
+            enough = len(grouping.codes) == rows
+            require(enough, "environments must hold one label for each row", f"{len(given.codes)} labels")
+        if not continuous:
+            check_labels(targets[-1])
+        chunk = embedding_moments(batch.features, targets[-1], grouping, continuous=continuous)
+        total = chunk if total is None else add_class_moments(total, chunk)
+        few = len(total.classes) <= MOST_LABELS
+        hint = "more; pass continuous=True for numbers"
+        require(few, f"targets must be labels of at most {MOST_LABELS} classes", hint)
     if total is None:
         raise ValueError("data must hold at least one row, got none")
-    rows_seen = sum(map(len, targets))
-    everything = given or group_rows(np.concatenate(labels), rows_seen)
-    if len(everything.codes) != rows_seen:
-        raise ValueError(
-            f"environments must hold one label for each of the {rows_seen} rows, got {len(everything.codes)} labels"
-        )
+    count = sum(map(len, targets))
+    everything = given or group_rows(np.concatenate(labels), count)
+    contract = f"environments must hold one label for each of the {count} rows"
+    require(len(everything.codes) == count, contract, f"{len(everything.codes)} labels")
     order = [total.labels.index(label) for label in everything.labels]
     total = total._replace(labels=tuple(everything.labels), sums=total.sums[order])
     return total, np.concatenate(targets), everything
-
-
-def _add(
-    total: ClassMoments | None, features: np.ndarray, targets: np.ndarray, grouping: Grouping, continuous: bool
-) -> ClassMoments:
-    if continuous:
-        chunk = collect_class_moments(np.column_stack([targets, features]), np.zeros(len(targets), int), grouping)
-    else:
-        check_labels(targets)
-        chunk = collect_class_moments(features, targets, grouping)
-    total = chunk if total is None else add_class_moments(total, chunk)
-    if len(total.classes) > MOST_LABELS:
-        raise ValueError(
-            f"targets must be labels of at most {MOST_LABELS} classes, got more; pass continuous=True for numbers"
-        )
-    return total

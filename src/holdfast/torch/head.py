@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from holdfast.core.validation import require
 from holdfast.embeddings.linear_head import CANDIDATES, LinearHead, invariant_head_of
 from holdfast.embeddings.variation import LEVEL
-from holdfast.torch.features import BATCH_SIZE, LayerReader, layer_moments
+from holdfast.torch.features import BATCH_SIZE, LayerReader, check_layer, layer_moments
 
 
 class InvariantHead(NamedTuple):
@@ -101,8 +102,7 @@ def as_linear(head: LinearHead, *, log_odds: bool = False) -> torch.nn.Linear:
     """
     weight, bias = head.coefficients, head.intercepts
     if log_odds:
-        if len(bias) != 2:
-            raise ValueError(f"log_odds must be False for {len(bias)} classes, got True")
+        require(len(bias) == 2, f"log_odds must be False for {len(bias)} classes", True)
         weight, bias = np.diff(weight, axis=0), np.diff(bias)
     linear = torch.nn.Linear(weight.shape[1], weight.shape[0])
     with torch.no_grad():
@@ -124,9 +124,7 @@ def with_layer(network: torch.nn.Module, name: str, module: torch.nn.Module) -> 
         >>> with_layer(network, "1", torch.nn.Identity())(torch.zeros(1, 2)).shape
         torch.Size([1, 3])
     """
-    names = [each for each, _ in network.named_modules() if each]
-    if name not in names:
-        raise ValueError(f"name must be one of the layers {', '.join(names)}, got {name!r}")
+    check_layer(network, "name", name)
     copy, layer = deepcopy(network), deepcopy(module)
     parameter = next(copy.get_submodule(name).parameters(), None)
     if parameter is not None:

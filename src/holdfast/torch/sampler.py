@@ -9,7 +9,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
 
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, require
-from holdfast.torch.batches import BatchSequence
+from holdfast.torch.batches import BatchSequence, resumed_at
 
 
 class EnvironmentBatchSampler(Sampler[list[int]]):
@@ -103,9 +103,8 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         require(batches_per_epoch % self._stride == 0, contract, batches_per_epoch)
         self.batches_per_epoch = batches_per_epoch
         smallest = self._sequence.smallest_batch()
-        if split == "within" and smallest < self.num_replicas:
-            message = f"every batch must have a row for each of the {self.num_replicas} processes: set drop_last=True"
-            require(False, message, f"batches of {smallest} rows")
+        contract = f"every batch must have a row for each of the {self.num_replicas} processes: set drop_last=True"
+        require(split == "batches" or smallest >= self.num_replicas, contract, f"batches of {smallest} rows")
         self.environments = list(self._sequence.labels)
         self.visits = dict(zip(self.environments, self._sequence.visits.cycle.tolist(), strict=True))
         self.cycle_length = self._sequence.visits.length
@@ -192,11 +191,10 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
             >>> list(again) == list(batches)
             True
         """
-        if batches is not None:
-            COUNT_OR_ZERO.check("batches", batches)
-            given = f"batches must be at most the {self._given} that were handed out"
-            require(batches <= self._given, given, batches)
         consumed = self._given if batches is None else batches
+        COUNT_OR_ZERO.check("batches", consumed)
+        given = f"batches must be at most the {self._given} that were handed out"
+        require(consumed <= self._given, given, consumed)
         return {"batches": self._begin + consumed * self._stride, "sequence": self._sequence.fingerprint()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -205,14 +203,11 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         The labels and all settings of the sequence (batch_size, order, weights, mixing, replacement, drop_last, seed)
         have to be the same.
         """
-        require(set(state) == {"batches", "sequence"}, "state must have the keys batches and sequence", list(state))
-        same = state["sequence"] == self._sequence.fingerprint()
-        require(same, "state must come from the same labels, settings and seed", "one of other batches")
-        COUNT_OR_ZERO.check("batches", state["batches"])
-        into_epoch = state["batches"] % self.batches_per_epoch
+        batches = resumed_at(state, self._sequence.fingerprint())
+        into_epoch = batches % self.batches_per_epoch
         contract = f"state must be taken after a multiple of {self._stride} batches of an epoch for split 'batches'"
         require(into_epoch % self._stride == 0, contract, into_epoch)
-        self._begin, self._given, self._pending, self._resumed = state["batches"], 0, True, True
+        self._begin, self._given, self._pending, self._resumed = batches, 0, True, True
 
     def composition(self, batch: Any) -> dict[Any, int]:
         """Label -> number of rows, of a batch of row numbers.
@@ -276,12 +271,9 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         if sequence.pure:
             width = max(11, *(len(str(label)) for label in self.environments))
             lines.append(f"{'environment':{width}} {'rows':>6}  visits per cycle  passes per epoch")
-            sizes = np.bincount(sequence.codes, minlength=len(self.environments)).tolist()
-            for (label, visits), size, batches in zip(
-                self.visits.items(), sizes, sequence.passes.tolist(), strict=True
-            ):
-                passes = visits / self.cycle_length * self.batches_per_epoch / batches
-                lines.append(f"{label!s:{width}} {size:6}  {visits:16}  {passes:16.2f}")
+            passes = sequence.visits.cycle / self.cycle_length * self.batches_per_epoch / sequence.passes
+            rows = zip(self.visits.items(), sequence.grouping.sizes, passes, strict=True)
+            lines += [f"{label!s:{width}} {size:6}  {visits:16}  {own:16.2f}" for (label, visits), size, own in rows]
         return "\n".join(lines)
 
 

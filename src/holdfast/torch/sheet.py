@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
+from holdfast.core.validation import require
 from holdfast.core.writing import write_text
 from holdfast.embeddings.discovery import Discovery
 from holdfast.plots.bands import COLOURS
@@ -52,24 +54,17 @@ def write_sheet(discovery: Discovery, rows: Any, path: str | Path, *, title: str
         True
     """
     items = _items(rows, len(discovery.targets))
+    shown = "pictures" if isinstance(items, np.ndarray) else "texts"
     names = _class_names(discovery)
     attributes = []
-    for number in range(discovery.count):
-        cut = discovery.cuts[number]
-        parts = []
-        for code in _classes(discovery):
-            for end, chosen in zip(("lowest", "highest"), _ends(discovery, number, code), strict=True):
-                heading = f"{names[code]}: {end} scores"
-                pictures = [_encoded(items[row]) for row in chosen] if isinstance(items, np.ndarray) else []
-                texts = [] if isinstance(items, np.ndarray) else [items[row] for row in chosen]
-                parts.append({"title": heading, "pictures": pictures, "texts": texts})
+    for number, (cut, is_binary) in enumerate(zip(discovery.cuts, discovery.is_binary, strict=True)):
+        kind = ": two groups." if is_binary else ", as of a continuous attribute."
         table = [
             (str(label), [(name, _percent(share)) for name, share in zip(names, shares, strict=True)])
             for label, shares in zip(discovery.grouping.labels, discovery.shares(number), strict=True)
         ]
-        about = f"The best cut in two explains {cut.explained:.0%} of the variance of the score" + (
-            ": two groups." if discovery.is_binary[number] else ", as of a continuous attribute."
-        )
+        parts = [{"title": end, shown: [_shown(items[row]) for row in own]} for end, own in _ends(discovery, number)]
+        about = f"The best cut in two explains {cut.explained:.0%} of the variance of the score{kind}"
         attributes.append({"title": f"Attribute {number + 1}", "about": about, "parts": parts, "shares": table})
     page = render(
         "discovery.html",
@@ -102,22 +97,20 @@ def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
         >>> len(figure.axes)
         6
     """
-    if not 0 <= attribute < discovery.count:
-        raise ValueError(f"attribute must be below {discovery.count}, the number of those found, got {attribute!r}")
+    contract = f"attribute must be below {discovery.count}, the number of those found"
+    require(0 <= attribute < discovery.count, contract, repr(attribute))
     items = _items(images, len(discovery.targets))
-    if not isinstance(items, np.ndarray):
-        raise ValueError(f"images must be an array of images, got {type(images)}; write_sheet shows texts and rows")
-    names, codes = _class_names(discovery), _classes(discovery)
-    height = len(codes) * (PICTURE + 0.35)
+    drawn, hint = isinstance(items, np.ndarray), "write_sheet shows texts and rows"
+    require(drawn, "images must be an array of images", f"{type(images)}; {hint}")
+    names, classes = _class_names(discovery), len(_classes(discovery))
+    height = classes * (PICTURE + 0.35)
     figure = Figure(figsize=(2 * EXAMPLES * PICTURE * 0.8, height + PANEL + 0.9), layout="constrained")
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, PANEL + 0.6])[:, 0]
-    panels = above.subplots(len(codes), 2, squeeze=False)
-    for line, code in zip(panels, codes, strict=True):
-        ends = _ends(discovery, attribute, code)
-        for axes, end, chosen in zip(line, ("lowest", "highest"), ends, strict=True):
-            axes.imshow(np.concatenate([_padded(items[row]) for row in chosen], axis=1), interpolation="nearest")
-            axes.set_title(f"{names[code]}: {end} scores", fontsize=9, loc="left")
-            axes.set_axis_off()
+    panels = above.subplots(classes, 2, squeeze=False)
+    for axes, (title, chosen) in zip(panels.ravel(), _ends(discovery, attribute), strict=True):
+        axes.imshow(np.concatenate([_padded(items[row]) for row in chosen], axis=1), interpolation="nearest")
+        axes.set_title(title, fontsize=9, loc="left")
+        axes.set_axis_off()
     histogram, bars = below.subplots(1, 2)
     scores = discovery.scores[:, attribute]
     histogram.hist(scores, bins=60, color=COLOURS["spurious"])
@@ -140,16 +133,13 @@ def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
 
 def _items(rows: Any, count: int) -> np.ndarray | list[str]:
     """Images as (rows, height, width, 3) from 0 to 1, or a text for each row."""
-    found: np.ndarray | list[str]
     if isinstance(rows, pd.DataFrame):
         records = rows.to_dict("records")
-        found = [_short(", ".join(f"{name} {value}" for name, value in record.items())) for record in records]
-    elif np.ndim(rows) == 1:  # a list, array or pandas column of texts
-        found = [_short(str(row)) for row in rows]
-    else:
-        found = _coloured(np.asarray(rows))
-    if len(found) != count:
-        raise ValueError(f"rows must hold one item for each of the {count} rows that were scored, got {len(found)}")
+        rows = [", ".join(f"{name} {value}" for name, value in record.items()) for record in records]
+    # texts come as a list, array or pandas column
+    found = [_short(str(row)) for row in rows] if np.ndim(rows) == 1 else _coloured(np.asarray(rows))
+    contract = f"rows must hold one item for each of the {count} rows that were scored"
+    require(len(found) == count, contract, len(found))
     return found
 
 
@@ -158,8 +148,8 @@ def _coloured(images: np.ndarray) -> np.ndarray:
         images = images[..., None]
     elif images.ndim == 4 and images.shape[1] in (1, 2, 3) and images.shape[-1] not in (1, 2, 3):
         images = np.moveaxis(images, 1, -1)
-    if images.ndim != 4 or images.shape[-1] not in (1, 2, 3):
-        raise ValueError(f"rows must be images of 1 to 3 channels, texts or a table, got the shape {images.shape}")
+    drawn = images.ndim == 4 and images.shape[-1] in (1, 2, 3)
+    require(drawn, "rows must be images of 1 to 3 channels, texts or a table", f"the shape {images.shape}")
     low, high = float(images.min()), float(images.max())
     scaled = (images - low) / max(high - low, 1e-300)
     if scaled.shape[-1] == 2:
@@ -167,11 +157,14 @@ def _coloured(images: np.ndarray) -> np.ndarray:
     return np.repeat(scaled, 3, axis=-1) if scaled.shape[-1] == 1 else scaled
 
 
-def _ends(discovery: Discovery, attribute: int, code: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a class with the lowest and with the highest scores, the most extreme first."""
-    rows = np.flatnonzero(discovery.codes == code)
-    order = rows[np.argsort(discovery.scores[rows, attribute], kind="stable")]
-    return order[:EXAMPLES], order[::-1][:EXAMPLES]
+def _ends(discovery: Discovery, attribute: int) -> Iterator[tuple[str, np.ndarray]]:
+    """A title and rows for both ends of the scores of each class: the lowest and the highest, extreme ones first."""
+    names = _class_names(discovery)
+    for code in _classes(discovery):
+        rows = np.flatnonzero(discovery.codes == code)
+        order = rows[np.argsort(discovery.scores[rows, attribute], kind="stable")]
+        yield f"{names[code]}: lowest scores", order[:EXAMPLES]
+        yield f"{names[code]}: highest scores", order[::-1][:EXAMPLES]
 
 
 def _classes(discovery: Discovery) -> list[int]:
@@ -183,9 +176,12 @@ def _class_names(discovery: Discovery) -> list[str]:
     return [f"class {name}" for name in discovery.classes] if discovery.classes else ["lower half", "upper half"]
 
 
-def _encoded(image: np.ndarray) -> str:
+def _shown(item: np.ndarray | str) -> str:
+    """A picture as base64 of PNG; texts as they are."""
+    if isinstance(item, str):
+        return item
     buffer = io.BytesIO()
-    imsave(buffer, image, format="png")
+    imsave(buffer, item, format="png")
     return base64.b64encode(buffer.getvalue()).decode()
 
 

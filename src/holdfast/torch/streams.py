@@ -11,7 +11,7 @@ from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
 from holdfast.core.grouping import Grouping
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, SEED, require
-from holdfast.torch.batches import ORDERS, Visits, visits_per_cycle
+from holdfast.torch.batches import ORDERS, Visits, resumed_at, visits_per_cycle
 
 Stream = Iterable[Any] | Callable[[int], Iterable[Any]]
 """Samples, from the beginning at every `iter()`; or a function of the number of the epoch that returns them."""
@@ -142,9 +142,5 @@ class EnvironmentStreams(IterableDataset):
 
         The labels of the streams and all settings have to be the same. What the streams hold is not compared.
         """
-        require(set(state) == {"batches", "sequence"}, "state must have the keys batches and sequence", list(state))
-        same = state["sequence"] == self._fingerprint()
-        require(same, "state must come from the same labels, settings and seed", "one of other batches")
-        COUNT_OR_ZERO.check("batches", state["batches"])
-        self._begin.fill_(state["batches"])
+        self._begin.fill_(resumed_at(state, self._fingerprint()))
         self._resumed = True

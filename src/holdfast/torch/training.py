@@ -213,39 +213,36 @@ def train_weighted(
         >>> train_weighted(torch.nn.Linear(2, 2), rows, options)[1].best > 0.9
         True
     """
-    chosen = rows.held_out.to(options.device)
-    if not 0 < int(chosen.sum()) < len(chosen):
-        raise ValueError(f"held_out must be some of the {len(chosen)} rows, not all of them, got {int(chosen.sum())}")
-    inputs, targets, weights = (each.to(options.device)[chosen] for each in rows[:3])
+    count = int(rows.held_out.sum())
+    some = 0 < count < len(rows.held_out)
+    require(some, f"held_out must be some of the {len(rows.held_out)} rows, not all of them", count)
+    inputs, targets, weights = (each[rows.held_out].to(options.device) for each in rows[:3])
     score = row_scores if options.score == "accuracy" else lambda outputs, own: -loss(outputs, own)
     scores: list[float] = []
     best, best_epoch, state = -np.inf, 0, deepcopy(module.state_dict())
-    with closing(_epochs(module, rows, ~chosen, options, loss, weight_decay)) as epochs:
+    with closing(train_epochs(module, rows, options, loss=loss, weight_decay=weight_decay)) as epochs:
         for epoch, judged in enumerate(epochs):
             scores.append(weighted_score(judged, inputs, targets, weights, score))
             if scores[-1] > best:
                 best, best_epoch, state = scores[-1], epoch, deepcopy(judged.state_dict())
             elif epoch - best_epoch >= options.patience:
                 break
-    if not np.isfinite(best):
-        raise ValueError(
-            "module must have a finite score on held-out rows after some epoch, got none in "
-            f"{len(scores)}: use a learning rate below {options.learning_rate:g}, or look for inputs and weights that "
-            "are not finite"
-        )
+    advice = f"use a learning rate below {options.learning_rate:g}, or look for inputs and weights that are not finite"
+    contract = "module must have a finite score on held-out rows after some epoch"
+    require(bool(np.isfinite(best)), contract, f"none in {len(scores)}: {advice}")
     module.load_state_dict(state)
     return module.eval(), History(scores, best)
 
 
-def train_on_all(
+def train_epochs(
     module: torch.nn.Module,
     rows: TrainingRows,
     options: TrainingOptions,
     *,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = row_losses,
     weight_decay: float = 0.0,
-) -> torch.nn.Module:
-    """Train on all rows, the held-out ones as well, for all epochs of the options; nothing is chosen.
+) -> Generator[torch.nn.Module]:
+    """Train on the rows that are not held out, one epoch for each item: the network, with averaged weights or its own.
 
     Args:
         module: trained in place.
@@ -254,35 +251,17 @@ def train_on_all(
         loss: (outputs, targets) -> (rows,).
         weight_decay: of Adam, added to the gradient.
 
-    Example:
-        >>> rows = TrainingRows(torch.eye(2), torch.tensor([0, 1]), torch.ones(2), torch.tensor([True, False]))
-        >>> module = train_on_all(torch.nn.Linear(2, 2), rows, TrainingOptions(learning_rate=0.1))
+    Example, all rows, for all epochs:
+        >>> rows = TrainingRows(torch.eye(2), torch.tensor([0, 1]), torch.ones(2), torch.tensor([False, False]))
+        >>> *_, module = train_epochs(torch.nn.Linear(2, 2), rows, TrainingOptions(learning_rate=0.1))
         >>> module(torch.eye(2)).argmax(1).tolist()
         [0, 1]
     """
-    everything = torch.ones(len(rows.targets), dtype=torch.bool, device=options.device)
-    judged = module
-    for each in _epochs(module, rows, everything, options, loss, weight_decay):
-        judged = each
-    if judged is not module:
-        module.load_state_dict(judged.state_dict())
-    return module.eval()
-
-
-def _epochs(
-    module: torch.nn.Module,
-    rows: TrainingRows,
-    chosen: torch.Tensor,
-    options: TrainingOptions,
-    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    weight_decay: float,
-) -> Generator[torch.nn.Module]:
-    """Train on the chosen rows, one epoch for each item: the network to judge, with averaged weights or its own."""
     device = torch.device(options.device)
     module.to(device)
     inputs, targets, weights = (each.to(device) for each in rows[:3])
     offsets = None if rows.offsets is None else rows.offsets.to(device)
-    own = torch.nonzero(chosen).ravel()
+    own = torch.nonzero(~rows.held_out).ravel().to(device)
     optimizer = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=weight_decay)
     average = None
     if options.averaging > 0:

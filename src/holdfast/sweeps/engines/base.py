@@ -123,8 +123,9 @@ def check_engine(engine: Any) -> None:
 class Pool(Protocol):
     """The workers of an engine while it runs."""
 
-    def has_room(self) -> bool:
-        """Whether another item should be submitted now."""
+    @property
+    def capacity(self) -> int:
+        """The most items that should be in flight now."""
         ...
 
     def submit(self, item: Any) -> None:
@@ -151,7 +152,7 @@ def drive(start: Callable[[], Pool], items: Iterable[Any]) -> Generator[Finished
     exhausted, in_flight = False, 0
     with contextlib.closing(start()) as workers:
         while True:
-            while not exhausted and workers.has_room():
+            while not exhausted and in_flight < workers.capacity:
                 item = next(waiting, Feed)  # the class stands for the end, because None may be an item
                 if item is Feed.WAIT:
                     break

@@ -170,14 +170,15 @@ class _Workers:
         self._submitted = 0
         self._begin(connected())
 
-    def has_room(self) -> bool:
+    @property
+    def capacity(self) -> int:
         if not self._own and time.monotonic() > self._counted + COUNTING and self._client.status == "running":
             with contextlib.suppress(OSError):  # `finished` notices if the scheduler is lost
                 self._most = DEPTH * max(LEAST_THREADS, sum(self._client.nthreads().values()))
             self._counted = time.monotonic()
         if self._own and self._submitted > 2 * self._most:  # from then on the scheduler keeps what waits to itself
-            return len(self._items) < DEPTH * self._most
-        return len(self._items) + len(self._unsent) < self._most
+            return DEPTH * self._most
+        return self._most
 
     def submit(self, item: Any) -> None:
         try:
@@ -255,7 +256,6 @@ class _Workers:
 
 # Below: what runs on the workers.
 
-_delivered: dict[str, Payload] = {}
 _stopped: set[str] = set()
 
 
@@ -265,11 +265,7 @@ class _Delivery(WorkerPlugin):
     def __init__(self, payload: Payload):
         self.payload, self.name = payload, payload.run
 
-    def setup(self, worker: Any) -> None:
-        _delivered[self.payload.run] = self.payload
-
     def teardown(self, worker: Any) -> None:
-        _delivered.pop(self.payload.run, None)
         self.payload.forget()
 
 
@@ -278,7 +274,8 @@ def _stop(run: str) -> None:
 
 
 def _perform(run: str, item: Any) -> Finished:
-    worker, payload = get_worker(), _delivered[run]
+    worker = get_worker()
+    payload = worker.plugins[run].payload
     if payload.cores is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {payload.cores[worker.name % len(payload.cores)]})
     work = payload.open(describe_worker(worker))

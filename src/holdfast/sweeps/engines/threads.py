@@ -86,30 +86,21 @@ class DeviceEngine:
 
 class _Threads:
     def __init__(self, work: Callable[[Any], Any], contexts: Sequence[Context]):
-        self._work, self._in_flight, self._most = work, 0, DEPTH * len(contexts)
+        self._work, self.capacity = work, DEPTH * len(contexts)
         self._stop = threading.Event()
         self._results: queue.SimpleQueue[Finished] = queue.SimpleQueue()
-        free: queue.SimpleQueue[Context] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Context] = queue.SimpleQueue()
         for each in contexts:
-            free.put(each)
-        self._own = threading.local()
-        self._executor = ThreadPoolExecutor(
-            len(contexts), "holdfast", initializer=lambda: setattr(self._own, "context", free.get())
-        )
+            self._free.put(each)
+        self._executor = ThreadPoolExecutor(len(contexts), "holdfast")
         self._limits = ExitStack()
         self._limits.enter_context(_single_threaded_products())
 
-    def has_room(self) -> bool:
-        return self._in_flight < self._most
-
     def submit(self, item: Any) -> None:
-        self._in_flight += 1
         self._executor.submit(self._perform, item)
 
     def finished(self, timeout: float) -> list[Finished]:
-        results = drained(self._results, timeout)
-        self._in_flight -= len(results)
-        return results
+        return drained(self._results, timeout)
 
     def close(self) -> None:
         self._stop.set()
@@ -118,8 +109,10 @@ class _Threads:
 
     def _perform(self, item: Any) -> None:
         if not self._stop.is_set():
-            with working(1, self._stop.is_set), self._own.context():
+            context = self._free.get()
+            with working(1, self._stop.is_set), context():
                 self._results.put(attempt(self._work, item))
+            self._free.put(context)
 
 
 def _single_threaded_products() -> AbstractContextManager[Any]:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -246,7 +247,7 @@ def test_a_worker_that_knows_an_older_program_is_refused(tmp_path, monkeypatch):
     code, folder = program_of(chosen.program).code(), str(Path(__file__).parent)
     store, cells = running.prepare(chosen, tmp_path / "results.zarr")
     current, missing = (
-        Payload.of(CellWork(store, CellProgram(name, chosen.settings, chosen.record, ("scale",), folder), None, code))
+        Payload.of(CellWork(store, CellProgram(replace(chosen, program=name, axes=()), folder), None, code))
         for name in (chosen.program, "no_such_module:square")
     )
     assert current.open("worker 3")([*cells])[0].state == "computed"

@@ -31,9 +31,7 @@ def test_values_are_those_of_single_cells(axes, record, blocks, tmp_path, monkey
     assert called == []
     monkeypatch.setattr(programs, "matrix_sensing_together", counted)
     monkeypatch.setattr(running, "cells_together", lambda *_: 3)
-    running._loaded.cache_clear()
     together = running.run_sweep(sweep, tmp_path / "together.zarr", ThreadEngine(2))
-    running._loaded.cache_clear()
     assert called == [3] * blocks  # of one dimension, and of one block of seeds
     assert (together.computed, together.failed) == (alone.computed, 0)
     names = [[path.name for path in cell_files(tmp_path / f"{name}.cells")] for name in ("together", "alone")]

@@ -1,12 +1,12 @@
 """Run a sweep: its missing cells are computed by an engine and saved one by one."""
 
-import functools
 import json
 import os
 import platform
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from holdfast import __version__
 from holdfast.core.addresses import is_address
 from holdfast.core.cell_result import CellResult
-from holdfast.core.names import modules_in
+from holdfast.core.names import Named, modules_in
 from holdfast.core.progress import Progress, counted
 from holdfast.core.writing import check_output_folder
 from holdfast.sensing.settings import Settings
@@ -30,7 +30,7 @@ from holdfast.sweeps.cells import (
 from holdfast.sweeps.cost import checked_size
 from holdfast.sweeps.engines.base import Engine, check_engine
 from holdfast.sweeps.engines.options import default_engine
-from holdfast.sweeps.programs import SweepProgram, program_of
+from holdfast.sweeps.programs import ProgramFunction, program_of
 from holdfast.sweeps.recording import RecordName, check_form, checked, merges_seeds, reduced
 from holdfast.sweeps.results import (
     ConflictError,
@@ -92,16 +92,14 @@ def sweep(
         >>> data["spurious"].sizes, bool(data["finished"].all())
         (Frozen({'step_size': 2, 'heterogeneity': 3, 'seed': 4}), True)
     """
-    check_engine(engine)
     specified = specify(settings, axes, seeds=seeds, record=record, program=program)
     report = None if progress is None else lambda done, total, *_: progress(done, total or done)
-    store, cells = prepare(specified, out)
-    outcome = _compute(store, cells, out, engine, report)
+    outcome = run_sweep(specified, out, engine, report)
     for reason, points in failed_settings(specified, outcome.failures).items():
         number, where = len(outcome.failures[reason]), "; ".join(map(describe_point, points))
         said = f"{counted(number, 'cell')} failed: {reason} (at {where}); the same call tries again"
         warnings.warn(said, stacklevel=2)
-    return read_results(store, cells)
+    return read_results(*planned(specified, out))
 
 
 def run_sweep(
@@ -129,7 +127,32 @@ def run_sweep(
         (2, 0)
     """
     check_engine(engine)
-    return _compute(*prepare(sweep, out, overwrite=overwrite), out, engine, report)
+    store, cells = prepare(sweep, out, overwrite=overwrite)
+    program, function = program_of(sweep.program), CellProgram(replace(sweep, axes=()), os.getcwd())
+    # To name a million cells takes seconds, which a new sweep can do without.
+    total = sum(1 for _ in store.missing(cells, verify=False)) if store.finished() else len(cells)
+    most = cells_together(cells, cells.about["platform"])
+    batches = CellBatches(most, function.kind, function.together) if most > 1 else None
+
+    def of_all(done: int, missing: int | None, *more: Any) -> None:
+        """A report on all cells, those that were finished before included."""
+        if report is not None:
+            report(done + len(cells) - (missing or 0), len(cells), *more)
+
+    of_all(0, total, 0.0, None, {})  # what is finished already, before the first cell is
+    outcome = compute(
+        store, cells, function, engine or default_engine(), of_all,
+        code=program.code(os.getcwd()), total=total, batches=batches,
+    )  # fmt: skip
+    try:
+        export_sweep(out)
+    except ImportError:  # where nothing but jax is installed; the cells can be exported elsewhere
+        pass
+    except OSError:
+        if outcome.computed:
+            raise
+    finished = len(cells) - total - outcome.damaged
+    return outcome._replace(finished_before=finished, notes=notes_on(store, cells))
 
 
 def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
@@ -193,118 +216,56 @@ def _check_same(before: Sweep, now: Sweep, store: Store[Any]) -> None:
             raise ConflictError(f"{name} must be {old!r} as in the folder (choose another folder), got {new!r}")
 
 
-def _compute(
-    store: Store[CellResult], cells: SweepCells, out: str | Path, engine: Engine | None, report: Report | None
-) -> WorkOutcome:
-    """Compute what is missing of the cells that `prepare` made for a sweep, and export the result."""
-    sweep = cells.sweep
-    program, names = program_of(sweep.program), tuple(name for axis in sweep.axes for name in axis.coordinates)
-    function = CellProgram(sweep.program, sweep.settings, sweep.record, names, os.getcwd())
-    # To name a million cells takes seconds, which a new sweep can do without.
-    total = sum(1 for _ in store.missing(cells, verify=False)) if store.finished() else len(cells)
-    most = cells_together(cells, cells.about["platform"])
-    batches = CellBatches(most, function.kind, function.together) if most > 1 else None
-    if report is not None:
-        report = _of_all(report, len(cells))
-        report(0, total, 0.0, None, {})  # what is finished already, before the first cell is
-    outcome = compute(
-        store, cells, function, engine or default_engine(), report,
-        code=program.code(os.getcwd()), total=total, batches=batches,
-    )  # fmt: skip
-    try:
-        export_sweep(out)
-    except ImportError:  # where nothing but jax is installed; the cells can be exported elsewhere
-        pass
-    except OSError:
-        if outcome.computed:
-            raise
-    finished = len(cells) - total - outcome.damaged
-    return outcome._replace(finished_before=finished, notes=notes_on(store, cells))
-
-
-def _of_all(report: Report, cells: int) -> Report:
-    """A report on the missing cells as one on all cells of a sweep, those that were finished before included."""
-
-    def of_all(
-        done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
-    ) -> None:
-        missing = cells if total is None else total  # more than at the beginning, if damaged cells were found
-        report(done + cells - missing, cells, rate, seconds_left, failures)
-
-    return of_all
-
-
-def is_finished(sweep: Sweep, out: str | Path) -> bool:
-    """Whether a folder has all that a sweep needs; nothing is written.
-
-    Example:
-        >>> import tempfile
-        >>> chosen = specify({"dimension": 10, "steps": 10, "oracle": "population"}, {"bias": [0.0, 1.0]}, seeds=2)
-        >>> folder = tempfile.mkdtemp()
-        >>> is_finished(chosen, folder), run_sweep(chosen, folder).computed, is_finished(chosen, folder)
-        (False, 2, True)
-    """
-    store, cells = planned(sweep, out)
-    return next(store.missing(cells, verify=False), None) is None
-
-
 @dataclass(frozen=True)
 class CellProgram:
     """What a worker computes for a cell. Picklable.
 
     Attributes:
-        program: by name.
-        settings: those that all cells share.
-        record: what is recorded.
-        axes: names of the other settings.
+        sweep: what is swept, without its axes: cells have their values.
         folder: of the command, in which user modules may lie.
     """
 
-    program: str
-    settings: Mapping[str, Any]
-    record: RecordName
-    axes: tuple[str, ...]
+    sweep: Sweep
     folder: str
     _first: list[CellResult] = field(default_factory=list, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Loaded only by a worker that can import the program: another one would fail cell after cell, in no time."""
-        return _loaded_program, (self.program, self.settings, self.record, self.axes, self.folder)
+        return _loaded, (self.sweep, self.folder)
+
+    @cached_property
+    def function(self) -> ProgramFunction:
+        """Settings of a cell, seeds -> what is found."""
+        return program_of(self.sweep.program).load(self.folder)
 
     def __call__(self, cell: SweepCell) -> CellResult:
         """The records of one cell."""
-        function = self._function(program_of(self.program).target)
         with modules_in(self.folder):
-            found = function({**self.settings, **cell.point}, np.array(cell.seeds))
-        return self._recorded(found, len(cell.seeds))
+            return self._recorded(cell, self.function(self._settings(cell), np.array(cell.seeds)))
 
     def kind(self, cell: SweepCell) -> Hashable:
         """What cells must have in common to be computed together: the seeds, and settings that shape the program."""
-        free = program_of(self.program).free
+        free = program_of(self.sweep.program).free
         return cell.seeds, tuple((name, value) for name, value in cell.point.items() if name not in free)
 
     def together(self, cells: Sequence[SweepCell]) -> list[CellResult]:
         """The records of several cells of one kind."""
-        function, seeds = self._function(program_of(self.program).together), cells[0].seeds
-        found = function([{**self.settings, **cell.point} for cell in cells], np.array(seeds))
-        return [self._recorded(each, len(seeds)) for each in found]
+        function = Named(program_of(self.sweep.program).together, "").load()
+        found = function(list(map(self._settings, cells)), np.array(cells[0].seeds))
+        return list(map(self._recorded, cells, found))
 
-    def _recorded(self, found: Any, seeds: int) -> CellResult:
-        result = reduced(checked(found, seeds, self.axes), self.record)
+    def _settings(self, cell: SweepCell) -> dict[str, Any]:
+        return {**self.sweep.settings, **cell.point}
+
+    def _recorded(self, cell: SweepCell, found: Any) -> CellResult:
+        result = reduced(checked(found, len(cell.seeds), cell.point), self.sweep.record)
         if not self._first:
             self._first.append(result)
         check_form(self._first[0], result)
         return result
 
-    def _function(self, target: str) -> Callable:
-        return _loaded(program_of(self.program), target, self.folder)
 
-
-@functools.cache
-def _loaded(program: SweepProgram, target: str, folder: str) -> Callable:
-    return program._replace(target=target).load(folder)
-
-
-def _loaded_program(name: str, *fields: Any) -> CellProgram:
-    program_of(name).load(fields[-1])
-    return CellProgram(name, *fields)
+def _loaded(sweep: Sweep, folder: str) -> CellProgram:
+    program = CellProgram(sweep, folder)
+    program.function  # noqa: B018 (or an error, before the first cell)
+    return program

@@ -275,7 +275,8 @@ def _stop(run: str) -> None:
 
 def _perform(run: str, item: Any) -> Finished:
     worker = get_worker()
-    payload = worker.plugins[run].payload
+    delivery: Any = worker.plugins[run]
+    payload = delivery.payload
     if payload.cores is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {payload.cores[worker.name % len(payload.cores)]})
     work = payload.open(describe_worker(worker))

@@ -1,11 +1,11 @@
 """The loop of all that is computed cell by cell: what is missing is computed by an engine and saved by its workers."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from holdfast.core.errors import describe, describe_place
 from holdfast.core.progress import counted
@@ -25,33 +25,17 @@ REPORTING = 0.2
 RATE_SECONDS = 60.0
 # A cell that another process has is asked for again after this many seconds, twice as many each time, up to a limit.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 10.0
+# States of receipts after which nothing more happens to a cell.
+_ENDED = ("computed", "finished", "failed")
 
 
-class Report(Protocol):
-    """Called periodically while cells are computed, and once at the end.
+Report = Callable[[int, int | None, float, float | None, Mapping[str, int]], None]
+"""Called periodically while cells are computed, and once at the end: (done, total, rate, seconds_left, failures).
 
-    Example:
-        >>> def report(done, total, rate, seconds_left, failures):
-        ...     print(f"{done} cells, {sum(failures.values())} failed")
-        >>> display: Report = report
-        >>> display(3, None, 1.5, None, {"ValueError: no": 1})
-        3 cells, 1 failed
-    """
-
-    def __call__(
-        self, done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
-    ) -> None:
-        """Display how far the work is.
-
-        Args:
-            done: cells that were computed, here or by another process, or failed; in a sweep also those that were
-                finished before.
-            total: cells that were missing at the beginning, in a sweep all; None: not known.
-            rate: cells done in a second, over the last minute.
-            seconds_left: None: not known.
-            failures: reason -> number of cells.
-        """
-        ...
+`done` are the cells that were computed, here or by another process, or failed, of `total` that were missing at the
+beginning; in a sweep both count those that were finished before as well. `rate` is in cells a second, over the last
+minute. `failures` has the number of cells for each reason. What is not known is None.
+"""
 
 
 class WorkOutcome(NamedTuple):
@@ -214,16 +198,17 @@ def compute_each(
         >>> sorted(compute_each(Store(tempfile.mkdtemp(), RECORDS), cells, letters, ThreadEngine(2)))
         [('one', None), ('three', None)]
     """
-    state = _WorkState(store, cells, report, total, batches)
+    work = CellWork(store, function, batches, code)
+    state = _WorkState(work, cells, report, total)
     try:
-        with closing(engine.run(CellWork(store, function, batches, code), state.feed())) as results:
+        with closing(engine.run(work, state.feed())) as results:
             for finished in results:
                 yield from state.add(finished)
     except (SaveError, RefusedWorkerError, LostClusterError) as error:
-        saved = f"{counted(state.computed, 'cell')} saved"
+        saved = f"{counted(state.outcome.computed, 'cell')} saved"
         raise type(error)(f"{error}; {saved}, and the same command goes on from there") from error
     state.report(last=True)
-    return WorkOutcome(state.computed, state.computed_elsewhere, state.failures, state.seconds, state.damaged)
+    return state.outcome
 
 
 class Receipt(NamedTuple):
@@ -262,25 +247,22 @@ class CellWork(Generic[Value]):
             return [Receipt("unsaved", describe(error))] * len(block)
 
     def _compute(self, block: Sequence[Cell]) -> list[Receipt]:
-        if self.batches is None or len(block) == 1:
-            return [self._compute_one(cell) for cell in block]
+        """In one call, if there are batches; where that fails, one by one."""
+        together = self.batches.function if self.batches and len(block) > 1 else self._each
         begin = time.perf_counter()
         try:
-            values = self.batches.function([cell.label for cell in block])
+            values = together([cell.label for cell in block])
         except Exception as error:
-            if _is_stopped(error):
+            if isinstance(error, StoppedError) or current_worker().stopped():
                 return [Receipt("stopped")] * len(block)
-            return [self._compute_one(cell) for cell in block]
-        seconds = (time.perf_counter() - begin) / len(block)
+            if len(block) > 1:
+                return [receipt for cell in block for receipt in self._compute([cell])]
+            return [self.failed(block[0], describe_place(error))]
+        seconds = (time.perf_counter() - begin) / max(len(block), 1)
         return [self._save(cell, value, seconds) for cell, value in zip(block, values, strict=True)]
 
-    def _compute_one(self, cell: Cell) -> Receipt:
-        begin = time.perf_counter()
-        try:
-            value = self.function(cell.label)
-        except Exception as error:
-            return Receipt("stopped") if _is_stopped(error) else self._failed(cell, error)
-        return self._save(cell, value, time.perf_counter() - begin)
+    def _each(self, labels: Sequence[Any]) -> list[Value]:
+        return list(map(self.function, labels))
 
     def _save(self, cell: Cell, value: Value, seconds: float) -> Receipt:
         try:
@@ -288,53 +270,43 @@ class CellWork(Generic[Value]):
         except OSError:
             raise
         except Exception as error:  # the result has no form on disk
-            return self._failed(cell, error)
+            return self.failed(cell, describe_place(error))
         return Receipt("computed", seconds=seconds)
 
-    def _failed(self, cell: Cell, error: Exception) -> Receipt:
-        return _noted(self.store, cell, describe_place(error))
-
-
-def _noted(store: Store[Any], cell: Cell, reason: str) -> Receipt:
-    """Note in the folder why a cell failed."""
-    try:
-        store.fail(cell.name, reason)
-    except OSError as error:  # the reason of the cell must not be lost behind that of the disk
-        return Receipt("unsaved", f"{describe(error)} (it had failed: {reason})")
-    return Receipt("failed", reason)
-
-
-def _is_stopped(error: Exception) -> bool:
-    return isinstance(error, StoppedError) or current_worker().stopped()
+    def failed(self, cell: Cell, reason: str) -> Receipt:
+        """Note in the folder why a cell failed."""
+        try:
+            self.store.fail(cell.name, reason)
+        except OSError as error:  # the reason of the cell must not be lost behind that of the disk
+            return Receipt("unsaved", f"{describe(error)} (it had failed: {reason})")
+        return Receipt("failed", reason)
 
 
 class _WorkState:
     """How far the work is, and which cells are still to be handed out."""
 
-    def __init__(
-        self,
-        store: Store[Any],
-        cells: Iterable[Cell],
-        report: Report | None,
-        total: int | None,
-        batches: CellBatches[Any] | None,
-    ):
-        self._store, self._cells, self._report, self._total, self._batches = store, cells, report, total, batches
-        self.computed = self.computed_elsewhere = self.damaged = self._failed = self._in_flight = 0
-        self.seconds = 0.0
-        self.failures: dict[str, list[Any]] = {}
+    def __init__(self, work: CellWork[Any], cells: Iterable[Cell], report: Report | None, total: int | None):
+        self._work, self._cells, self._report, self._total = work, cells, report, total
+        self._states: Counter[str] = Counter()
+        self._seconds, self._damaged, self._in_flight = 0.0, 0, 0
+        self._failures: dict[str, list[Any]] = {}
         self._busy: deque[tuple[float, Cell]] = deque()
         self._waits: dict[str, float] = {}
         self._history = deque([(time.monotonic(), 0)])
 
+    @property
+    def outcome(self) -> WorkOutcome:
+        computed, elsewhere = self._states["computed"], self._states["finished"]
+        return WorkOutcome(computed, elsewhere, self._failures, self._seconds, self._damaged)
+
     def feed(self) -> Iterator[tuple[Cell, ...] | Feed]:
         """The missing cells in blocks, then those that others had, again and again until they are finished."""
-        missing = self._store.missing(self._cells)
+        missing, batches = self._work.store.missing(self._cells), self._work.batches
         handed_out = 0
-        for block in ((cell,) for cell in missing) if self._batches is None else self._batches.blocks(missing):
+        for block in ((cell,) for cell in missing) if batches is None else batches.blocks(missing):
             handed_out += len(block)
             if self._total is not None and handed_out > self._total:  # damaged cells are found late
-                self.damaged += handed_out - self._total
+                self._damaged += handed_out - self._total
                 self._total = handed_out
             self._in_flight += len(block)
             yield block
@@ -353,41 +325,36 @@ class _WorkState:
         if finished.error is None:
             receipts = finished.value
         else:  # it did not even get to where errors of cells are noted
-            receipts = [_noted(self._store, cell, finished.error) for cell in block]
+            receipts = [self._work.failed(cell, finished.error) for cell in block]
         for cell, receipt in zip(block, receipts, strict=True):
             self._count(cell, receipt)
-            if receipt.state in ("computed", "finished", "failed"):
+            if receipt.state in _ENDED:
                 ended.append((cell.label, receipt.reason or None))
         self.report()
         return ended
 
     def _count(self, cell: Cell, receipt: Receipt) -> None:
-        match receipt.state:
-            case "computed":
-                self.computed += 1
-                self.seconds += receipt.seconds
-            case "finished":
-                self.computed_elsewhere += 1
-            case "failed":
-                self._failed += 1
-                self.failures.setdefault(receipt.reason, []).append(cell.label)
-            case "busy":
-                wait = self._waits.get(cell.name, FIRST_WAIT)
-                self._waits[cell.name] = min(2 * wait, LONGEST_WAIT)
-                self._busy.append((time.monotonic() + wait, cell))
-            case "unsaved":
-                raise SaveError(f"the result of {cell.label} cannot be saved: {receipt.reason}")
+        self._states[receipt.state] += 1
+        self._seconds += receipt.seconds
+        if receipt.state == "failed":
+            self._failures.setdefault(receipt.reason, []).append(cell.label)
+        elif receipt.state == "busy":
+            wait = self._waits.get(cell.name, FIRST_WAIT)
+            self._waits[cell.name] = min(2 * wait, LONGEST_WAIT)
+            self._busy.append((time.monotonic() + wait, cell))
+        elif receipt.state == "unsaved":
+            raise SaveError(f"the result of {cell.label} cannot be saved: {receipt.reason}")
 
     def report(self, last: bool = False) -> None:
         """Report, unless the last report is very recent."""
         now = time.monotonic()
         if self._report is None or (not last and now < self._history[-1][0] + REPORTING):
             return
-        done = self.computed + self.computed_elsewhere + self._failed
+        done = sum(self._states[each] for each in _ENDED)
         self._history.append((now, done))
         while len(self._history) > 2 and self._history[1][0] < now - RATE_SECONDS:
             self._history.popleft()
         begin, before = self._history[0]
         rate = (done - before) / max(now - begin, 1e-9)
         left = (self._total - done) / rate if self._total is not None and rate > 0 else None
-        self._report(done, self._total, rate, left, {reason: len(cells) for reason, cells in self.failures.items()})
+        self._report(done, self._total, rate, left, {reason: len(cells) for reason, cells in self._failures.items()})

@@ -48,6 +48,13 @@ DECISIONS = {
     Position.INSIDE: (Verdict.HOLDS, Verdict.HOLDS_WITH_OUR_CHOICE, Verdict.SEEN),
     Position.OUTSIDE: (Verdict.DOES_NOT_HOLD, Verdict.DOES_NOT_HOLD_WITH_OUR_CHOICE, Verdict.NOT_SEEN),
 }
+# What colours a verdict, on the page and in the terminal, which always write the word as well.
+TONES = {
+    **dict(zip(DECISIONS[Position.INSIDE], ("good", "good", "aside"), strict=True)),
+    **dict(zip(DECISIONS[Position.OUTSIDE], ("bad", "bad", "aside"), strict=True)),
+    Verdict.UNDECIDED: "open",
+    Verdict.NOT_MEASURED: "open",
+}
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.plots.pages import render
-from holdfast_studies.claims import Claim, Verdict
+from holdfast_studies.claims import TONES, Claim, Verdict
 from holdfast_studies.coverage import Covered, counts_by_origin
 
-# The class that colours a verdict. The page always writes the word as well.
-TONES = {
-    Verdict.HOLDS: "good",
-    Verdict.HOLDS_WITH_OUR_CHOICE: "good",
-    Verdict.SEEN: "aside",
-    Verdict.DOES_NOT_HOLD: "bad",
-    Verdict.DOES_NOT_HOLD_WITH_OUR_CHOICE: "bad",
-    Verdict.NOT_SEEN: "aside",
-    Verdict.UNDECIDED: "open",
-    Verdict.NOT_MEASURED: "open",
-}
 # On a screen narrower than this share of a figure's own width the figure scrolls, so that its labels can be read.
 NARROWEST = 0.94
 # Figures grow with the screen up to this multiple of their own width.

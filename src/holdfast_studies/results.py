@@ -9,15 +9,14 @@ from typing import Any
 
 import xarray as xr
 
-from holdfast.core.fingerprint import fingerprint
 from holdfast.core.progress import Progress
 from holdfast.core.worker import StoppedError, current_worker, working
 from holdfast.sweeps.engines.base import Engine
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.store.codecs import DATASETS
-from holdfast.sweeps.store.naming import Cell, CodeVersion, Key
+from holdfast.sweeps.store.naming import Cell, Key
 from holdfast.sweeps.store.store import FOLDER, LOST, Store
-from holdfast.sweeps.store.work import compute_each
+from holdfast_studies.kept import computed, why_not_kept
 
 # Experiments that are computed at the same time by default. While one is traced or compiles, on one core, the others
 # compute; with two, both do so at times, and a core has nothing to do.
@@ -106,64 +105,28 @@ def data_sets(
         bars: of the experiments that are computed in this process, and one for all of them.
     """
     store = Store((out / FOLDER).absolute(), DATASETS)  # workers have working directories of their own
-    warnings = {name: warning for name, key in keys.items() if (warning := _why_not_saved(key))}
-    files = {name: name.encode().hex() if name in warnings else key.file for name, key in keys.items()}
-    lasting = [Cell(files[name], name) for name in keys if name not in warnings]
-    passing = [Cell(files[name], name) for name in warnings]
+    warnings = {name: warning for name, key in keys.items() if (warning := why_not_kept(key))}
+    files = {name: key.file for name, key in keys.items() if name not in warnings}
+    places = {name: f"{store.folder}/{store.path(file)}" for name, file in files.items()}
     there = store.finished()
-    missing = list(store.missing(lasting))
-    computed = {cell.label for cell in (*missing, *passing)}
-    with store.scratch() as temporary, bars() as bar:
+    missing = [cell.label for cell in store.missing([Cell(file, name) for name, file in files.items()])]
+    left = dict.fromkeys(keys)
+    with bars() as bar, bar("experiments") as show:
         work = SimulationWork(simulations, engine is None, bar)
-        chosen = engine or ThreadEngine(AT_ONCE)
-
-        def found(name: str, reason: str | None = None) -> DataSource:
-            if reason is not None:
-                return DataSource(work.errors.get(name) or RemoteError(reason))
-            data = (temporary if name in warnings else store).load(files[name])
-            if data is None:
-                return DataSource(RemoteError(LOST))
-            if name not in warnings and name in computed:
-                store.replace_others(files[name])
-            before = f"{store.folder}/{store.path(files[name])}" if files[name] in there else None
-            return DataSource(data, _notes(work.seconds.get(name), before, name in computed), warnings.get(name))
-
-        left = dict.fromkeys(keys)
-        modules = sorted({module for cell in missing for module in keys[cell.label].modules})
-        packages = sorted({package for cell in missing for package in keys[cell.label].packages})
-        code = CodeVersion(tuple(modules), ("python", *packages)) if modules else None
-        for where, cells, shared in ((store, missing, code), (temporary, passing, None)):
-            if cells:
-                with closing(_computed(where, cells, work, chosen, shared)) as ended:
-                    for name, reason in ended:
-                        del left[name]
-                        yield name, found(name, reason)
-        for name in left:
-            yield name, found(name)
-
-
-def _computed(
-    store: Store[xr.Dataset], cells: list[Cell], work: SimulationWork, engine: Engine, code: CodeVersion | None
-) -> Generator[tuple[str, str | None], None, None]:
-    """Compute cells; yields the names of those that have ended, with the reasons of those that failed."""
-    with work.bars("experiments") as show:
+        wanted = {name: keys[name] for name in (*missing, *warnings)}
         report = lambda done, total, *_: show(done, total)  # noqa: E731
-        with closing(compute_each(store, cells, work, engine, report, code=code, total=len(cells))) as ended:
-            yield from ended
-
-
-def _why_not_saved(key: Key) -> str | None:
-    """Why the next call must not find a result: nobody can say which code decides it."""
-    try:
-        # Here and not in threads: Python 3.11 may fail to parse source while another thread does.
-        fingerprint(key.modules)
-    except ValueError as error:
-        return f"not saved for the next call: {error}"
-    return None
-
-
-def _notes(seconds: float | None, before: str | None, was_missing: bool) -> tuple[str, ...]:
-    if not was_missing:
-        return (f"reused {before}",)
-    again = () if before is None else (f"computed again: {before} is damaged",)
-    return (*again, "computed by another process" if seconds is None else f"computed in {seconds:.1f} s")
+        results = computed(store, wanted, work, engine or ThreadEngine(AT_ONCE), report)
+        with closing(results):
+            for name, data, reason in results:
+                del left[name]
+                if data is None:
+                    yield name, DataSource(work.errors.get(name) or RemoteError(reason))
+                    continue
+                seconds = work.seconds.get(name)
+                notes = ["computed by another process" if seconds is None else f"computed in {seconds:.1f} s"]
+                if files.get(name) in there:
+                    notes.insert(0, f"computed again: {places[name]} is damaged")
+                yield name, DataSource(data, tuple(notes), warnings.get(name))
+    for name in left:
+        found = store.load(files[name])
+        yield name, DataSource(RemoteError(LOST) if found is None else found, (f"reused {places[name]}",))

@@ -8,19 +8,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.apps.cli.terminal.progress import note, progress_bars, say
-from holdfast_studies.claims import Claim, Verdict
+from holdfast_studies.claims import TONES, Claim
 from holdfast_studies.runner import Reporter
 
-COLOURS = {
-    Verdict.HOLDS: "green",
-    Verdict.HOLDS_WITH_OUR_CHOICE: "green",
-    Verdict.SEEN: "cyan",
-    Verdict.DOES_NOT_HOLD: "red",
-    Verdict.DOES_NOT_HOLD_WITH_OUR_CHOICE: "red",
-    Verdict.NOT_SEEN: "cyan",
-    Verdict.UNDECIDED: "yellow",
-    Verdict.NOT_MEASURED: "yellow",
-}
+COLOURS = {"good": "green", "aside": "cyan", "bad": "red", "open": "yellow"}
 
 
 def _begin(name: str, title: str, seeds: int, position: str) -> None:
@@ -37,7 +28,7 @@ def show_claims(claims: Sequence[Claim], quick: bool = False) -> None:
     table.add_column("verdict")
     for claim in claims:
         value, low, high = claim.measured
-        colour = COLOURS[claim.verdict]
+        colour = COLOURS[TONES[claim.verdict]]
         table.add_row(
             f"{escape(claim.source)}: {escape(claim.statement)}\n[dim]{escape(claim.why)}[/dim]",
             f"{value:.4g}\n[dim]{low:.4g} to {high:.4g}[/dim]",

@@ -10,15 +10,15 @@ from holdfast.core.validation import suggestion
 from holdfast.sweeps.engines.base import Engine, check_engine
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.store.codecs import RECORDS
-from holdfast.sweeps.store.naming import Cell, CodeVersion
-from holdfast.sweeps.store.store import FOLDER, LOST, Store
-from holdfast.sweeps.store.work import CellBatches, Report, compute
+from holdfast.sweeps.store.store import FOLDER, Store
+from holdfast.sweeps.store.work import CellBatches, Report
 from holdfast_studies.comparison.cells import ComparisonCell, ComparisonProgram
 from holdfast_studies.comparison.measures import Values
 from holdfast_studies.comparison.methods import METHODS, ComparedMethod
 from holdfast_studies.comparison.public_tests import PUBLIC_TESTS, PublicTest
 from holdfast_studies.comparison.recorded import recorded_error
 from holdfast_studies.comparison.results import CellIndex, Comparison
+from holdfast_studies.kept import computed
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
 
@@ -85,12 +85,14 @@ def compare(
     failures: dict[CellIndex, str] = {}
     if not only_cached:
         width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(asked), 1))
-        missing = [cell for cell in asked if cell.index not in found]
-        with store.scratch() as scratch:
-            for where, lasting in ((store, True), (scratch, False)):
-                work = ComparisonProgram({cell.name: cell for cell in missing if cell.lasting is lasting})
-                if work.cells:
-                    _compute(work, where, width, engine or ThreadEngine(), report, found, failures)
+        work = ComparisonProgram({cell.name: cell for cell in asked if cell.index not in found})
+        batches = CellBatches(width, work.kind, work.together) if width > 1 else None
+        keys = {name: cell.key for name, cell in work.cells.items()}
+        for name, values, reason in computed(store, keys, work, engine or ThreadEngine(), report, batches):
+            if values is None:
+                failures[work.cells[name].index] = reason
+            else:
+                found[work.cells[name].index] = values
     cells: dict[tuple[str, str], dict[int, Values]] = {}
     for test, method, seed in (cell.index for cell in asked):
         if CellIndex(test, method, seed) in found:
@@ -124,33 +126,6 @@ def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Nam
         if chosen.setdefault(each.name, each) is not each:
             raise ValueError(f"{argument} must have different names, got two of the name {each.name!r}")
     return tuple(chosen.values())
-
-
-def _compute(
-    work: ComparisonProgram,
-    store: Store[Values],
-    width: int,
-    engine: Engine,
-    report: Report | None,
-    found: dict[CellIndex, Values],
-    failures: dict[CellIndex, str],
-) -> None:
-    """Compute cells and add what they give to what was found, and to what failed."""
-    cells = [Cell(cell.file, name) for name, cell in work.cells.items()]
-    keys = [cell.key for cell in work.cells.values() if cell.lasting]
-    modules = sorted({module for key in keys for module in key.modules})
-    packages = sorted({package for key in keys for package in key.packages})
-    code = CodeVersion(tuple(modules), ("python", *packages)) if keys else None
-    batches = CellBatches(width, work.kind, work.together) if width > 1 else None
-    outcome = compute(store, cells, work, engine, report, code=code, total=len(cells), batches=batches)
-    reasons = {name: reason for reason, names in outcome.failures.items() for name in names}
-    for name, cell in work.cells.items():
-        values = None if name in reasons else store.load(cell.file)
-        if values is None:
-            failures[cell.index] = reasons.get(name, LOST)
-        else:
-            found[cell.index] = values
-            store.replace_others(cell.file)
 
 
 def _recorded(cell: ComparisonCell) -> Values | None:

@@ -1,7 +1,7 @@
 """Suites to choose a default on: many tables and seeds, half of them put aside to confirm the choice once."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from time import monotonic
@@ -19,6 +19,7 @@ from holdfast.datasets.splits import Dataset, Kind, Split
 from holdfast.datasets.structural import structural_dataset
 from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
 from holdfast.estimators.contract import EnvironmentEstimator
+from holdfast_studies.kit.runs import tracked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,16 +110,8 @@ def evaluate(
     chosen = SUITES[suite]
     cells = [cell for cell in chosen.cells(half) if tables is None or cell.table in tables]
     with threadpool_limits(1), ThreadPoolExecutor(workers or available_workers()) as pool:
-        futures = {pool.submit(_fit_cell, make, chosen.name, cell): cell for cell in cells}
-        try:
-            for done, future in enumerate(as_completed(futures), 1):
-                future.result()
-                if progress is not None:
-                    progress(done, len(cells))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    rows = [(cell.table, *future.result()) for future, cell in futures.items()]
+        fits = tracked(pool.map(partial(_fit_cell, make, chosen.name), cells), progress, len(cells))
+        rows = [(cell.table, *fit) for cell, fit in zip(cells, fits, strict=True)]
     found = pd.DataFrame(rows, columns=["table", "ratio", "seconds"])
     logarithms = found.assign(ratio=np.log(found["ratio"])).groupby("table", sort=False)
     ratio, seconds = logarithms["ratio"], logarithms["seconds"].mean()

@@ -5,10 +5,9 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import Estimate, bootstrap, median
-from holdfast.sensing.environments import two_point
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share
 from holdfast_studies.kit.drawing import BAND, COLOURS, Figure, band, finished, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, tracked
+from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.auxiliary_sequences import (
     calibration_line,
@@ -20,7 +19,7 @@ from holdfast_studies.papers.auxiliary_sequences import (
     supermartingale_factor,
     supermartingale_threshold,
 )
-from holdfast_studies.papers.conditions import missed_conditions
+from holdfast_studies.papers.conditions import theorem_conditions
 
 LEFT_OPEN = (
     "The constants c_v and C of the proof are not given; c_v = 1 here.",
@@ -189,10 +188,10 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the three lemmas say, inside and outside their constants."""
     threshold = data["threshold"].values
-    inside = _conditions(INSIDE, INSIDE_DIMENSION, ("all settings", "c_v = 1"))
+    inside = theorem_conditions(Settings(dimension=INSIDE_DIMENSION, **INSIDE), chosen=("all settings", "c_v = 1"))
     # Lemma 7 asks for the window alone, not for the ranks of Assumption 1.
     window = Conditions(chosen=("all settings", "c_v = 1"))
-    claim = ClaimBuilder("", conditions=_conditions(PAPER, PAPER_DIMENSION, ("c_v = 1",)))
+    claim = ClaimBuilder("", conditions=theorem_conditions(Settings(**PAPER), chosen=("c_v = 1",)))
     drawn = Conditions(chosen=("ranges of eta and alpha",))
     laws = Conditions(chosen=("laws of the strengths",))
     line = _inside_line()
@@ -239,13 +238,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 # A lemma without a probability: no draw may contradict it, which 1024 draws can say of 99 in 100.
 ALL_BUT_FEW = (0.99, 1.0)
-
-
-def _conditions(settings: dict[str, float], dimension: int, chosen: tuple[str, ...]) -> Conditions:
-    law = two_point(settings["bias"], settings["heterogeneity"])
-    step_size, init_scale = settings["step_size"], settings["init_scale"]
-    missed = missed_conditions(law, dimension=dimension, step_size=step_size, init_scale=init_scale)
-    return Conditions(missed, chosen)
 
 
 EXPERIMENT = study("sequences", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=1024, quick_seeds=128)

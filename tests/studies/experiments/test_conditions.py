@@ -1,12 +1,9 @@
 """Which conditions of a theorem settings miss, in words."""
 
-from functools import partial
-
 import pytest
 
 from holdfast import Settings
-from holdfast.sensing.environments import two_point
-from holdfast_studies.papers.conditions import missed_conditions, theorem_conditions
+from holdfast_studies.papers.conditions import theorem_conditions
 from holdfast_studies.papers.inside import conditions as inside
 
 
@@ -16,13 +13,13 @@ def test_settings_of_figure_3_miss_ranks_step_size_and_start():
 
 
 def test_theorem_8_asks_for_more():
-    """With r1 = r2 = 200, r^2 = 160,000 leaves eta = 7e-6 out, which theorem 2 allows; log(40)^4 = 185."""
-    law = two_point(0.0, 2000.0)
-    missed = partial(
-        missed_conditions, law, dimension=40, step_size=7e-6, init_scale=1e-4, invariant_rank=200, spurious_rank=200
-    )
-    assert missed() == ()
-    (eta, alpha) = missed(theorem=8)
+    """With r1 = r2 = 10,000, r^2 leaves eta = 7e-6 out, which theorem 2 allows; log(20,000)^4 = 9619."""
+    settings = Settings(
+        dimension=20_000, invariant_rank=10_000, spurious_rank=10_000, bias=0.0, heterogeneity=2000.0,
+        step_size=7e-6, init_scale=1e-10,
+    )  # fmt: skip
+    assert theorem_conditions(settings).met
+    (eta, alpha) = theorem_conditions(settings, theorem=8).missed
     assert "1/r^2" in eta
     assert "d^-3" in alpha
 

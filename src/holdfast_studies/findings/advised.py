@@ -12,7 +12,7 @@ from holdfast.sensing.environments import Environments, gaussian, table, two_poi
 from holdfast.sensing.simulation import execute
 from holdfast.theory.advice import Advice, advise
 from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, share
-from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, bars, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
 from holdfast_studies.kit.study import study
 
@@ -120,8 +120,7 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (panel,) = new_figure(1, f"Promised and seen failures, {data.attrs['runs']} runs with real batches")
     frame = numbers(data)
     rows = np.arange(len(frame))[::-1]
-    error = [frame["seen"] - frame["seen_low"], frame["seen_high"] - frame["seen"]]
-    panel.errorbar(frame["seen"], rows, xerr=error, fmt="o", label="seen (95 %)")
+    bars(panel, rows, frame[["seen_low", "seen", "seen_high"]].values.T, horizontal=True, fmt="o", label="seen (95 %)")
     panel.plot(frame["failure"], rows, "|", color="k", markersize=12, label="promised, at most")
     panel.set_yticks(rows, frame["problem"])
     panel.set(xlabel="share of runs that fail", ylabel="problem", xlim=(0, None))

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from holdfast.core.statistics import mean_interval
 from holdfast.datasets.real_tables import REAL_TABLES
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact, share
-from holdfast_studies.kit.drawing import Figure, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, estimate_bars, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, tracked
 from holdfast_studies.kit.study import study
 
@@ -86,9 +86,8 @@ def draw(data: xr.Dataset) -> Figure:
         own = folds.sel(repair=method)
         at = np.array([heights[table] for table in data["table"].values]) + 0.3 - 0.15 * number
         panels[0].plot(own, at, "o", color=colour, markersize=3, alpha=0.6)
-        at_all, look = -1 + 0.3 - 0.15 * number, {"fmt": "s", "color": colour, "markersize": 4}
-        value, low, high = mean_interval(own.values)
-        panels[0].errorbar(value, at_all, xerr=[[value - low], [high - value]], label=method, **look)
+        look = {"fmt": "s", "color": colour, "markersize": 4, "label": method}
+        estimate_bars(panels[0], [-1 + 0.3 - 0.15 * number], [mean_interval(own.values)], horizontal=True, **look)
     panels[0].axvspan(-POINT, POINT, color="black", alpha=0.07, label="within a point")
     panels[0].axvline(0, color="black", linewidth=0.8)
     panels[0].set_yticks([*heights.values(), -1], [*heights, "all, 95 %"])

@@ -21,7 +21,7 @@ from holdfast.sensing.quadratic_network import quadratic_network
 from holdfast.sensing.signals import signals
 from holdfast.theory.order import order_effect, order_exponents
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below
-from holdfast_studies.kit.drawing import Axes, Figure, legend_below, new_figure
+from holdfast_studies.kit.drawing import BAND, Axes, Figure, bars, estimate_bars, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
 from holdfast_studies.kit.study import study
 
@@ -172,10 +172,8 @@ def _draw_worlds(axes: Axes, data: xr.Dataset) -> None:
     for number, order in enumerate(COMPARED):
         for place, name in enumerate(names):
             runs = _runs(data, name)
-            low, middle, high = np.quantile(runs.sel(order=order), (0.1, 0.5, 0.9))
-            bar = axes.errorbar(
-                place + 0.2 * number, middle, [[middle - low], [high - middle]], fmt="o", color=f"C{number}"
-            )
+            levels = np.quantile(runs.sel(order=order), BAND)[:, None]
+            bar = bars(axes, [place + 0.2 * number], levels, fmt="o", color=f"C{number}")
             axes.plot(place + 0.2 * number, runs.sel(order=order).max(), "x", color=f"C{number}")
         bar.set_label(order)
     axes.set_xticks(np.arange(len(names)) + 0.1, names, fontsize=6.5)
@@ -200,9 +198,9 @@ def _draw_walks(axes: Axes, data: xr.Dataset) -> None:
 
 def _draw_exponents(axes: Axes, data: xr.Dataset) -> None:
     for number, order in enumerate(ORDERS):
-        value, low, high = data["exponent"].sel(each_order=order).values.T
         position = np.arange(data.sizes["matrices"]) + 0.15 * number
-        axes.errorbar(position, value, [value - low, high - value], fmt="o", color=f"C{number}", label=order)
+        found = data["exponent"].sel(each_order=order).values
+        estimate_bars(axes, position, found, fmt="o", color=f"C{number}", label=order)
     axes.axhline(0, color="0.6", linewidth=0.8)
     axes.set_xticks(np.arange(data.sizes["matrices"]) + 0.15, data["matrices"].values)
     axes.set(xlabel="matrices in a cycle", ylabel="largest exponent")

@@ -20,6 +20,7 @@ __all__ = [
     "Axes",
     "Figure",
     "band",
+    "bars",
     "draw_kaplan_meier",
     "draw_map",
     "draw_plane",
@@ -41,23 +42,29 @@ def finished(figure: Figure, columns: int = 2) -> Figure:
     return figure
 
 
-def estimate_bars(axes: Axes, x: ArrayLike, estimates: Sequence[Estimate], label: str, **look) -> None:
-    """Values with their intervals as error bars.
+def estimate_bars(axes: Axes, at: ArrayLike, estimates: Sequence[Estimate], **look):
+    """Values with their intervals as error bars, see `bars`; returns what was drawn.
 
     Example:
         >>> figure, (axes,) = new_figure(1, "Shares")
-        >>> estimate_bars(axes, [1.0], [Estimate(0.5, 0.25, 1.0)], "seen")
-        >>> [len(each) for each in axes.containers]
-        [3]
+        >>> len(estimate_bars(axes, [1.0], [Estimate(0.5, 0.25, 1.0)], label="seen"))
+        3
     """
     value, low, high = np.array(estimates).T
-    axes.errorbar(x, value, [value - low, high - value], label=label, **look)
+    return bars(axes, at, (low, value, high), **look)
 
 
-def quantile_bars(axes: Axes, x: ArrayLike, values: xr.DataArray, over: str = "seed", **look):
-    """Medians with bars from the 10 % to the 90 % quantile, see `holdfast.plots.BAND`; returns what was drawn."""
-    low, middle, high = values.quantile(BAND, over).transpose("quantile", ...).values
-    return axes.errorbar(x, middle, [middle - low, high - middle], **look)
+def quantile_bars(axes: Axes, at: ArrayLike, values: xr.DataArray, over: str = "seed", **look):
+    """Medians with bars from the 10 % to the 90 % quantile, see `bars` and `holdfast.plots.BAND`."""
+    return bars(axes, at, values.quantile(BAND, over).transpose("quantile", ...).values, **look)
+
+
+def bars(axes: Axes, at: ArrayLike, levels: Sequence[np.ndarray], *, horizontal: bool = False, **look):
+    """Bars from low to high with a mark in between, at positions on the x-axis, or on the y-axis if `horizontal`."""
+    low, middle, high = levels
+    ends = [middle - low, high - middle]
+    x, y = (middle, at) if horizontal else (at, middle)
+    return axes.errorbar(x, y, **{"xerr" if horizontal else "yerr": ends}, **look)
 
 
 def draw_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, label: str, **look) -> None:

@@ -7,6 +7,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from holdfast.core.progress import Progress
+from holdfast.plots import BAND
 from holdfast_studies.claims import Claim
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.names import TITLES
@@ -44,3 +45,13 @@ def columns(*names: str) -> Callable[[xr.Dataset], pd.DataFrame]:
         ['seed', 'b']
     """
     return lambda data: (data[list(names)] if names else data).to_dataframe().reset_index()
+
+
+def quantiles(*names: str) -> Callable[[xr.Dataset], pd.DataFrame]:
+    """The 10 %, 50 % and 90 % quantiles over seeds of some variables, or of all: one row for each and each position.
+
+    Example:
+        >>> quantiles()(xr.Dataset({"b": ("seed", [1.0, 2.0, 3.0])}))["b"].tolist()
+        [1.2, 2.0, 2.8]
+    """
+    return lambda data: columns(*names)(data.quantile(BAND, "seed"))

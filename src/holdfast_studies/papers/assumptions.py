@@ -31,7 +31,7 @@ from holdfast_studies.kit.claims import (
     share,
     summary,
 )
-from holdfast_studies.kit.drawing import BAND, COLOURS, Figure, band, finished, new_figure
+from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import (
     BIAS,
     INIT_SCALE,
@@ -113,9 +113,8 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, right) = new_figure(2, f"Assumptions: medians over {seeds} seeds, from 10 % to 90 %")
     shares = data["spurious"].where(data["diverged_at"] < 0)
     rows = np.arange(len(CASES))
-    low, middle, high = shares.quantile(BAND, "seed").values
-    spread = [middle - low, high - middle]
-    left.errorbar(middle, rows, xerr=spread, fmt="o", color=COLOURS["spurious"], capsize=3, label="spurious share")
+    look = {"fmt": "o", "color": COLOURS["spurious"], "capsize": 3, "label": "spurious share"}
+    quantile_bars(left, rows, shares, horizontal=True, **look)
     left.axvline(WASHED_OUT, color="0.3", linestyle=":", label="0.05")
     left.set(xlabel="spurious share after 300 steps", ylabel="what is changed", title="Assumptions 1 to 3")
     left.set_xscale("log")
@@ -179,14 +178,5 @@ def _paper_claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
-EXPERIMENT = study(
-    "assumptions",
-    __doc__,
-    LEFT_OPEN,
-    simulate,
-    draw,
-    columns("spurious", "distance", "diverged_at"),
-    claims,
-    seeds=64,
-    quick_seeds=8,
-)
+NUMBERS = columns("spurious", "distance", "diverged_at")
+EXPERIMENT = study("assumptions", __doc__, LEFT_OPEN, simulate, draw, NUMBERS, claims, seeds=64, quick_seeds=8)

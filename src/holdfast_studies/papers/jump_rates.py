@@ -136,7 +136,7 @@ def draw(data: xr.Dataset) -> Figure:
     for axes, panel, title in ((left, "step_size", "L=3, λ=0.0245"), (right, "width", "L=3, η=0.4, λ=0.0245")):
         cells = data.sel(cell=data["panel"] == panel)
         rates = [jump_rate(cells.isel(cell=number)) for number in range(cells.sizes["cell"])]
-        estimate_bars(axes, cells[panel].values.tolist(), rates, "SGD", marker="o", color="C0", **BARS)
+        estimate_bars(axes, cells[panel].values.tolist(), rates, label="SGD", marker="o", color="C0", **BARS)
         label = {"step_size": "step size η", "width": "width of the hidden layers"}[panel]
         axes.set(xlabel=label, ylabel="jumps per step at rank 2", yscale="log", title=title)
     for number, depth in enumerate(np.unique(data["depth"])):
@@ -147,7 +147,7 @@ def draw(data: xr.Dataset) -> Figure:
             name = "SGD" if algorithm == "sgd" else "gradient descent"
             x, look = cells["ridge"].values.tolist(), {"color": f"C{number}", "linestyle": style, "marker": "o"}
             if algorithm == "sgd":
-                estimate_bars(middle, x, shares, f"{name}, L={depth}", **look, **BARS)
+                estimate_bars(middle, x, shares, label=f"{name}, L={depth}", **look, **BARS)
             else:  # the same outcome from every start: no interval
                 middle.plot(x, [share.value for share in shares], label=f"{name}, L={depth}", markersize=3, **look)
     left_rank = f"share that left rank 2 in {data.attrs['steps']:,} steps"

@@ -1,14 +1,13 @@
 """Proposition 1 of Xu, Gu and Fang (NeurIPS 2024): random subspaces hardly overlap."""
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above, below, exact_share
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import quantiles, study
 
 LEFT_OPEN = (
     "The constant C1 is not given; we measure the one that would be needed.",
@@ -65,11 +64,6 @@ def draw(data: xr.Dataset) -> Figure:
     return finished(figure)
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """Quantiles of the overlap over seeds, and of its ratio to sqrt((r1 + r2) / d)."""
-    return data.quantile([0.1, 0.5, 0.9], "seed").to_dataframe().reset_index()
-
-
 def claims(data: xr.Dataset) -> list[Claim]:
     """The rate, the constant, and the bound on the probability."""
     chosen = Conditions(chosen=("ranks and dimensions", "t", "C1"))
@@ -120,4 +114,4 @@ def _growth(normalised: np.ndarray) -> float:
     return float(np.polyfit(np.log(RANKS), np.log(constants), 1)[0])
 
 
-EXPERIMENT = study("proposition_1", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=512, quick_seeds=128)
+EXPERIMENT = study("proposition_1", __doc__, LEFT_OPEN, simulate, draw, quantiles(), claims, seeds=512, quick_seeds=128)

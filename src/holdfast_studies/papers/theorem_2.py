@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from holdfast.core.statistics import Estimate, bootstrap, exact_proportion, median
+from holdfast.core.statistics import Estimate, bootstrap, median
 from holdfast.sensing.environments import two_point
 from holdfast.theory.assumptions import regularity
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share, summary
-from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, legend_below, new_figure
+from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, estimate_bars, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.conditions import spread_of_constants, theorem_conditions
@@ -116,21 +116,12 @@ def _draw_failures(axes: Axes, data: xr.Dataset) -> None:
     ):
         failed = [data[name].sel(size=m, heterogeneity=spread) for m, spread in rows]
         limits = [NEAR if name == "distinguished_of_many" else marks[m] for m, _ in rows]
-        shares = [
-            exact_proportion(int((each >= mark).sum()), each.size) for each, mark in zip(failed, limits, strict=True)
-        ]
-        values = np.array([each.value for each in shares])
-        spread = np.abs(np.array([[each.low, each.high] for each in shares]).T - values)
-        axes.errorbar(np.arange(len(rows)) + shift, values, spread, fmt="o", color=colour, capsize=3, label=label)
+        shares = [exact_share(each >= mark) for each, mark in zip(failed, limits, strict=True)]
+        estimate_bars(axes, np.arange(len(rows)) + shift, shares, fmt="o", color=colour, capsize=3, label=label)
     axes.axhline(1 - PROMISED, color="0.3", linestyle=":", label="Theorem 2 promises less than 0.01")
     axes.set_xticks(range(len(rows)), [f"M = {spread:g}\nm = {m:,}" for m, spread in rows])
-    axes.set(
-        xlabel="heterogeneity and batch size",
-        ylabel="share of runs that fail",
-        title="d = 30",
-        xlim=(-0.5, len(rows) - 0.5),
-    )
-    axes.set_ylim(bottom=0)
+    axes.set(xlabel="heterogeneity and batch size", ylabel="share of runs that fail", title="d = 30")
+    axes.set(xlim=(-0.5, len(rows) - 0.5), ylim=(0, None))
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 import xarray as xr
 from scipy.stats import chi2
 
@@ -22,7 +21,7 @@ from holdfast.estimators.search.selection import select
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, above
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import quantiles, study
 
 LEFT_OPEN = (
     "The model: y = c1 + c2 + N, child = y + spouse + N, all noise N(0, 1); 4 environments of 1,000 rows. Least "
@@ -269,11 +268,6 @@ def draw(data: xr.Dataset) -> Figure:
     return finished(figure, 2)
 
 
-def numbers(data: xr.Dataset) -> pd.DataFrame:
-    """Quantiles of the coefficients of each method and intervention."""
-    return data["coefficient"].quantile([0.1, 0.5, 0.9], "seed").to_dataframe().reset_index()
-
-
 def claims(data: xr.Dataset) -> list[Claim]:
     """Written down before the first run, from which conditional laws an intervention leaves as they are."""
     errors = _errors(data).isel(method=2)
@@ -330,4 +324,5 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = study("causal_roles", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=64, quick_seeds=6)
+NUMBERS = quantiles("coefficient")
+EXPERIMENT = study("causal_roles", __doc__, LEFT_OPEN, simulate, draw, NUMBERS, claims, answer, seeds=64, quick_seeds=6)

@@ -252,15 +252,5 @@ def answer(data: xr.Dataset) -> str:
     )
 
 
-EXPERIMENT = study(
-    "conditioning",
-    __doc__,
-    LEFT_OPEN,
-    simulate,
-    draw,
-    columns("first", "unfinished"),
-    claims,
-    answer,
-    seeds=64,
-    quick_seeds=8,
-)
+NUMBERS = columns("first", "unfinished")
+EXPERIMENT = study("conditioning", __doc__, LEFT_OPEN, simulate, draw, NUMBERS, claims, answer, seeds=64, quick_seeds=8)

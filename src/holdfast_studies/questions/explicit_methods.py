@@ -32,7 +32,7 @@ from holdfast.sensing.problem import matrix_sensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over
-from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
 
@@ -255,9 +255,8 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, middle, right) = new_figure(3, f"Implicit against explicit methods, {data.sizes['seed']} seeds")
     rows = np.arange(data.sizes["algorithm"])[::-1]
     for signal, marker, colour in (("distance", "o", "#1b6ca8"), ("spurious", "X", "#c8553d")):
-        low, mid, high = data[signal].quantile([0.1, 0.5, 0.9], "seed").transpose("quantile", ...).values
-        left.errorbar(np.maximum(mid, 1e-5), rows, xerr=np.maximum([mid - low, high - mid], 0), fmt=marker,
-                      color=colour, label="distance to A*" if signal == "distance" else "spurious share")  # fmt: skip
+        label = "distance to A*" if signal == "distance" else "spurious share"
+        quantile_bars(left, rows, data[signal].clip(1e-5), horizontal=True, fmt=marker, color=colour, label=label)
     names = [
         f"{name} ({GRADIENTS[METHODS.index(name)]})" if name in METHODS else name for name in data["algorithm"].values
     ]

@@ -15,7 +15,7 @@ from holdfast.core.statistics import Estimate, median
 from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above
-from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.questions.neuron_exponents import lasting_share
@@ -229,10 +229,8 @@ def draw(data: xr.Dataset) -> Figure:
     rows = np.arange(data.sizes["student"])[::-1]
     for offset, name in zip((0.22, 0.0, -0.22), BATCHES, strict=True):
         for signal, marker in (("invariant", "o"), ("spurious", "X")):
-            low, mid, high = data[signal].sel(batches=name).quantile([0.1, 0.5, 0.9], "seed").transpose("quantile", ...)
-            error = np.stack([mid - low, high - mid])
-            left.errorbar(mid, rows + offset, xerr=error, fmt=marker, color=colours[name], markersize=5,
-                          label=f"{signal}, {name}")  # fmt: skip
+            look = {"fmt": marker, "color": colours[name], "markersize": 5, "label": f"{signal}, {name}"}
+            quantile_bars(left, rows + offset, data[signal].sel(batches=name), horizontal=True, **look)
     left.set_yticks(rows, [name.replace(" of a", "\nof a").replace(", ", ",\n") for name in data["student"].values])
     words = "share learned (10 %, median, 90 %)"
     left.set(xlabel=words, ylabel="student", title=f"After training, M={HETEROGENEITY:g}")

@@ -1,6 +1,7 @@
 """What figures of experiments share: panels with legends, bars with intervals, and maps."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -42,7 +43,7 @@ def finished(figure: Figure, columns: int = 2) -> Figure:
     return figure
 
 
-def estimate_bars(axes: Axes, at: ArrayLike, estimates: Sequence[Estimate], **look):
+def estimate_bars(axes: Axes, at: ArrayLike, estimates: Sequence[Estimate] | np.ndarray, **look: Any):
     """Values with their intervals as error bars, see `bars`; returns what was drawn.
 
     Example:
@@ -54,17 +55,18 @@ def estimate_bars(axes: Axes, at: ArrayLike, estimates: Sequence[Estimate], **lo
     return bars(axes, at, (low, value, high), **look)
 
 
-def quantile_bars(axes: Axes, at: ArrayLike, values: xr.DataArray, over: str = "seed", **look):
+def quantile_bars(axes: Axes, at: ArrayLike, values: xr.DataArray, **look: Any):
     """Medians with bars from the 10 % to the 90 % quantile, see `bars` and `holdfast.plots.BAND`."""
-    return bars(axes, at, values.quantile(BAND, over).transpose("quantile", ...).values, **look)
+    return bars(axes, at, values.quantile(BAND, "seed").transpose("quantile", ...).values, **look)
 
 
-def bars(axes: Axes, at: ArrayLike, levels: Sequence[np.ndarray], *, horizontal: bool = False, **look):
+def bars(axes: Axes, at: ArrayLike, levels: ArrayLike, *, horizontal: bool = False, **look: Any):
     """Bars from low to high with a mark in between, at positions on the x-axis, or on the y-axis if `horizontal`."""
-    low, middle, high = levels
+    low, middle, high = np.asarray(levels)
     ends = [middle - low, high - middle]
-    x, y = (middle, at) if horizontal else (at, middle)
-    return axes.errorbar(x, y, **{"xerr" if horizontal else "yerr": ends}, **look)
+    if horizontal:
+        return axes.errorbar(middle, at, xerr=ends, **look)
+    return axes.errorbar(at, middle, ends, **look)
 
 
 def draw_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, label: str, **look) -> None:

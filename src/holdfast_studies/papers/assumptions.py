@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -113,7 +114,7 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, right) = new_figure(2, f"Assumptions: medians over {seeds} seeds, from 10 % to 90 %")
     shares = data["spurious"].where(data["diverged_at"] < 0)
     rows = np.arange(len(CASES))
-    look = {"fmt": "o", "color": COLOURS["spurious"], "capsize": 3, "label": "spurious share"}
+    look: dict[str, Any] = {"fmt": "o", "color": COLOURS["spurious"], "capsize": 3, "label": "spurious share"}
     quantile_bars(left, rows, shares, horizontal=True, **look)
     left.axvline(WASHED_OUT, color="0.3", linestyle=":", label="0.05")
     left.set(xlabel="spurious share after 300 steps", ylabel="what is changed", title="Assumptions 1 to 3")

@@ -1,5 +1,7 @@
 """Lemmas 5, 6 and 7 of Xu, Gu and Fang (NeurIPS 2024): the sequences that control the proof."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -30,10 +32,10 @@ STAGES = np.linspace(0, 1, 21)
 # Step sizes relative to the lower end 24 / M2 of the paper's window.
 RELATIVE_STEP_SIZES = np.linspace(0.05, 1.0, 20)
 # The simulations of the paper (section 5), for which its window of step sizes is empty.
-PAPER = {"step_size": 0.05, "bias": 1.0, "heterogeneity": 6.0, "init_scale": 1e-3}
+PAPER: dict[str, Any] = {"step_size": 0.05, "bias": 1.0, "heterogeneity": 6.0, "init_scale": 1e-3}
 PAPER_STEPS, PAPER_DIMENSION, PAPER_BATCH, RANK = 200, 100, 8000, 2
 # Inside the window (6e-6, 7.8e-6). It opens only for M > 1536, so the steps are a million and are taken in blocks.
-INSIDE = {"step_size": 7e-6, "bias": 0.0, "heterogeneity": 2000.0, "init_scale": 5e-3}
+INSIDE: dict[str, Any] = {"step_size": 7e-6, "bias": 0.0, "heterogeneity": 2000.0, "init_scale": 5e-3}
 INSIDE_DIMENSION, INSIDE_ISOMETRY, BLOCK = 10, 1e-6, 128
 PAPER_SUMMARY = "d=100, r1=r2=1, m=8000, eta=0.05, alpha=1e-3, s=1, M=6, T=200, c_v=1 (ours)"
 INSIDE_SUMMARY = "d=10, r1=r2=1, eta=7e-6, alpha=5e-3, s=0, M=2000, delta=1e-6, T=2 log(1/alpha)/eta, c_v=1 (all ours)"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -229,8 +230,9 @@ def draw(data: xr.Dataset) -> Figure:
     rows = np.arange(data.sizes["student"])[::-1]
     for offset, name in zip((0.22, 0.0, -0.22), BATCHES, strict=True):
         for signal, marker in (("invariant", "o"), ("spurious", "X")):
-            look = {"fmt": marker, "color": colours[name], "markersize": 5, "label": f"{signal}, {name}"}
-            quantile_bars(left, rows + offset, data[signal].sel(batches=name), horizontal=True, **look)
+            learned, label = data[signal].sel(batches=name), f"{signal}, {name}"
+            look: dict[str, Any] = {"fmt": marker, "color": colours[name], "markersize": 5, "label": label}
+            quantile_bars(left, rows + offset, learned, horizontal=True, **look)
     left.set_yticks(rows, [name.replace(" of a", "\nof a").replace(", ", ",\n") for name in data["student"].values])
     words = "share learned (10 %, median, 90 %)"
     left.set(xlabel=words, ylabel="student", title=f"After training, M={HETEROGENEITY:g}")

@@ -1,8 +1,8 @@
 """Names of the problems and algorithms of matrix completion: read by the settings, the command line and the docs."""
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from holdfast.core.names import Named, choice
+from holdfast.core.names import Choice, Named
 
 PROBLEMS = {
     "two-by-two": Named("holdfast.completion.problem:two_by_two", "three entries of [[1, *], [epsilon, 1]]"),
@@ -29,11 +29,6 @@ ORDERS = {
 }
 """Orders of the observed entries, functions (entries, seed of the run) -> `holdfast.core.order.Order`."""
 
-if TYPE_CHECKING:
-    ProblemName = str
-    AlgorithmName = str
-    OrderName = str
-else:
-    ProblemName = choice("The matrix to complete", PROBLEMS)
-    AlgorithmName = choice("The algorithm", ALGORITHMS)
-    OrderName = choice("How one entry follows another", ORDERS)
+ProblemName = Annotated[str, Choice("The matrix to complete", PROBLEMS)]
+AlgorithmName = Annotated[str, Choice("The algorithm", ALGORITHMS)]
+OrderName = Annotated[str, Choice("How one entry follows another", ORDERS)]

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
-
-try:
-    from typing_extensions import Doc
-except ModuleNotFoundError:  # it comes with the command line, whose help texts are the only readers
-    Doc = str  # type: ignore[misc, assignment]
+from typing import Any, NamedTuple
 
 
 class Named(NamedTuple):
@@ -56,17 +51,28 @@ def modules_in(folder: str) -> Iterator[None]:
             sys.path.remove(path)
 
 
-def choice(subject: str, names: Mapping[str, Named]) -> Any:
-    """The type of a setting that takes one of these names.
+class Choice(NamedTuple):
+    """Of a setting, in its type: it takes one of these names.
 
     `holdfast.core.validation` reads the allowed names from it, the command line the choices and the help text.
 
-    Args:
+    Attributes:
         subject: what is chosen.
         names: the choices.
+
+    Example:
+        >>> Choice("The constant", {"tau": Named("math:tau", "of the unit circle")}).sentence
+        'The constant. tau: of the unit circle.'
     """
-    described = "; ".join(f"{name}: {named.words}" for name, named in names.items())
-    return Annotated[Literal[tuple(names)], Doc(f"{subject}. {described}.")]
+
+    subject: str
+    names: Mapping[str, Named]
+
+    @property
+    def sentence(self) -> str:
+        """What is chosen, and between what."""
+        described = "; ".join(f"{name}: {named.words}" for name, named in self.names.items())
+        return f"{self.subject}. {described}."
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

@@ -3,8 +3,12 @@
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from numbers import Integral, Real
+from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+
+from holdfast.core.names import Choice
 
 # Numbers beyond this cannot mean anything in settings, and their squares would overflow in float32.
 LARGEST = 1e12
@@ -76,6 +80,11 @@ COUNT = Rule("a whole number of at least 1", lambda value: value >= 1, whole=Tru
 COUNT_OR_ZERO = Rule("a whole number of at least 0", lambda value: value >= 0, whole=True)
 SEED = Rule("a whole number from 0 to 2^32 - 1", lambda value: 0 <= value < 2**32, whole=True)
 
+# Types of settings.
+Count = Annotated[int, COUNT]
+CountOrZero = Annotated[int, COUNT_OR_ZERO]
+Seed = Annotated[int, SEED]
+
 
 def check_attributes(owner: Any, rules: Mapping[Rule, Collection[str]], optional: Collection[str] = ()) -> None:
     """Check numbers that an object, such as an estimator, has as attributes.
@@ -94,36 +103,66 @@ def check_attributes(owner: Any, rules: Mapping[Rule, Collection[str]], optional
                 rule.check(name, getattr(owner, name))
 
 
-def check_settings(settings: Any, rules: Mapping[Rule, Collection[str]], swept: Collection[str] = ()) -> None:
-    """Check the fields of a dataclass: numbers by rules, choices and truth values by their types.
+class SettingType(NamedTuple):
+    """What the type of a field of settings says about its values.
 
-    Args:
-        settings: the dataclass.
-        rules: rule -> the fields it is for.
-        swept: fields that may hold a tuple of numbers instead of one.
+    Attributes:
+        rule: for numbers; None: it holds none.
+        several: whether it may hold a tuple of numbers instead of one.
+        optional: whether it may be None.
+        choices: the names that it may hold; none: it holds no name.
+        boolean: whether it holds a truth value.
     """
-    for rule, names in rules.items():
-        for name in names:
-            value = getattr(settings, name)
-            if isinstance(value, Sequence) and name not in swept:
-                raise ValueError(f"{name} must be one number, got {value!r}")
-            if value == ():
-                raise ValueError(f"{name} must hold at least one value, got an empty sequence")
-            for number in value if isinstance(value, tuple) else (value,):
-                rule.check(name, number)
-            if isinstance(value, tuple) and len(set(value)) < len(value):
-                raise ValueError(f"{name} must hold each value once, got {value!r}")
+
+    rule: Rule | None
+    several: bool
+    optional: bool
+    choices: tuple[str, ...]
+    boolean: bool
+
+
+@cache
+def setting_types(settings: Any) -> dict[str, SettingType]:
+    """What the types of the fields of a dataclass say: of int, or of Annotated[float | Sequence[float], POSITIVE].
+
+    Example:
+        >>> from holdfast.sensing.settings import Settings
+        >>> found = setting_types(Settings)
+        >>> found["step_size"].several, found["panel"].optional, found["dtype"].choices
+        (True, True, ('float32', 'float64'))
+    """
+    found = {}
     for field in fields(settings):
-        value, allowed = getattr(settings, field.name), _choices(field.type)
-        if allowed and value not in allowed:
-            raise ValueError(f"{field.name} must be one of {', '.join(allowed)}, got {value!r}")
-        if field.type is bool and not isinstance(value, bool):
-            raise ValueError(f"{field.name} must be True or False, got {value!r}")
+        kind, *metadata = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
+        inner = get_args(kind)
+        names = next((tuple(each.names) for each in metadata if isinstance(each, Choice)), ())
+        found[field.name] = SettingType(
+            next((each for each in metadata if isinstance(each, Rule)), None),
+            any(get_origin(each) is Sequence for each in inner),
+            NoneType in inner,
+            names or (inner if get_origin(kind) is Literal else ()),
+            kind is bool,
+        )
+    return found
+
+
+def check_settings(settings: Any) -> None:
+    """Check the fields of a dataclass by what their types say about numbers, names and truth values."""
+    for name, kind in setting_types(settings.__class__).items():
+        value = getattr(settings, name)
+        if kind.choices and value not in kind.choices:
+            raise ValueError(f"{name} must be one of {', '.join(kind.choices)}, got {value!r}")
+        if kind.boolean and not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, got {value!r}")
+        if kind.rule is None or (kind.optional and value is None):
+            continue
+        if isinstance(value, Sequence) and not kind.several:
+            raise ValueError(f"{name} must be one number, got {value!r}")
+        if value == ():
+            raise ValueError(f"{name} must hold at least one value, got an empty sequence")
+        for number in value if isinstance(value, tuple) else (value,):
+            kind.rule.check(name, number)
+        if isinstance(value, tuple) and len(set(value)) < len(value):
+            raise ValueError(f"{name} must hold each value once, got {value!r}")
     if settings.seed + settings.seeds > 2**32:
         raise ValueError(f"seed + seeds must be at most 2^32, got {settings.seed} + {settings.seeds}")
-
-
-def _choices(kind: Any) -> tuple[str, ...]:
-    """The names that a field of this type may hold; none for another type."""
-    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    return get_args(plain) if get_origin(plain) is Literal else ()

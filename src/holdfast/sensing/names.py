@@ -1,8 +1,8 @@
 """Names of the parts of a simulation: one dictionary per kind, read by `Settings`, the command line and the docs."""
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from holdfast.core.names import Named, choice
+from holdfast.core.names import Choice, Named
 
 LAWS = {
     "two-point": Named("holdfast.sensing.environments:two_point", "bias - heterogeneity or bias + heterogeneity"),
@@ -49,17 +49,9 @@ PARAMETERISATIONS = {
 # Grid points per axis, and runs at each, of phase diagrams: here, so that the command line can show them at once.
 CELLS_OF_A_MAP, SEEDS_OF_A_MAP = 40, 64
 
-if TYPE_CHECKING:
-    LawName = str
-    BatchingName = str
-    OrderName = str
-    OracleName = str
-    EnsembleName = str
-    ParameterisationName = str
-else:
-    LawName = choice("Law of the spurious strengths", LAWS)
-    BatchingName = choice("Environments that a batch comes from", BATCHINGS)
-    OrderName = choice("How one environment follows another", ORDERS)
-    OracleName = choice("How the gradient is drawn", ORACLES)
-    EnsembleName = choice("The measurement matrices", ENSEMBLES)
-    ParameterisationName = choice("The matrix that is fitted", PARAMETERISATIONS)
+LawName = Annotated[str, Choice("Law of the spurious strengths", LAWS)]
+BatchingName = Annotated[str, Choice("Environments that a batch comes from", BATCHINGS)]
+OrderName = Annotated[str, Choice("How one environment follows another", ORDERS)]
+OracleName = Annotated[str, Choice("How the gradient is drawn", ORACLES)]
+EnsembleName = Annotated[str, Choice("The measurement matrices", ENSEMBLES)]
+ParameterisationName = Annotated[str, Choice("The matrix that is fitted", PARAMETERISATIONS)]

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from holdfast.algorithms.factored import sampled
 from holdfast.algorithms.shrinkage import shrinkage
-from holdfast.core.names import Named, choice
+from holdfast.core.names import Choice, Named
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, Run, run
-from holdfast.core.validation import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, NUMBER, POSITIVE, SEED, check_settings
+from holdfast.core.validation import NOT_NEGATIVE, NUMBER, POSITIVE, Count, CountOrZero, Seed, check_settings
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.names import BATCHINGS
+from holdfast.sensing.names import BATCHINGS, BatchingName
 from holdfast.sensing.oracles.quadratic import rank_one
 from holdfast.sensing.problem import MatrixSensing
 from holdfast.sensing.quadratic_network import quadratic_network
@@ -31,22 +31,8 @@ NEURONS = {
     "random": Named("holdfast.sensing.quadratic_network:random_neurons", "N(0, I / d) vectors, as in Theorem 7"),
 }
 """The neurons of the network that is learned, functions of (dimension, count, seed)."""
-if TYPE_CHECKING:
-    BatchingChoice = str
-    TraceName = str
-    NeuronsName = str
-else:
-    BatchingChoice = choice("Environments that a batch comes from", BATCHINGS)
-    TraceName = choice("The trace that the shrinkage removes", TRACES)
-    NeuronsName = choice("The neurons of the network that is learned", NEURONS)
-RULES = {
-    COUNT: ("dimension", "invariant_rank", "spurious_rank", "batch_size", "seeds", "every"),
-    COUNT_OR_ZERO: ("steps",),
-    SEED: ("seed", "problem_seed"),
-    POSITIVE: ("step_size", "init_scale", "truncation"),
-    NOT_NEGATIVE: ("heterogeneity",),
-    NUMBER: ("bias",),
-}
+TraceName = Annotated[str, Choice("The trace that the shrinkage removes", TRACES)]
+NeuronsName = Annotated[str, Choice("The neurons of the network that is learned", NEURONS)]
 LARGEST_RADIUS = 1e11  # no sample of any network reaches it
 
 
@@ -64,43 +50,43 @@ class QuadraticNetworkSettings:
         ValueError: truncation must be a positive number, got 0.0
     """
 
-    dimension: int = 30
+    dimension: Count = 30
     """Inputs d of the network."""
-    invariant_rank: int = 2
+    invariant_rank: Count = 2
     """Neurons r1 that all environments share."""
-    spurious_rank: int = 2
+    spurious_rank: Count = 2
     """Neurons r2 whose weights change."""
     neurons: NeuronsName = "orthonormal"
     """The neurons, one of `holdfast.sensing.network.NEURONS`."""
-    batch_size: int = 20_000
+    batch_size: Count = 20_000
     """Samples m in a batch."""
-    step_size: float = 0.04
+    step_size: Annotated[float, POSITIVE] = 0.04
     """Step size eta; a step on the signal is 2 eta."""
-    init_scale: float = 1e-2
+    init_scale: Annotated[float, POSITIVE] = 1e-2
     """Scale alpha of the starting point U = alpha I."""
-    steps: int = 160
+    steps: CountOrZero = 160
     """Number of steps T."""
-    heterogeneity: float = 4.0
+    heterogeneity: Annotated[float, NOT_NEGATIVE] = 4.0
     """Spread M of the spurious weights around the bias."""
-    bias: float = 0.5
+    bias: Annotated[float, NUMBER] = 0.5
     """Mean s of the spurious weights."""
-    batching: BatchingChoice = "hetero"
+    batching: BatchingName = "hetero"
     """Environments that a batch comes from, one of `holdfast.sensing.names.BATCHINGS`."""
     trace: TraceName = "estimated"
     """The tau of the shrinkage, one of `holdfast.sensing.network.TRACES`."""
-    truncation: float = LARGEST_RADIUS
+    truncation: Annotated[float, POSITIVE] = LARGEST_RADIUS
     """Leave out samples x with x' P x above this."""
-    seeds: int = 16
+    seeds: Count = 16
     """Number of runs, with consecutive seeds."""
-    seed: int = 0
+    seed: Seed = 0
     """First seed."""
-    problem_seed: int = 0
+    problem_seed: Seed = 0
     """Seed of the neurons."""
-    every: int = 10
+    every: Count = 10
     """Steps between records."""
 
     def __post_init__(self) -> None:
-        check_settings(self, RULES)
+        check_settings(self)
         rank = self.invariant_rank + self.spurious_rank
         if rank > self.dimension:
             raise ValueError(f"invariant_rank + spurious_rank must be at most dimension {self.dimension}, got {rank}")
@@ -121,7 +107,7 @@ class NetworkBuilder:
 
     dimension: int
     batch_size: int
-    batching: BatchingChoice
+    batching: BatchingName
     trace: TraceName
 
     def __call__(self, problem: MatrixSensing, parameters: Mapping[str, Any]) -> Run:

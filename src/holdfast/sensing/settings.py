@@ -5,48 +5,25 @@ This module imports nothing heavy, so that the command line can show its help at
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from holdfast.core.validation import (
     COUNT,
-    COUNT_OR_ZERO,
     NOT_NEGATIVE,
     NUMBER,
     POSITIVE,
-    SEED,
     SHARE,
+    Count,
+    CountOrZero,
     Rule,
+    Seed,
     check_settings,
     require,
+    setting_types,
 )
 from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, OrderName, ParameterisationName
 
 Real = float | Sequence[float]
-
-# Settings that may be a sequence of values: all values run side by side in one compiled program.
-SWEPT = (
-    "batch_size",
-    "step_size",
-    "init_scale",
-    "heterogeneity",
-    "bias",
-    "off_diagonal",
-    "overlap",
-    "condition_number",
-    "noise_variance",
-    "width",
-)
-RULES = {
-    COUNT: ("dimension", "invariant_rank", "spurious_rank", "batch_size", "seeds", "every"),
-    COUNT_OR_ZERO: ("steps",),
-    SEED: ("seed", "problem_seed"),
-    POSITIVE: ("step_size",),
-    Rule("a positive number of at most 1", lambda value: 0 < value <= 1): ("init_scale",),
-    NOT_NEGATIVE: ("heterogeneity", "off_diagonal", "noise_variance"),
-    NUMBER: ("bias",),
-    SHARE: ("overlap",),
-    Rule("a number of at least 1", lambda value: value >= 1): ("condition_number",),
-}
 # Settings that the measurements of a fixed data set depend on: all its runs have the same ones.
 MEASURED = ("heterogeneity", "bias", "off_diagonal", "overlap", "condition_number", "noise_variance")
 
@@ -68,37 +45,37 @@ class Settings:
         ValueError: step_size must be a positive number, got -1.0
     """
 
-    dimension: int = 100
+    dimension: Count = 100
     """Size d of the matrices."""
-    invariant_rank: int = 1
+    invariant_rank: Count = 1
     """Rank r1 of the invariant signal A*."""
-    spurious_rank: int = 1
+    spurious_rank: Count = 1
     """Rank r2 of the spurious signal A(e)."""
-    batch_size: int | Sequence[int] = 8000
+    batch_size: Annotated[int | Sequence[int], COUNT] = 8000
     """Measurements m in a batch; ignored by the population oracle."""
-    step_size: Real = 0.05
+    step_size: Annotated[Real, POSITIVE] = 0.05
     """Step size eta."""
-    init_scale: Real = 1e-3
+    init_scale: Annotated[Real, Rule("a positive number of at most 1", lambda value: 0 < value <= 1)] = 1e-3
     """Scale alpha of the starting point U = alpha I."""
-    steps: int = 200
+    steps: CountOrZero = 200
     """Number of steps T."""
-    heterogeneity: Real = 6.0
+    heterogeneity: Annotated[Real, NOT_NEGATIVE] = 6.0
     """Spread M of the spurious strengths around the bias."""
-    bias: Real = 1.0
+    bias: Annotated[Real, NUMBER] = 1.0
     """Mean s of the spurious strengths."""
     environments: LawName = "two-point"
     """Law of the strengths, one of `holdfast.sensing.names.LAWS`."""
-    panel: int | None = None
+    panel: Annotated[int | None, COUNT] = None
     """Draw this many environments from the law once, by the problem seed, and visit no others."""
     independent: bool = False
     """Let each spurious direction have a strength of its own instead of one for all."""
-    off_diagonal: Real = 0.0
+    off_diagonal: Annotated[Real, NOT_NEGATIVE] = 0.0
     """Size of the off-diagonal entries of the strength matrix S(e)."""
-    overlap: Real = 0.0
+    overlap: Annotated[Real, SHARE] = 0.0
     """Overlap eps1 = ||U*^T V*|| of the two subspaces, from 0 to 1."""
-    condition_number: Real = 1.0
+    condition_number: Annotated[Real, Rule("a number of at least 1", lambda value: value >= 1)] = 1.0
     """Condition number kappa of A*, at least 1."""
-    noise_variance: Real = 0.0
+    noise_variance: Annotated[Real, NOT_NEGATIVE] = 0.0
     """Variance of the label noise."""
     batching: BatchingName = "hetero"
     """Environments that a batch comes from, one of `holdfast.sensing.names.BATCHINGS`."""
@@ -108,21 +85,21 @@ class Settings:
     """How the gradient is drawn, one of `holdfast.sensing.names.ORACLES`."""
     ensemble: EnsembleName = "symmetric"
     """The measurement matrices, one of `holdfast.sensing.names.ENSEMBLES`."""
-    samples_per_environment: int | None = None
+    samples_per_environment: Annotated[int | None, COUNT] = None
     """With the data oracle: train on a fixed data set of this many per environment, not on fresh ones each step."""
     replacement: bool = False
     """Draw batches of a fixed data set with replacement."""
-    width: int | Sequence[int] | None = None
+    width: Annotated[int | Sequence[int] | None, COUNT] = None
     """Columns r of U, from r1 to d, starting with N(0, alpha^2 / r) entries; None: d columns, starting at alpha I."""
     parameterisation: ParameterisationName = "symmetric"
     """The matrix that is fitted, one of `holdfast.sensing.names.PARAMETERISATIONS`."""
-    seeds: int = 16
+    seeds: Count = 16
     """Number of runs, with consecutive seeds."""
-    seed: int = 0
+    seed: Seed = 0
     """First seed."""
-    problem_seed: int = 0
+    problem_seed: Seed = 0
     """Seed of what all runs share: the directions of the signals, a panel and a fixed data set."""
-    every: int = 10
+    every: Count = 10
     """Steps between records."""
     dtype: Literal["float32", "float64"] = "float32"
     """Precision of the computation."""
@@ -135,8 +112,7 @@ class Settings:
             if field.name in SWEPT and isinstance(value, Sequence) and not isinstance(value, str):
                 value = tuple(value)
             object.__setattr__(self, field.name, value)
-        rules = RULES if self.width is None else {**RULES, COUNT: (*RULES[COUNT], "width")}
-        check_settings(self, rules, SWEPT)
+        check_settings(self)
         _check_combinations(self)
 
     @property
@@ -152,6 +128,10 @@ class Settings:
     def asdict(self) -> dict[str, Any]:
         """As plain values, for a manifest."""
         return asdict(self)
+
+
+SWEPT = tuple(name for name, kind in setting_types(Settings).items() if kind.several)
+"""Settings that may be a sequence of values: all values run side by side in one compiled program."""
 
 
 def _check_combinations(settings: Settings) -> None:
@@ -173,12 +153,9 @@ def _check_combinations(settings: Settings) -> None:
     unmixed = settings.order == "independent" or settings.batching == "hetero"
     contract = f"order must be independent for {settings.batching} batches, which mix the environments"
     require(unmixed, contract, repr(settings.order))
-    if settings.panel is not None:
-        COUNT.check("panel", settings.panel)
     if settings.replacement and settings.samples_per_environment is None:
         raise ValueError("replacement needs a fixed data set: give samples_per_environment, or leave it out")
     if settings.samples_per_environment is not None:
-        COUNT.check("samples_per_environment", settings.samples_per_environment)
         _check_fixed(settings)
 
 

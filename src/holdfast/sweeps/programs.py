@@ -2,15 +2,14 @@
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast.core.cell_result import CellResult
 from holdfast.core.errors import describe
 from holdfast.core.names import Named, modules_in
-from holdfast.core.validation import require, suggestion
+from holdfast.core.validation import require, setting_types, suggestion
 from holdfast.core.versions import COMPUTING
 from holdfast.sensing.settings import SWEPT
 from holdfast.sweeps.store.naming import CodeVersion
@@ -57,8 +56,8 @@ class SweepProgram(NamedTuple):
 
     def whole(self) -> set[str]:
         """The settings that take whole numbers only."""
-        known = fields(self.settings_class()) if self.settings else ()
-        return {field.name for field in known if field.type is int or int in get_args(field.type)}
+        known = setting_types(self.settings_class()) if self.settings else {}
+        return {name for name, kind in known.items() if kind.rule and kind.rule.whole}
 
     def check_settings(self, shared: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> None:
         """Raise an error if settings of points, and values of free ones, do not fit together."""

@@ -4,14 +4,14 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Group, Parameter, Token, convert
 from docstring_parser import parse_from_object
-from typing_extensions import Doc
 
 from holdfast import __version__
 from holdfast.apps.cli.command import Command, Positional
+from holdfast.core.names import Choice
 
 STREAM = "\0-"
 """Stands for the `-` of standard input, which cyclopts takes for an option."""
@@ -96,7 +96,9 @@ def _parameters(
             )
             continue
         sequences = [each for each in (hint, *get_args(hint)) if get_origin(each) in (tuple, Sequence)]
-        text = next((each.documentation for each in metadata if isinstance(each, Doc)), texts.get(field.name) or "")
+        text = texts.get(field.name) or ""
+        if choice := next((each for each in metadata if isinstance(each, Choice)), None):
+            hint, text = Literal[tuple(choice.names)], choice.sentence
         options: dict[str, Any] = {
             "help": " ".join(text.split()),
             "show_default": field.default not in (None, False, ()),

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from holdfast.core.run import Run, _advance, _compiling, run
+from holdfast.core.run import Run, _advance, _known, run
 from holdfast.sensing.builder import SensingBuilder
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
@@ -221,5 +221,5 @@ def test_builders_that_are_gone_leave_no_locks():
     alive = weakref.WeakSet()
     for _ in range(1000):
         alive.add(builder := Builder())
-        assert _compiling(builder) is _compiling(builder)
+        assert _known(builder, 2) is _known(builder, 2)
     assert len(alive) < 300

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike, DTypeLike
 
-from holdfast.algorithms.factored import Factors, Gradient
+from holdfast.algorithms.factored import Factors, Gradient, factored
 from holdfast.core.algorithm import Algorithm
 
 if TYPE_CHECKING:  # the caller brings the optimiser, so the numerical core runs without optax
@@ -73,8 +73,7 @@ def optimized(
     transformation = optimizer(step_size)
 
     def init() -> OptimizedState:
-        start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
-        factors = Factors(start, start) if signed else Factors.symmetric(start)
+        factors = factored(gradient, dimension, step_size, init_scale, signed=signed, dtype=dtype).init()
         return OptimizedState(factors, transformation.init(factors))
 
     def step(key: jax.Array, state: OptimizedState, number: ArrayLike) -> OptimizedState:

@@ -95,7 +95,7 @@ def shrinkage(
 
     def init() -> Factors:
         start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
-        return Factors(start, start[:, :0])
+        return Factors.symmetric(start)
 
     def step(key: jax.Array, state: Factors, number: ArrayLike) -> Factors:
         fitted = state.fitted

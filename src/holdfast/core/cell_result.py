@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from holdfast.core.validation import require
+
 
 @dataclass(frozen=True)
 class CellResult:
@@ -36,15 +38,12 @@ class CellResult:
 
     def __post_init__(self) -> None:
         values = {name: np.asarray(value) for name, value in self.values.items()}
-        if not values or not all(value.ndim for value in values.values()):
-            raise ValueError(f"values must have one array of shape (seeds, ...) or more, got {dict(self.values)!r}")
-        first = next(iter(values))
-        for name, value in values.items():
-            if len(value) != len(values[first]):
-                raise ValueError(
-                    f"values must have as many seeds in every variable, got {len(values[first])} of {first!r} "
-                    f"and {len(value)} of {name!r}"
-                )
+        arrays = bool(values) and all(value.ndim for value in values.values())
+        require(arrays, "values must have one array of shape (seeds, ...) or more", repr(dict(self.values)))
+        (first, count), *others = ((name, len(value)) for name, value in values.items())
+        for name, other in others:
+            found = f"{count} of {first!r} and {other} of {name!r}"
+            require(other == count, "values must have as many seeds in every variable", found)
         default = {name: tuple(f"{name}_{axis}" for axis in range(1, value.ndim)) for name, value in values.items()}
         dimensions = {name: tuple(self.dimensions.get(name, default[name])) for name in values}
         object.__setattr__(self, "values", values)
@@ -52,8 +51,8 @@ class CellResult:
         object.__setattr__(self, "coordinates", {name: np.asarray(each) for name, each in self.coordinates.items()})
         sizes = self.sizes()
         for name, coordinate in self.coordinates.items():
-            if coordinate.shape != (sizes.get(name),):
-                raise ValueError(f"coordinates must fit {sizes}, got shape {coordinate.shape} for {name!r}")
+            fits = coordinate.shape == (sizes.get(name),)
+            require(fits, f"coordinates must fit {sizes}", f"shape {coordinate.shape} for {name!r}")
 
     @property
     def seeds(self) -> int:
@@ -65,11 +64,9 @@ class CellResult:
         found: dict[str, int] = {}
         for name, value in self.values.items():
             names = self.dimensions[name]
-            if len(names) != value.ndim - 1:
-                raise ValueError(
-                    f"dimensions must name the {value.ndim - 1} dimensions of {name!r} after the seeds, got {names}"
-                )
+            contract = f"dimensions must name the {value.ndim - 1} dimensions of {name!r} after the seeds"
+            require(len(names) == value.ndim - 1, contract, names)
             for dimension, size in zip(names, value.shape[1:], strict=True):
-                if found.setdefault(dimension, size) != size:
-                    raise ValueError(f"dimension {dimension!r} must have one size, got {found[dimension]} and {size}")
+                known = found.setdefault(dimension, size)
+                require(known == size, f"dimension {dimension!r} must have one size", f"{known} and {size}")
         return found

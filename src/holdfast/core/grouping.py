@@ -53,6 +53,11 @@ class Grouping:
         used, codes = np.unique(self.codes[mask], return_inverse=True)
         return Grouping(codes, [self.labels[number] for number in used])
 
+    def in_label_order(self) -> "Grouping":
+        """The same environments, numbered in `label_order`."""
+        order = label_order(self.labels)
+        return Grouping(np.argsort(order)[self.codes], [self.labels[number] for number in order])
+
 
 def group_rows(environments: Any, row_count: int) -> Grouping:
     """Turn labels of any kind into codes.
@@ -97,9 +102,7 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
         used = np.bincount(codes, minlength=len(categories)) > 0  # pandas would sort the rows to find out
         return Grouping((np.cumsum(used) - 1)[codes], categories[used].tolist())
     codes, found = pd.factorize(column, sort=True)
-    labels = found.tolist()
-    order = label_order(labels)
-    return Grouping(np.argsort(order)[np.asarray(codes, np.intp)], [labels[number] for number in order])
+    return Grouping(np.asarray(codes, np.intp), found.tolist()).in_label_order()
 
 
 def group_text(labels: Any) -> Grouping:
@@ -110,9 +113,7 @@ def group_text(labels: Any) -> Grouping:
         >>> group_text(pd.Series(["field 10", "field 9", "field 10"], dtype="category"))
         Grouping(codes=array([1, 0, 1]), labels=['field 9', 'field 10'])
     """
-    found = group_rows(labels, len(labels))
-    order = label_order(found.labels)
-    return Grouping(np.argsort(order)[found.codes], [found.labels[number] for number in order])
+    return group_rows(labels, len(labels)).in_label_order()
 
 
 def label_order(labels: Sequence[Any]) -> np.ndarray:

@@ -32,7 +32,7 @@ PRECISION = "highest"
 CHUNK_SECONDS = 0.25
 # How many times longer a chunk may be than the one before: the time of the first, a single step, says little.
 LARGEST_GROWTH = 16
-# Builders whose lock and length of chunks are remembered: a process that lives on may see any number of them.
+# Programs whose lock and length of chunks are remembered: a process that lives on may see any number of them.
 REMEMBERED = 256
 
 
@@ -149,7 +149,7 @@ def run(
     slabs = range(-(-count // slab))
     tally = _Tally(progress, count * steps)
     stop, asked_to_stop = threading.Event(), current_worker().stopped
-    chunk = _chunk_size(build, slab)
+    known = _known(build, slab)
     form = ON_CPU if devices[0].platform == "cpu" else ON_ACCELERATOR
 
     def program(number: int) -> tuple[Any, ...]:
@@ -165,7 +165,7 @@ def run(
         real = min(slab, count - number * slab)
         device, precision = devices[number % len(devices)], jax.default_matmul_precision(PRECISION)
         with jax.enable_x64(double), precision, jax.default_device(device):
-            advance = _Slab(chunk, form, program(number), shape)
+            advance = _Slab(known, form, program(number), shape)
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
@@ -219,28 +219,17 @@ class _Carry(NamedTuple):
     diverged_at: jax.Array
 
 
-_finding_a_lock = threading.Lock()
+class _Known:
+    """What all slabs of a program share, and the next call: a cell of a sweep would begin with single steps again.
 
-
-@lru_cache(maxsize=REMEMBERED)
-def _lock(build: RunBuilder) -> threading.Lock:
-    return threading.Lock()
-
-
-def _compiling(build: RunBuilder) -> threading.Lock:
-    """The lock for looking up or compiling the programs of a builder: no two threads should compile the same one.
-
-    Execution is asynchronous and takes place outside of the lock.
+    Attributes:
+        compiling: the lock for looking up or compiling the program: no two threads should compile the same one.
+            Execution is asynchronous and takes place outside of the lock.
+        steps: in a chunk, adapted to the time they take.
     """
-    with _finding_a_lock:
-        return _lock(build)
-
-
-class _ChunkSize:
-    """The number of steps in a chunk, adapted to the time they take."""
 
     def __init__(self) -> None:
-        self.steps = 1
+        self.compiling, self.steps = threading.Lock(), 1
 
     def adapt(self, steps: int, seconds: float) -> None:
         """Lengthen chunks that were too short, halve those too long. Workers may race: results do not depend on it."""
@@ -250,19 +239,22 @@ class _ChunkSize:
             self.steps = max(1, self.steps // 2)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _chunk_size(build: RunBuilder, slab: int) -> _ChunkSize:
-    """Shared by all slabs of a program, and by the next call: a cell of a sweep would begin with single steps again."""
-    return _ChunkSize()
+_remembered = lru_cache(maxsize=REMEMBERED)(lambda build, slab: _Known())
+_finding = threading.Lock()
+
+
+def _known(build: RunBuilder, slab: int) -> _Known:
+    with _finding:  # the cache itself may make two for two threads
+        return _remembered(build, slab)
 
 
 class _Slab:
     """The runs of one slab as they advance."""
 
-    def __init__(self, chunk: _ChunkSize, form: LoopForm, program: tuple[Any, ...], shape: _Carry):
+    def __init__(self, known: _Known, form: LoopForm, program: tuple[Any, ...], shape: _Carry):
         build, vectorised, shared, *own = program
-        self._chunk, self._form, self._compiling = chunk, form, _compiling(build)
-        with self._compiling:
+        self._known, self._form = known, form
+        with known.compiling:
             # Once, and not for every chunk of steps.
             self._program = build, vectorised, jax.device_put(shared), *_on_device(*own)
             # The start and the first record come from zero steps of the program that makes all other steps, so that no
@@ -274,19 +266,19 @@ class _Slab:
     def to(self, begin: int, end: int) -> Iterator[int]:
         """Advance from one record to the next by chunks; yields the steps of each."""
         while begin < end:
-            steps = min(self._chunk.steps, end - begin)
+            steps = min(self._known.steps, end - begin)
             clock = time.monotonic()
             before = self.carry
             self._advance(before, begin, begin + steps)
             if not self._form.freezing and (np.asarray(self.carry.diverged_at) >= 0).any():
                 self._form = self._form._replace(freezing=True)
                 self._advance(before, begin, begin + steps)
-            self._chunk.adapt(steps, time.monotonic() - clock)
+            self._known.adapt(steps, time.monotonic() - clock)
             yield steps
             begin += steps
 
     def _advance(self, carry: _Carry, begin: int, end: int) -> None:
-        with self._compiling:
+        with self._known.compiling:
             self.carry, record = _advance(self._form, *self._program, carry, np.int32(begin), np.int32(end))
         self.record = jax.tree.map(np.asarray, record)
 

@@ -2,7 +2,7 @@
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -182,7 +182,7 @@ class SensingBuilder:
     def problem(self, shared: Shared, parameters: Parameters) -> MatrixSensing:
         """The problem of one run."""
         numbers = (parameters["bias"], parameters["heterogeneity"], parameters["off_diagonal"])
-        environments: Any = shared.environments if self.law is None else _apply(self.law, self.structure, *numbers)
+        environments: Any = shared.environments if self.law is None else _law_of(self.law, self.structure)(*numbers)
         return matrix_sensing(
             shared.frame,
             self.structure.invariant_rank,
@@ -275,15 +275,12 @@ class SensingBuilder:
     def rows(self, data: FixedDataSet, visited: order.Order | None = None) -> RowBatching:
         """How batches are drawn from a fixed data set."""
         size, replacement = self.batch_size, self.structure.replacement
+        if self.structure.batching == "full":
+            return batching.full_rows(data)
+        if self.structure.batching == "pooled":
+            return batching.pooled_rows(data, size, replacement=replacement)
         everything = size == self.structure.samples_per_environment and not replacement
-        makers: dict[str, Callable[[], RowBatching]] = {
-            "hetero": lambda: batching.hetero_rows(
-                data, None if everything else size, replacement=replacement, order=visited
-            ),
-            "pooled": lambda: batching.pooled_rows(data, size, replacement=replacement),
-            "full": lambda: batching.full_rows(data),
-        }
-        return makers[self.structure.batching]()
+        return batching.hetero_rows(data, None if everything else size, replacement=replacement, order=visited)
 
 
 def _has_kernel(settings: Settings, parts: Parts) -> bool:
@@ -296,30 +293,34 @@ def _shapes(state: State) -> str:
     return repr(jax.tree.map(lambda leaf: f"{jnp.result_type(leaf)}{list(jnp.shape(leaf))}", state)).replace("'", "")
 
 
-def _apply(law: Law, settings: Settings, bias: ArrayLike, heterogeneity: ArrayLike, off_diagonal: ArrayLike) -> Any:
-    rank, shared = settings.spurious_rank, not settings.independent
-    return law(bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared)
+@dataclass(frozen=True)
+class _LawOf:
+    """A law in the dimensions of some settings: a function of bias, heterogeneity and off_diagonal."""
+
+    law: Law
+    rank: int
+    shared: bool
+
+    def __call__(self, bias: ArrayLike, heterogeneity: ArrayLike, off_diagonal: ArrayLike) -> Any:
+        return self.law(bias, heterogeneity, rank=self.rank, off_diagonal=off_diagonal, shared=self.shared)
+
+
+def _law_of(law: Law, settings: Settings) -> _LawOf:
+    return _LawOf(law, settings.spurious_rank, not settings.independent)
 
 
 @lru_cache(maxsize=256)
-def _shape_of_environments(law: Law, rank: int, shared: bool) -> Any:
+def _shape_of_environments(law: _LawOf) -> Any:
     """What a law makes, without its numbers; found once for each law, not in each of many small simulations."""
     try:
-        return jax.eval_shape(
-            lambda bias, heterogeneity, off_diagonal: law(
-                bias, heterogeneity, rank=rank, off_diagonal=off_diagonal, shared=shared
-            ),
-            *(1.0, 1.0, 1.0),
-        )
+        return jax.eval_shape(law, 1.0, 1.0, 1.0)
     except jax.errors.JAXTypeError as error:
-        raise ValueError(f"environments must be a law that jax can trace, got {law!r}: {error}") from error
+        raise ValueError(f"environments must be a law that jax can trace, got {law.law!r}: {error}") from error
 
 
 def _is_finite(source: Environments | Law, settings: Settings) -> bool:
     """Whether environments, or those that a law makes, are finitely many; raises an error if their rank is wrong."""
-    made: Any = source
-    if callable(source):
-        made = _shape_of_environments(source, settings.spurious_rank, not settings.independent)  # type: ignore[arg-type]
+    made: Any = _shape_of_environments(_law_of(source, settings)) if callable(source) else source
     fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
     require(fit, "environments must be environments or a law that makes them", repr(made))
     for name in ("bias", "heterogeneity", "off_diagonal"):
@@ -343,8 +344,8 @@ def _cycle(source: Environments | Law, settings: Settings, finite: bool) -> tupl
     if settings.samples_per_environment is not None:  # visited in proportion to the rows, see `row_cycle`
         return ()
     swept = (settings.values(name) for name in ("bias", "heterogeneity", "off_diagonal"))
-    made: list[Any] = (
-        [_apply(source, settings, *numbers) for numbers in itertools.product(*swept)] if callable(source) else [source]
+    made: Any = (
+        itertools.starmap(_law_of(source, settings), itertools.product(*swept)) if callable(source) else [source]
     )
     cycles = {order.cycle(np.asarray(each.probabilities)) for each in made}
     if len(cycles) > 1:

@@ -12,18 +12,16 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.names import readable
-from holdfast.core.outcome import CODES_IN_WORDS, SETTLING, Code, Outcome, outcomes
+from holdfast.core.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.core.run import Records
 from holdfast.core.validation import require
 from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output, replacing
 from holdfast.sensing.builder import Parts
+from holdfast.sensing.points import recorded_signals
 from holdfast.sensing.settings import Settings
-from holdfast.sensing.signals import MEANINGS
 
 SUFFIXES = (".zarr", ".csv")
-# Objects of `Parts` that are noted in a result.
-PARTS = ("environments", "batching", "oracle", "algorithm", "ensemble")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +64,18 @@ class Trajectory:
         axes = {**settings.axes, **parts.sweep}
         seeds = np.arange(settings.seed, settings.seed + settings.seeds)
         shape = (*map(len, axes.values()), len(seeds))
-        dimensions = (*axes, "seed")
-        variables: dict[str, Any] = {}
-        for name, values in records.values.items():
-            extra = ("step", "direction")[: values.ndim - 1]
-            labelled = values.reshape(*shape, *values.shape[1:])
-            variables[name] = ((*dimensions, *extra), labelled, {"long_name": MEANINGS[name]})
-        ends = outcomes(records)
-        codes = np.array([end.code for end in ends], np.int8).reshape(shape)
-        variables["outcome"] = (dimensions, codes, {"codes": CODES_IN_WORDS})
-        variables["diverged_at"] = (dimensions, records.diverged_at.reshape(shape), {"long_name": "step, or -1"})
-        coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, "step": records.steps}
-        own = {name: readable(part) for name in PARTS if (part := getattr(parts, name)) is not None}
-        return cls(xr.Dataset(variables, coordinates, own), settings, versions(), ends)
+        signals = recorded_signals(records)
+        variables = {
+            name: (
+                (*axes, "seed", *signals.dimensions[name]),
+                values.reshape(*shape, *values.shape[1:]),
+                {"long_name": signals.meanings[name]},
+            )
+            for name, values in signals.values.items()
+        }
+        coordinates = {**{name: list(values) for name, values in axes.items()}, "seed": seeds, **signals.coordinates}
+        own = {name: readable(part) for name, part in vars(parts).items() if name != "sweep" and part is not None}
+        return cls(xr.Dataset(variables, coordinates, own), settings, versions(), outcomes(records))
 
     @property
     def axes(self) -> dict[str, list[float]]:

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import Risks, adam
+from holdfast.algorithms.invariance.base import ByAdam, Risks
 
 
 @dataclass(frozen=True)
-class AverageRisk:
+class AverageRisk(ByAdam):
     """The mean of the risks, each environment counted once: empirical risk minimisation by Adam.
 
     Attributes:
@@ -34,7 +33,3 @@ class AverageRisk:
     ) -> tuple[jax.Array, jax.Array]:
         """The mean gradient."""
         return jnp.mean(risks.gradients(parameters), 0), weights
-
-    def optimizer(self) -> optax.GradientTransformation:
-        """Adam."""
-        return adam(self.step_size, self.weight_decay)

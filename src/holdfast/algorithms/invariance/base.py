@@ -130,9 +130,18 @@ def descent(method: InvarianceMethod, risks: Risks, start: jax.Array) -> Algorit
     return Algorithm(init, step, lambda state: state.parameters)
 
 
-def adam(step_size: ArrayLike, weight_decay: ArrayLike) -> optax.GradientTransformation:
-    """Adam (Kingma and Ba, ICLR 2015, Algorithm 1), with weight_decay * parameters added to the gradient."""
-    return optax.chain(optax.add_decayed_weights(weight_decay), optax.adam(step_size))
+class ByAdam:
+    """Base of methods that descend by Adam, with weight_decay * parameters added to the gradient.
+
+    Reference: Kingma and Ba, ICLR 2015, Algorithm 1.
+    """
+
+    step_size: ArrayLike
+    weight_decay: ArrayLike
+
+    def optimizer(self) -> optax.GradientTransformation:
+        """Adam."""
+        return optax.chain(optax.add_decayed_weights(self.weight_decay), optax.adam(self.step_size))
 
 
 def squared_risks(data: SecondMoments) -> Risks:

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import Risks, adam
+from holdfast.algorithms.invariance.base import ByAdam, Risks
 from holdfast.core.linear_algebra import Arrays, array_module
 
 
@@ -27,7 +26,7 @@ def raised_weights(weights: Arrays, risks: Arrays, rate: Arrays) -> Arrays:
 
 
 @dataclass(frozen=True)
-class GroupDRO:
+class GroupDRO(ByAdam):
     """Group DRO: the parameters descend on sum_e q_e R_e while the weights q climb, see `raised_weights`.
 
     Reference: S. Sagawa, P. W. Koh, T. Hashimoto, P. Liang, *Distributionally robust neural networks*, ICLR 2020,
@@ -58,7 +57,3 @@ class GroupDRO:
         values, gradients = risks.both(parameters)
         raised = raised_weights(weights, values, self.rate)
         return jnp.tensordot(raised, gradients, 1), raised
-
-    def optimizer(self) -> optax.GradientTransformation:
-        """Adam."""
-        return adam(self.step_size, self.weight_decay)

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import Risks, adam
+from holdfast.algorithms.invariance.base import ByAdam, Risks
 from holdfast.core.linear_algebra import Arrays
 
 
@@ -32,7 +31,7 @@ def invariance_penalty(derivatives: Arrays, others: Arrays | None = None) -> Arr
 
 
 @dataclass(frozen=True)
-class InvariantRiskMinimization:
+class InvariantRiskMinimization(ByAdam):
     """IRMv1: (1 - weight) mean_e R_e + weight * sum_e `invariance_penalty`.
 
     Attributes:
@@ -62,7 +61,3 @@ class InvariantRiskMinimization:
         penalty = pull(jax.grad(lambda each: jnp.sum(invariance_penalty(each)))(derivatives))
         mean = jnp.mean(risks.gradients(parameters), 0)
         return jnp.asarray((1 - self.weight) * mean + self.weight * penalty), weights
-
-    def optimizer(self) -> optax.GradientTransformation:
-        """Adam."""
-        return adam(self.step_size, self.weight_decay)

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import Risks, adam
+from holdfast.algorithms.invariance.base import ByAdam, Risks
 from holdfast.core.linear_algebra import Arrays
 
 
@@ -22,7 +21,7 @@ def extrapolated_risk(risks: Arrays, penalty: Arrays) -> Arrays:
 
 
 @dataclass(frozen=True)
-class RiskExtrapolation:
+class RiskExtrapolation(ByAdam):
     """V-REx: mean_e R_e + penalty * variance_e R_e.
 
     Reference: D. Krueger et al., *Out-of-distribution generalization via risk extrapolation*, ICML 2021, eq. 8, with
@@ -51,7 +50,3 @@ class RiskExtrapolation:
         """The gradients, weighted by the slopes of the extrapolated risk."""
         values, gradients = risks.both(parameters)
         return jnp.tensordot(jax.grad(extrapolated_risk)(values, self.penalty), gradients, 1), weights
-
-    def optimizer(self) -> optax.GradientTransformation:
-        """Adam."""
-        return adam(self.step_size, self.weight_decay)

@@ -1,5 +1,6 @@
 """What decides a result, and so the name of its file: the settings, and the code that computes it."""
 
+import contextlib
 import hashlib
 import json
 import platform
@@ -159,12 +160,15 @@ def computed_by() -> str:
     """
     import jax
 
-    from holdfast.sensing.kernel import available
-
     device = jax.local_devices()[0]
     if device.platform != "cpu":
         return f"XLA on {device.device_kind}, jax {jax.__version__}"
-    return f"{'numba' if available() else 'XLA'} on {_instructions()}, jax {jax.__version__}"
+    compiler = "XLA"
+    with contextlib.suppress(ImportError):  # the folder of the kernel can be left out
+        from holdfast.sensing.kernel import available
+
+        compiler = "numba" if available() else compiler
+    return f"{compiler} on {_instructions()}, jax {jax.__version__}"
 
 
 def _instructions() -> str:

@@ -63,7 +63,7 @@ def test_every_kind_of_cell_is_probed_and_counts_as_often_as_it_occurs(axes, clo
     assert found.compilation == 1000.0 * len(clock.compiled)
     assert found.wall_seconds(1) == found.seconds + found.compilation
     assert found.probed_cells == len(clock.compiled)
-    assert found.files == found.cells
+    assert found.missing == found.cells
 
 
 def test_of_many_kinds_a_few_are_probed_and_the_order_of_values_does_not_matter(clock):

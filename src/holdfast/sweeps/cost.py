@@ -34,14 +34,13 @@ class SweepEstimate(NamedTuple):
         missing: those that are not in the folder yet; the remaining fields are about these.
         runs_per_cell: seeds of a point that a cell computes.
         size: bytes of all cells; None: not known before the first cell.
-        files: in which they lie, one for each cell; None: not known.
         seconds: of one worker; None: not known.
         compilation: seconds in which one worker compiles the programs of all cells; None: not known.
         probed_cells: that were run for a few steps to estimate these seconds.
         probed_steps: of each of them.
 
     Example:
-        >>> found = SweepEstimate(points=10, runs=640, cells=10, missing=10, runs_per_cell=64, size=28_000, files=140)
+        >>> found = SweepEstimate(points=10, runs=640, cells=10, missing=140, runs_per_cell=64, size=28_000)
         >>> found.runs, found.disk
         (640, 573440)
     """
@@ -52,7 +51,6 @@ class SweepEstimate(NamedTuple):
     missing: int
     runs_per_cell: int
     size: int | None = None
-    files: int | None = None
     seconds: float | None = None
     compilation: float | None = None
     probed_cells: int = 0
@@ -60,10 +58,10 @@ class SweepEstimate(NamedTuple):
 
     @property
     def disk(self) -> int | None:
-        """Bytes that most file systems give to these files, in whole blocks."""
-        if self.size is None or not self.files:
+        """Bytes that most file systems give to their files, one for each cell, in whole blocks."""
+        if self.size is None or not self.missing:
             return self.size
-        return self.files * math.ceil(self.size / self.files / BLOCK) * BLOCK
+        return self.missing * math.ceil(self.size / self.missing / BLOCK) * BLOCK
 
     def wall_seconds(self, workers: int) -> float | None:
         """From the first cell to the last with a number of workers; None: not known.
@@ -104,10 +102,12 @@ def estimate_sweep(
         >>> found.runs, found.cells, found.runs_per_cell
         (200, 4, 50)
     """
+    import jax
+
     program = program_of(sweep.program)
     program.load()  # which must be there
     if planned is None:
-        cells = SweepCells(sweep, runs_of_a_cell(sweep, platform or _backend()))
+        cells = SweepCells(sweep, runs_of_a_cell(sweep, platform or jax.default_backend()))
         labels, missing = None, len(cells)
     else:
         store, cells = planned
@@ -115,7 +115,7 @@ def estimate_sweep(
         missing = len(labels)
     size = checked_size(sweep)
     size = None if size is None else size * missing // len(cells) + missing * BYTES_OF_A_HEAD
-    found = SweepEstimate(sweep.points, sweep.runs, len(cells), missing, cells.runs, size, missing)
+    found = SweepEstimate(sweep.points, sweep.runs, len(cells), missing, cells.runs, size)
     if not (probe and missing and program.timing):
         return found
     some = random.Random(0).sample(range(missing) if labels is None else labels, min(missing, MOST_TIMED))
@@ -127,12 +127,7 @@ def estimate_sweep(
         for each in some
     ]
     times = time_cells(sweep, points, cells.runs)
-    return found._replace(
-        seconds=times.seconds * missing / len(some),
-        compilation=times.compilation,
-        probed_cells=times.probed_cells,
-        probed_steps=times.probed_steps,
-    )
+    return found._replace(**times._asdict() | {"seconds": times.seconds * missing / len(some)})
 
 
 def checked_size(sweep: Sweep) -> int | None:
@@ -161,9 +156,3 @@ def _size(sweep: Sweep) -> int | None:
     size = records * Named(program.record_bytes, "").load()(settings)
     runs, values = values_of_a_record(sweep.record, sweep.seeds)
     return sweep.points * runs * (values * size + BYTES_OF_A_RUN)
-
-
-def _backend() -> str:
-    import jax
-
-    return jax.default_backend()

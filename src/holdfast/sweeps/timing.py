@@ -24,14 +24,12 @@ class CellTimes(NamedTuple):
     Attributes:
         seconds: one worker needs for all of them, without compilation.
         compilation: seconds in which one worker compiles their programs.
-        variables: that each cell records.
         probed_cells: that were run for a few steps.
         probed_steps: of each of these.
     """
 
     seconds: float
     compilation: float
-    variables: int
     probed_cells: int
     probed_steps: int
 
@@ -63,18 +61,18 @@ def time_cells(sweep: Sweep, points: Collection[Mapping[str, Any]], runs: int) -
     for point in points:
         kinds[tuple(v for name, v in point.items() if name in whole or isinstance(v, bool | str))].append(point)
 
-    def seconds(point: Mapping[str, Any], steps: int) -> tuple[float, int]:
+    def seconds(point: Mapping[str, Any], steps: int) -> float:
         begin = time.perf_counter()
         with working(threads=1):
-            recorded = checked(function({**point, steps_name: steps}, sweep.seed + np.arange(runs)), runs)
-            variables = len(reduced(recorded, sweep.record).values)
-        return time.perf_counter() - begin, variables
+            found = function({**point, steps_name: steps}, sweep.seed + np.arange(runs))
+            reduced(checked(found, runs), sweep.record)
+        return time.perf_counter() - begin
 
     ordered = [kinds[key] for key in sorted(kinds)]
     probed = np.unique(np.linspace(0, len(ordered) - 1, MOST_PROBES).round().astype(int))
-    probes, variables = [], 0
+    probes = []
     for at in probed:
-        (first, _), (short, _), (long, variables) = (seconds(ordered[at][0], steps) for steps in (few, few, more))
+        first, short, long = (seconds(ordered[at][0], steps) for steps in (few, few, more))
         step = max(long - short, 0.0) / max(more - few, 1)
         probes.append((long - more * step, step, max(first - short, 0.0)))
     start, step, compilation = (
@@ -82,4 +80,4 @@ def time_cells(sweep: Sweep, points: Collection[Mapping[str, Any]], runs: int) -
     )
     numbers, steps = np.array([(len(kind), sum(point[steps_name] for point in kind)) for kind in ordered]).T
     total = float(np.maximum(start * numbers + step * steps, 0.0).sum())
-    return CellTimes(total, float(compilation.sum()), variables, len(probes), more)
+    return CellTimes(total, float(compilation.sum()), len(probes), more)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,7 +19,6 @@ from holdfast.sweeps.status import SweepStatus
 from holdfast.sweeps.store.work import WorkOutcome
 
 MOST_REASONS = 5
-UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 def show_estimate(sweep: Sweep, estimate: SweepEstimate, engine: Engine) -> None:
@@ -52,10 +52,10 @@ def _time(estimate: SweepEstimate, engine: Engine) -> str:
 
 
 def _disk(estimate: SweepEstimate) -> str:
-    if estimate.size is None or estimate.disk is None or estimate.files is None:
+    if estimate.size is None or estimate.disk is None:
         return "known after the first cell"
-    values = f"{size(estimate.size)} of values in {estimate.files:,} files"
-    return f"about {size(estimate.disk)}: {values}, in blocks of {BLOCK:,} B"
+    values = f"{decimal(estimate.size)} of values in {estimate.missing:,} files"
+    return f"about {decimal(estimate.disk)}: {values}, in blocks of {BLOCK:,} bytes"
 
 
 def show_outcome(sweep: Sweep, outcome: WorkOutcome, path: str) -> None:
@@ -115,20 +115,6 @@ def _show_failures(
             console.print(f"    at {escape(describe_point(point))}", highlight=False, soft_wrap=True)
     if failures:
         console.print(f"{remedy} tries them again.", highlight=False)
-
-
-def size(number: float) -> str:
-    """A number of bytes, human-readable.
-
-    Example:
-        >>> size(120), size(2_500_000)
-        ('120 B', '2.5 MB')
-    """
-    for unit, factor in UNITS:
-        if number >= factor:
-            amount = number / factor
-            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
-    return f"{number:.0f} B"
 
 
 def _plain_table() -> Table:

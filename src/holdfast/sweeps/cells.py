@@ -168,24 +168,16 @@ def failed_settings(sweep: Sweep, failures: Mapping[str, Iterable[SweepCell]]) -
         {'ValueError: no': [{'bias': 1.0, 'seeds': [0, 3]}]}
     """
     last = sweep.seed + sweep.seeds - 1  # more may have been computed
-    columns = [item for axis in sweep.axes for item in axis.coordinates.items()]
-    positions = {name: {value: at for at, value in enumerate(values)} for name, values in columns}
-
-    def order(cell: SweepCell) -> tuple[int, ...]:
-        return cell.seeds[0], *(positions[name][value] for name, value in cell.point.items())
-
     found: dict[str, list[dict[str, Any]]] = {}
     for reason, cells in failures.items():
         named = found[reason] = []
-        for point, block in sorted(cells, key=order):
-            seeds = [block[0], max(block[0], min(block[-1], last))]
-            before = next(
-                (each for each in named if each == {**point, "seeds": [each["seeds"][0], seeds[0] - 1]}), None
-            )
-            if before is not None:  # the block before of the same point
-                before["seeds"][1] = seeds[1]
+        for point, block in sorted(cells, key=lambda cell: (cell.seeds[0], *cell.point.values())):
+            first, end = block[0], max(block[0], min(block[-1], last))
+            before = [each for each in named if each == {**point, "seeds": [each["seeds"][0], first - 1]}]
+            if before:  # the block before of the same point
+                before[0]["seeds"][1] = end
             elif len(named) < MOST_NAMED:
-                named.append({**point, "seeds": seeds})
+                named.append({**point, "seeds": [first, end]})
     return found
 
 

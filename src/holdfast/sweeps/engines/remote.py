@@ -51,10 +51,15 @@ class Versions(NamedTuple):
     numba: str
     numpy: str
 
-    @classmethod
-    def installed(cls) -> "Versions":
+    @staticmethod
+    @cache
+    def installed() -> "Versions":
         """The versions of this process."""
-        return _installed()
+        folder = Path(holdfast.__file__).parent
+        digest = hashlib.sha256()
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+        return Versions(holdfast.__version__, digest.hexdigest()[:16], *map(installed_version, COMPUTING))
 
     def demand(self, theirs: "Versions", worker: str) -> None:
         """Refuse a worker that has other versions.
@@ -147,12 +152,3 @@ def _platform() -> str:
     import jax
 
     return jax.default_backend()
-
-
-@cache
-def _installed() -> Versions:
-    folder = Path(holdfast.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    return Versions(holdfast.__version__, digest.hexdigest()[:16], *map(installed_version, COMPUTING))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from holdfast.core.progress import counted
 from holdfast.core.validation import COUNT
 from holdfast.core.worker import available_cores, working
 from holdfast.sweeps.engines.base import DEPTH, Finished, attempt, drained, drive
@@ -40,7 +41,7 @@ class ThreadEngine:
     @property
     def name(self) -> str:
         """Human-readable."""
-        return f"{self.count} thread{'s' if self.count > 1 else ''}"
+        return counted(self.count, "thread")
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""
@@ -73,8 +74,7 @@ class DeviceEngine:
         """Human-readable."""
         import jax
 
-        kind = jax.local_devices()[0].device_kind
-        return f"{self.count} {kind} device{'s' if self.count > 1 else ''}"
+        return counted(self.count, f"{jax.local_devices()[0].device_kind} device")
 
     def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Generator[Finished, None, None]:
         """Yield every item with its result, in any order; see `Engine`."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from recording import together
 
 from holdfast.embeddings.balancing import attribute_offsets
 from holdfast_studies.images.coloured_problem import interleaved, joined, train_on_mnist
@@ -15,7 +16,7 @@ from holdfast_studies.images.image_methods import (
     log_likelihood,
     mean_risk,
 )
-from holdfast_studies.images.selection import Candidates, candidates, together, weighted_by
+from holdfast_studies.images.selection import Candidates, weighted_by
 
 # Of the inputs. A network of two colours can learn the images of a rare group by heart, and hidden pixels prevent it.
 DROPOUT_RATES = (0.4, 0.6)
@@ -45,7 +46,8 @@ def remove_attribute(problem: ImageProblem, found: DiscoveredAttribute, remedy: 
         trained = train_on_mnist(
             method, problem, rule, steps=steps, weights=weights, offsets=offsets, row_score=log_likelihood
         )
-        parts.append(candidates(method, trained, remedy=remedy, dropout=method.dropout[0]))
+        common = {"remedy": remedy, "dropout": method.dropout[0]}
+        parts.append(trained.tried._replace(settings=tuple(common | each for each in trained.tried.settings)))
     return together(parts)
 
 
@@ -73,7 +75,7 @@ def refit(problem: ImageProblem, found: DiscoveredAttribute, tried: Candidates) 
                     weights=own_weights,
                     offsets=offsets,
                 )
-                test[:, own] = trained.test
+                test[:, own] = trained.tried.test
     return {
         "test": tried.at(best, test).round(5).tolist(),
         "step": tried.at(best, tried.step).astype(int).tolist(),

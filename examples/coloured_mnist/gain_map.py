@@ -72,7 +72,7 @@ def measure_gains(problem: ImageProblem, steps: int) -> Iterator[tuple[str, dict
             objective = visiting(environment_visits(name, problem.seeds, steps).to(device))
         trained = train_method(ImageMethod(objective, grid, sgd=True), problem, worst_environment, steps=steps)
         shape = (len(map_cells()), -1, len(STEP_SIZES))
-        results = {"chosen": trained.test, "last": trained.last_test}
+        results = {"chosen": trained.tried.test, "last": trained.tried.last_test}
         yield name, {step: test.astype(float).reshape(shape).round(4).tolist() for step, test in results.items()}
 
 

@@ -15,6 +15,7 @@ from holdfast.core.statistics import mean_interval
 from holdfast.core.writing import write_text
 from holdfast_studies.images.coloured_problem import make_problem, read_small_mnist
 from holdfast_studies.images.image_methods import ImageProblem
+from holdfast_studies.images.selection import Candidates
 
 PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -43,6 +44,39 @@ def about_session(began: float) -> dict[str, Any]:
         "device": torch.cuda.get_device_name() if DEVICE == "cuda" else platform.machine(),
         "versions": {"torch": torch.__version__, "numpy": np.__version__},
         "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def together(parts: Sequence[Candidates]) -> Candidates:
+    """Candidates of several trainings with the same seeds."""
+    settings = tuple(setting for part in parts for setting in part.settings)
+    arrays = zip(*(part[1:] for part in parts), strict=True)
+    return Candidates(settings, *(np.concatenate(each, axis=1) for each in arrays))
+
+
+def only(found: Candidates, wanted: Sequence[bool]) -> Candidates:
+    """Some of the candidates: those whose settings are wanted."""
+    chosen = np.array(wanted, bool)
+    settings = tuple(setting for setting, take in zip(found.settings, wanted, strict=True) if take)
+    return Candidates(settings, *(each[:, chosen] for each in found[1:]))
+
+
+def chosen_results(found: Candidates) -> dict[str, Any]:
+    """For each seed the setting of the best score, and what it does on test rows.
+
+    Beside it, for methods that were published otherwise: the last step instead of the chosen one, with the setting of
+    its best score, and with the setting that is best on test rows.
+    """
+    best, last = found.best, np.argmax(found.last_score, axis=1)
+    return {
+        "test": found.at(best, found.test).round(5).tolist(),
+        "score": found.at(best, found.score).round(5).tolist(),
+        "step": found.at(best, found.step).astype(int).tolist(),
+        "settings": [found.settings[number] for number in best],
+        "last_step": {
+            "test": found.at(last, found.last_test).round(5).tolist(),
+            "best_on_test": found.last_test.max(1).astype(float).round(5).tolist(),
+        },
     }
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from attribute_removal import refit, remove_attribute, with_dropout
-from recording import record
+from recording import chosen_results, record, together
 
 from holdfast_studies.images.coloured_problem import train_on_mnist, without_colour
 from holdfast_studies.images.frozen_networks import discover_attribute, fit_heads
@@ -44,15 +44,7 @@ from holdfast_studies.images.image_methods import (
     one_in_turn,
     v_rex,
 )
-from holdfast_studies.images.selection import (
-    candidates,
-    chosen_results,
-    mean_accuracy,
-    setting_list,
-    together,
-    weighted_by,
-    worst_environment,
-)
+from holdfast_studies.images.selection import mean_accuracy, weighted_by, worst_environment
 
 WEIGHT_DECAYS = (1e-4, 1e-3, 3e-3)
 # The value of the authors of IRM, rounded, for the methods that they compare.
@@ -112,34 +104,34 @@ def run_methods(
     if {"pooled", *WITHOUT_ATTRIBUTE, "head"}.intersection(left):
         snapshots = tuple(range(SNAPSHOT_EVERY, steps + 1, SNAPSHOT_EVERY)) or (steps,)
         pooled = train_on_mnist(POOLED, problem, mean_accuracy, steps=steps, snapshots=snapshots)
-        yield "pooled", chosen_results(candidates(POOLED, pooled))
+        yield "pooled", chosen_results(pooled.tried)
     if set(WITHOUT_ATTRIBUTE).intersection(left):
         yield from zip(WITHOUT_ATTRIBUTE, _without_attribute(problem, pooled, steps, with_drops), strict=True)
     if set(GREY).intersection(left):
         grey = without_colour(problem)
         trained = train_on_mnist(POOLED, grey, mean_accuracy, steps=steps)
-        yield GREY[0], chosen_results(candidates(POOLED, trained))
+        yield GREY[0], chosen_results(trained.tried)
         trained = train_on_mnist(DROPOUT, grey, mean_accuracy, steps=with_drops, row_score=log_likelihood)
-        yield GREY[1], chosen_results(candidates(DROPOUT, trained))
+        yield GREY[1], chosen_results(trained.tried)
     if "head" in left:
-        heads = fit_heads(problem.held_out, problem.test, pooled.snapshots, setting_list(POOLED))
+        heads = fit_heads(problem.held_out, problem.test, pooled.snapshots, POOLED.settings)
         yield "head", {name: np.round(values, 5).tolist() for name, values in heads.items()}
     for name, method in METHODS.items():
         if name in left:
             longer = max(AVERAGED, int(LONGER * steps)) if method.sgd else with_drops
             own = longer if method.sgd or any(method.dropout) else steps
             rule = mean_accuracy if method is DROPOUT else worst_environment
-            yield name, chosen_results(candidates(method, train_on_mnist(method, problem, rule, steps=own)))
+            yield name, chosen_results(train_on_mnist(method, problem, rule, steps=own).tried)
 
 
 def _without_attribute(
     problem: ImageProblem, pooled: TrainedImages, steps: int, with_drops: int
 ) -> Iterator[dict[str, Any]]:
     """The results of the methods that discover an attribute and do without it."""
-    discovered = discover_attribute(problem, pooled.best, np.argmax(pooled.score, axis=1))
+    discovered = discover_attribute(problem, pooled.best, pooled.tried.best)
     rule = weighted_by(discovered.held_out)
     balanced = train_on_mnist(POOLED, problem, rule, steps=steps, weights=discovered.train)
-    yield chosen_results(candidates(POOLED, balanced)) | {"discovery": discovered.about}
+    yield chosen_results(balanced.tried) | {"discovery": discovered.about}
     by_weights = remove_attribute(problem, discovered, "weights", with_drops)
     yield chosen_results(by_weights)
     by_offsets = remove_attribute(problem, discovered, "offsets", with_drops)

@@ -33,7 +33,7 @@ import math
 import numpy as np
 import torch
 from attribute_removal import HIDDEN_DROPOUT, adjustment
-from recording import record
+from recording import chosen_results, only, record, together
 from table import POOLED, SNAPSHOT_EVERY
 from threadpoolctl import threadpool_limits
 
@@ -42,15 +42,7 @@ from holdfast.embeddings.variation import LEVEL, find_variation
 from holdfast_studies.images.coloured_problem import train_on_mnist
 from holdfast_studies.images.frozen_networks import device_moments, discover_attribute, features_of, fit_heads, halves
 from holdfast_studies.images.image_methods import AVERAGED, ImageMethod, log_likelihood, mean_risk, one_in_turn
-from holdfast_studies.images.selection import (
-    candidates,
-    chosen_results,
-    mean_accuracy,
-    only,
-    setting_list,
-    weighted_by,
-    worst_environment,
-)
+from holdfast_studies.images.selection import mean_accuracy, weighted_by, worst_environment
 
 OF_POOLED = ("discover and offset, constant", "discover and offset, decaying", "head after pooled")
 IN_TURN = ("in turn, constant", "in turn, growing", "in turn, decaying", "head after in turn")
@@ -62,26 +54,29 @@ DROPOUT, DECAY = (0.4, HIDDEN_DROPOUT), 3e-4
 # SGD takes so many times the steps of Adam.
 LONGER = 4 / 3
 CONSTANT_SIZES = (1.0, 2.0)
-RANGES = ((0.2, 2.0), (0.4, 4.0))
+# Growing ones begin here and end at so many times as much; falling ones the other way round.
+SMALL_SIZES, RANGE = (0.2, 0.4), 10.0
 AMPLIFICATIONS = (2.0, 5.0, 10.0, 30.0)
 # Directions in which variances vary: permutations of a test, and the most directions that are looked for.
 PERMUTATIONS, MOST = 200, 5
 
 
-# Schedules of the step size: factors for all settings at once.
+# Schedules of the step size: functions of the steps taken.
 
 
-def falling(step, grid):
-    """(C,): from 1 to 0 within `horizon` steps, linearly or as a cosine; 1 where `falls` is 0."""
-    progress = (step / grid["horizon"]).clamp(max=1.0)
-    risen = torch.where(grid["cosine"] > 0, (1 - torch.cos(math.pi * progress)) / 2, progress)
-    return 1 - grid["falls"] * risen
+def falling(horizon, cosine=False):
+    """From 1 to 0 within `horizon` steps, linearly or as a cosine."""
+
+    def factor(step):
+        progress = min(step / horizon, 1.0)
+        return (1 + math.cos(math.pi * progress)) / 2 if cosine else 1 - progress
+
+    return factor
 
 
-def linear(step, grid):
-    """(C,): factors that take the step size from `step_size` to `last` within `horizon` steps."""
-    progress = (step / grid["horizon"]).clamp(max=1.0)
-    return 1 + (grid["last"] / grid["step_size"] - 1) * progress
+def linear(last, horizon):
+    """From 1 to `last` within `horizon` steps."""
+    return lambda step: 1 + (last - 1) * min(step / horizon, 1.0)
 
 
 # One environment a step, in turn, with its difference from the mean gradient amplified, at the same length:
@@ -198,12 +193,13 @@ def run_trials(problem, steps, finished=()):
     if left.intersection((*OF_POOLED, "pooled")):
         snapshots = tuple(range(2 * SNAPSHOT_EVERY, steps + 1, SNAPSHOT_EVERY)) or (steps,)
         pooled = train_on_mnist(POOLED, problem, mean_accuracy, steps=steps, snapshots=snapshots)
-        best = np.argmax(pooled.score, axis=1)
+        best = pooled.tried.best
         found = discover_attribute(problem, pooled.best, best)
     if left.intersection(OF_POOLED):
         tried = without_attribute(problem, found, steps)
-        constant, decaying = (only(tried, [each["falls"] == own for each in tried.settings]) for own in (0, 1))
-        heads = rounded_heads(problem, pooled.snapshots, setting_list(POOLED))
+        is_constant = np.array([each["schedule"] == "constant" for each in tried.settings])
+        constant, decaying = only(tried, is_constant), only(tried, ~is_constant)
+        heads = rounded_heads(problem, pooled.snapshots, POOLED.settings)
         yield from zip(OF_POOLED, (chosen_results(constant), chosen_results(decaying), heads), strict=True)
     longer = max(AVERAGED, int(LONGER * steps))
     if left.intersection(IN_TURN):
@@ -212,37 +208,46 @@ def run_trials(problem, steps, finished=()):
         grid = {"amplification": AMPLIFICATIONS} | repeated(len(AMPLIFICATIONS), step_size=1.0, weight_decay=0.0)
         method = ImageMethod(amplified, grid, sgd=True)
         trained = train_on_mnist(method, problem, worst_environment, steps=longer)
-        yield AMPLIFIED, chosen_results(candidates(method, trained))
+        yield AMPLIFIED, chosen_results(trained.tried)
     if "pooled" in left:
         variances = variances_of_features(problem, pooled.best, best, found)
         about = {"means": found.about, "variances": variances}
-        yield "pooled", chosen_results(candidates(POOLED, pooled)) | {"discovery": about}
+        yield "pooled", chosen_results(pooled.tried) | {"discovery": about}
 
 
 def in_turn(problem, steps):
     """One environment a step: with constant, growing and falling step sizes, and heads."""
-    constant = tuple((size, size) for size in CONSTANT_SIZES)
-    first, last = zip(*constant, *RANGES, *((last, first) for first, last in RANGES), strict=True)
-    grid = {"step_size": first, "last": last} | repeated(len(first), horizon=float(steps), weight_decay=0.0)
-    method = ImageMethod(one_in_turn, grid, sgd=True, schedule=linear)
-    trained = train_on_mnist(method, problem, worst_environment, steps=steps, snapshots=(steps,))
-    tried = candidates(method, trained)
-    for sign in (0, 1, -1):
-        chosen = [np.sign(each["last"] - each["step_size"]) == sign for each in tried.settings]
-        yield chosen_results(only(tried, chosen))
-    yield rounded_heads(problem, trained.snapshots, setting_list(method)[: len(constant)])
+    snapshots = {}
+    for name, sizes, last in (
+        ("constant", CONSTANT_SIZES, 1.0),
+        ("growing", SMALL_SIZES, RANGE),
+        ("falling", tuple(RANGE * size for size in SMALL_SIZES), 1 / RANGE),
+    ):
+        method = ImageMethod(one_in_turn, {"step_size": sizes} | repeated(len(sizes), weight_decay=0.0), sgd=True)
+        settings = {"steps": steps, "snapshots": (steps,), "schedule": linear(last, steps)}
+        trained = train_on_mnist(method, problem, worst_environment, **settings)
+        snapshots[name] = trained.snapshots, method.settings
+        yield chosen_results(trained.tried)
+    yield rounded_heads(problem, *snapshots["constant"])
 
 
 def without_attribute(problem, found, steps):
-    """Trained by offsets and with dropout, with a constant step size and with falling ones."""
-    horizons = (float(steps), float(steps), float(steps), float(steps // 2))
-    grid = {"falls": (0.0, 1.0, 1.0, 1.0), "cosine": (0.0, 0.0, 1.0, 1.0), "horizon": horizons}
-    grid |= repeated(len(horizons), weight_decay=DECAY)
-    method = ImageMethod(mean_risk, grid, dropout=DROPOUT, schedule=falling)
+    """Trained by offsets and with dropout, with a constant step size and with falling ones, by name."""
+    schedules = {
+        "constant": lambda step: 1.0,
+        "linear": falling(steps),
+        "cosine": falling(steps, cosine=True),
+        "short cosine": falling(steps // 2, cosine=True),
+    }
+    method = ImageMethod(mean_risk, repeated(1, weight_decay=DECAY), dropout=DROPOUT)
     _, offsets = adjustment("offsets", problem.train.labels, found.groups, found.train)
     rule = weighted_by(found.held_out)
-    trained = train_on_mnist(method, problem, rule, steps=steps, offsets=offsets, row_score=log_likelihood)
-    return candidates(method, trained)
+    parts = []
+    for name, schedule in schedules.items():
+        settings = {"steps": steps, "offsets": offsets, "row_score": log_likelihood, "schedule": schedule}
+        tried = train_on_mnist(method, problem, rule, **settings).tried
+        parts.append(tried._replace(settings=({"schedule": name} | tried.settings[0],)))
+    return together(parts)
 
 
 def rounded_heads(problem, snapshots, settings):

@@ -110,10 +110,7 @@ def squared_norm(network: BatchedNetwork) -> torch.Tensor:
 
 def copied(network: BatchedNetwork) -> BatchedNetwork:
     """A copy of the parameters."""
-    return BatchedNetwork(
-        tuple(each.detach().clone() for each in network.weights),
-        tuple(each.detach().clone() for each in network.biases),
-    )
+    return BatchedNetwork(*(tuple(each.detach().clone() for each in part) for part in network))
 
 
 def replace_where(better: torch.Tensor, new: BatchedNetwork, old: BatchedNetwork) -> None:

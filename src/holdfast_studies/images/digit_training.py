@@ -27,7 +27,7 @@ from holdfast_studies.images.image_methods import (
     v_rex,
     visiting,
 )
-from holdfast_studies.images.selection import candidates, mean_accuracy, setting_list, weighted_by, worst_environment
+from holdfast_studies.images.selection import mean_accuracy, weighted_by, worst_environment
 
 # One hidden layer: 1,200 rows with a quarter of the labels wrong do not ask for more, and CI computes it.
 UNITS = 16
@@ -109,7 +109,7 @@ def run_methods(
             hidden=(UNITS,),
             learning_rate=LEARNING_RATE,
         )
-        tried = candidates(method, trained)
+        tried = trained.tried
         score[name], accuracy[name] = (tried.at(tried.best, each) for each in (tried.score, tried.test))
         progress()
         return trained
@@ -127,9 +127,9 @@ def run_methods(
     train(VREX, ImageMethod(v_rex, penalised), worst_environment)
     train(DRO, ImageMethod(group_dro, climb), worst_environment)
     every_row = joined(problem.train, problem.held_out)
-    heads = fit_heads(every_row, problem.test, pooled.snapshots, setting_list(decays))
+    heads = fit_heads(every_row, problem.test, pooled.snapshots, decays.settings)
     score[HEAD], accuracy[HEAD] = np.array(heads["margin"]), np.array(heads["test"])
-    discovered = discover_attribute(problem, pooled.best, np.argmax(pooled.score, axis=1))
+    discovered = discover_attribute(problem, pooled.best, pooled.tried.best)
     train(BALANCED, decays, weighted_by(discovered.held_out), weights=discovered.train)
     train(GREY, decays, mean_accuracy, rows=without_colour(problem))
     found = np.array(discovered.about["directions"]) > 0

@@ -11,7 +11,7 @@ from holdfast.core.class_moments import ClassMoments
 from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import balance_rows
 from holdfast.embeddings.linear_head import invariant_head_of
-from holdfast.embeddings.variation import Variation, find_variation
+from holdfast.embeddings.variation import find_variation
 from holdfast_studies.images.batched_networks import BatchedNetwork, hidden
 from holdfast_studies.images.image_methods import ImageProblem, ImageRows, is_right
 
@@ -107,8 +107,9 @@ def discover_attribute(problem: ImageProblem, network: BatchedNetwork, settings:
             found = find_variation(device_moments(features, labels, environments))
             own, balanced = np.zeros(len(labels), int), np.ones(len(labels))
             if found.count:
-                centre, loading = (torch.from_numpy(each).to(features) for each in _score(found))
-                own = group_scores(((features - centre) @ loading).cpu().numpy(), 2)
+                centre, loadings = found.components.centre, found.loadings
+                centred = features - torch.from_numpy(centre).to(features)
+                own = group_scores((centred @ torch.from_numpy(loadings[:, 0]).to(features)).cpu().numpy(), 2)
                 balanced = balance_rows(labels.cpu().numpy(), own).weights
             colours = torch.cat([rows.attribute[seed] for rows in parts]).cpu().numpy()
             agreement = float(np.mean(own == colours))
@@ -130,17 +131,10 @@ def discover_attribute(problem: ImageProblem, network: BatchedNetwork, settings:
     return DiscoveredAttribute(marks[:, :first], marks[:, first:], both[:, :first], both[:, first:], about)
 
 
-def _score(found: Variation) -> tuple[np.ndarray, np.ndarray]:
-    """The centre of the features, and the loadings of the first direction that varies."""
-    return found.components.centre, found.loadings[:, 0]
-
-
 def features_of(network: BatchedNetwork, inputs: torch.Tensor, seed: int, setting: int) -> torch.Tensor:
     """(rows, units): the last hidden layer of one network, in double precision."""
-    one = BatchedNetwork(
-        tuple(each[seed : seed + 1, setting : setting + 1] for each in network.weights),
-        tuple(each[seed : seed + 1, setting : setting + 1] for each in network.biases),
-    )
+    own = slice(seed, seed + 1), slice(setting, setting + 1)
+    one = BatchedNetwork(*(tuple(each[own] for each in part) for part in network))
     with torch.no_grad():
         return hidden(one, inputs[seed : seed + 1])[0, 0].double()
 

@@ -18,6 +18,7 @@ from holdfast_studies.images.batched_networks import (
     replace_where,
     squared_norm,
 )
+from holdfast_studies.images.selection import Candidates
 
 HIDDEN = 256
 LEARNING_RATE = 1e-3  # of Adam
@@ -74,14 +75,17 @@ class ImageMethod:
         grid: settings, name -> one value for each of C; all of the same length.
         sgd: SGD with the step sizes of the grid and averaged weights, instead of Adam.
         dropout: rates of the inputs and of the hidden units; with any, weights are averaged over the last steps.
-        schedule: (steps taken, settings) -> (C,), what the step size is multiplied by; None: 1.
     """
 
     objective: Callable[..., torch.Tensor]
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     sgd: bool = False
     dropout: tuple[float, float] = (0.0, 0.0)
-    schedule: Callable[[int, Mapping[str, torch.Tensor]], torch.Tensor] | None = None
+
+    @property
+    def settings(self) -> tuple[dict[str, Any], ...]:
+        """C, name -> value."""
+        return tuple(dict(zip(self.grid, values, strict=True)) for values in zip(*self.grid.values(), strict=True))
 
 
 def mean_risk(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
@@ -116,8 +120,7 @@ def irm(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int,
 
 def v_rex(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
     """V-REx, the variance of the risks as the penalty, with the schedule of IRM, as its authors do."""
-    weight = torch.where(torch.as_tensor(step >= grid["anneal"]), grid["penalty"], torch.ones_like(grid["penalty"]))
-    return (losses.mean(-1) + weight * losses.var(-1, unbiased=False)) / weight.clamp(min=1)
+    return irm(losses, losses.var(-1, unbiased=False, keepdim=True), grid, step, state)
 
 
 def group_dro(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
@@ -142,20 +145,12 @@ class TrainedImages(NamedTuple):
 
     Attributes:
         best: networks at the step that the rule chose, for each seed and setting.
-        score: (S, C), the rule's score on held-out rows at that step.
-        step: (S, C), that step.
-        test: (S, C), accuracy on test rows at that step.
-        last_score: (S, C), the rule's score at the last step that was scored.
-        last_test: (S, C), accuracy on test rows at that step.
+        tried: what they reach.
         snapshots: networks by step.
     """
 
     best: BatchedNetwork
-    score: np.ndarray
-    step: np.ndarray
-    test: np.ndarray
-    last_score: np.ndarray
-    last_test: np.ndarray
+    tried: Candidates
     snapshots: dict[int, BatchedNetwork]
 
 
@@ -173,6 +168,7 @@ def train_method(
     snapshots: tuple[int, ...] = (),
     hidden: tuple[int, ...] | None = None,
     learning_rate: float | None = None,
+    schedule: Callable[[int], float] = lambda step: 1.0,
 ) -> TrainedImages:
     """Train all seeds and settings at once; the step of the best score on held-out rows is chosen for each.
 
@@ -189,6 +185,7 @@ def train_method(
         snapshots: steps whose networks are returned.
         hidden: units of each hidden layer; None: two of 256.
         learning_rate: of Adam; None: 0.001.
+        schedule: steps taken -> what step sizes are multiplied by.
     """
     every = AVERAGED if method.sgd else scored_every
     if steps < every:
@@ -201,6 +198,7 @@ def train_method(
     judged = copied(network) if method.sgd or any(method.dropout) else network
     random = torch.Generator(device).manual_seed(DROPOUT_SEED)
     optimizer = torch.optim.Adam(network.parameters, lr=learning_rate or LEARNING_RATE)
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
     best, score = copied(network), torch.full((len(problem.seeds), count), -torch.inf, device=device)
     chosen = {name: torch.zeros_like(score) for name in ("step", "test")}
     found = {}
@@ -223,14 +221,11 @@ def train_method(
             decay = torch.where(torch.as_tensor(step - 1 >= grid["anneal"]), decay, grid["weight_decay"])
         optimizer.zero_grad(set_to_none=True)
         (objective + decay * squared_norm(network)).sum().backward()
-        factors = None if method.schedule is None else method.schedule(step - 1, grid)
         if method.sgd:
-            _descend(network, judged, grid["step_size"] * (1 if factors is None else factors), step)
+            _descend(network, judged, grid["step_size"] * schedule(step - 1), step)
         else:
-            before = None if factors is None else copied(network)
             optimizer.step()
-            if before is not None and factors is not None:
-                _shorten(network, before, factors)
+            rates.step()
             if judged is not network:
                 _forget(judged, network)
         if step in snapshots:
@@ -245,15 +240,8 @@ def train_method(
             score = torch.where(better, now, score)
             values = {"step": torch.full_like(now, step), "test": tested}
             chosen = {name: torch.where(better, values[name], chosen[name]) for name in chosen}
-    return TrainedImages(
-        best=best,
-        score=score.cpu().numpy(),
-        step=chosen["step"].cpu().numpy(),
-        test=chosen["test"].cpu().numpy(),
-        last_score=now.cpu().numpy(),
-        last_test=tested.cpu().numpy(),
-        snapshots=found,
-    )
+    measured = (score, chosen["step"], chosen["test"], now, tested)
+    return TrainedImages(best, Candidates(method.settings, *(each.cpu().numpy() for each in measured)), found)
 
 
 def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch.Tensor, step: int) -> None:
@@ -265,13 +253,6 @@ def _descend(network: BatchedNetwork, average: BatchedNetwork, step_sizes: torch
             assert gradient is not None
             each -= step_sizes[:, None, None] * gradient
             mean += (each - mean) / part
-
-
-def _shorten(network: BatchedNetwork, before: BatchedNetwork, factors: torch.Tensor) -> None:
-    """The last step of each setting becomes `factors` times as long: its own step size, which Adam does not know."""
-    with torch.no_grad():
-        for each, old in zip(network.parameters, before.parameters, strict=True):
-            each.copy_(old + factors[:, None, None] * (each - old))
 
 
 def _forget(average: BatchedNetwork, network: BatchedNetwork) -> None:

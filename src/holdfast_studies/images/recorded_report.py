@@ -6,7 +6,8 @@ writes the tables and the map of the gain into the folder of the documentation.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -180,25 +181,26 @@ def gains_markdown() -> str:
     return _page([f"{about(measured)} {compared}", markdown_table(rows)])
 
 
+def _trial_gains(found: Mapping[str, Any]) -> Iterator[tuple[str, str, Estimate, Estimate]]:
+    """(trial, problem, its gain on seeds that were looked at, and on others)."""
+    for (trial, other), problem in product(COMPARISONS.items(), found["problems"]):
+        before, confirmed = (gain(found, trial, other, problem, seeds) for seeds in (LOOKED_AT, CONFIRMED))
+        yield trial, problem, before, confirmed
+
+
 def clear_gains(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(trial, problem) of each clear gain: a mean above zero on the first seeds, an interval above it on the others."""
-    return [
-        (trial, problem)
-        for trial, other in COMPARISONS.items()
-        for problem in found["problems"]
-        if gain(found, trial, other, problem, LOOKED_AT).value > 0
-        and gain(found, trial, other, problem, CONFIRMED).low > 0
-    ]
+    gains = _trial_gains(found)
+    return [(trial, problem) for trial, problem, before, confirmed in gains if before.value > 0 and confirmed.low > 0]
 
 
 def gain_rows(found: Mapping[str, Any]) -> Rows:
     """The gain of each trial, on seeds that were looked at and on others."""
     spans = (f"gain, seeds {seeds[0]} to {seeds[-1]}" for seeds in (LOOKED_AT, CONFIRMED))
     rows: Rows = [("trial", "against", "agreements", "accuracy, all seeds", *spans)]
-    for trial, other in COMPARISONS.items():
-        for problem in found["problems"]:
-            gains = (estimate_text(gain(found, trial, other, problem, seeds)) for seeds in (LOOKED_AT, CONFIRMED))
-            rows.append((trial, other, problem, f"{accuracy(found, trial, problem).value:.3f}", *gains))
+    for trial, problem, *gains in _trial_gains(found):
+        reached = f"{accuracy(found, trial, problem).value:.3f}"
+        rows.append((trial, COMPARISONS[trial], problem, reached, *map(estimate_text, gains)))
     return rows
 
 

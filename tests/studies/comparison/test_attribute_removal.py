@@ -4,6 +4,7 @@ import attribute_removal
 import numpy as np
 import torch
 from attribute_removal import refit, remove_attribute
+from recording import together
 
 from holdfast.datasets import DigitImages, bundled_digits
 from holdfast.embeddings import balance_rows
@@ -12,7 +13,7 @@ from holdfast_studies.images.batched_networks import batched_network, drop, logi
 from holdfast_studies.images.coloured_problem import joined, make_problem
 from holdfast_studies.images.frozen_networks import DiscoveredAttribute
 from holdfast_studies.images.image_methods import ImageMethod, log_likelihood, mean_risk, train_method
-from holdfast_studies.images.selection import mean_accuracy, together
+from holdfast_studies.images.selection import mean_accuracy
 
 
 def _problem():
@@ -34,7 +35,7 @@ def test_a_step_that_is_given_is_the_one_chosen(monkeypatch):
     problem, stops = _problem(), np.array([[10], [20]])
     method = ImageMethod(mean_risk, {"weight_decay": (0.0,)}, dropout=(0.2, 0.5))
     found = train_method(method, problem, mean_accuracy, steps=20, stops=stops, snapshots=(10, 20))
-    assert found.step.tolist() == stops.tolist()
+    assert found.tried.step.tolist() == stops.tolist()
     for seed, step in enumerate((10, 20)):
         for chosen, snapshot in zip(found.best.parameters, found.snapshots[step].parameters, strict=True):
             assert torch.equal(chosen[seed], snapshot[seed])

@@ -90,8 +90,8 @@ def test_features_that_are_not_drawn_are_counted():
     many = tables._replace(effects=effects, errors=errors, degrees=degrees, stability=stability)
     figure = draw_forest(many)
     assert len(figure.axes) == 12
-    assert [text.get_text() for text in figure.texts] == ["3 more features are not drawn"]
-    assert draw_forest(tables).texts == []
+    assert figure.legends[0].get_title().get_text() == "3 more features are not drawn"
+    assert draw_forest(tables).legends[0].get_title().get_text() == ""
 
 
 def test_an_effect_that_one_environment_measures_is_not_the_same_everywhere():
@@ -135,7 +135,6 @@ def test_what_varies_is_drawn_first_and_no_words_meet(response):
         for group in (titles, ticks, axis):
             assert not any(one.overlaps(other) for one, other in itertools.combinations(group, 2))
         assert all(box.x0 >= 0 and box.x1 <= width for box in [*titles, *ticks, *rows, *axis])
-        legend, (more,) = figure.legends[0].get_window_extent(renderer), figure.texts
-        assert "3 more features" in more.get_text()
-        assert not any(legend.overlaps(box) for box in [more.get_window_extent(renderer), *axis])
+        assert "3 more features" in figure.legends[0].get_title().get_text()
+        assert not any(figure.legends[0].get_window_extent(renderer).overlaps(box) for box in axis)
         assert not any(box.overlaps(title) for box in axis for title in titles)

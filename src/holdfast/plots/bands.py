@@ -3,14 +3,18 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from holdfast.core.progress import counted
 from holdfast.core.writing import replacing
 
 BAND = (0.1, 0.5, 0.9)
@@ -43,6 +47,47 @@ def new_figure(columns: int, title: str) -> tuple[Figure, np.ndarray]:
     figure = Figure(figsize=(4.6 * columns, 4.2))
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure, figure.subplots(1, columns, squeeze=False)[0]
+
+
+def panel_grid(
+    count: int, abreast: int, size: tuple[float, float], room: tuple[float, float]
+) -> tuple[Figure, list[Axes]]:
+    """A figure with panels in rows.
+
+    Args:
+        count: of the panels.
+        abreast: panels in a row.
+        size: inches of a panel with its labels.
+        room: inches beside and below all panels.
+
+    Example:
+        >>> figure, panels = panel_grid(4, 3, (3.0, 2.5), (0.5, 1.0))
+        >>> len(panels), figure.get_size_inches().tolist()
+        (4, [9.5, 6.0])
+    """
+    rows = -(-count // abreast)
+    figure = Figure(
+        figsize=(room[0] + abreast * size[0], room[1] + rows * size[1]),
+        layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08),
+    )
+    panels = figure.subplots(rows, abreast, squeeze=False).ravel().tolist()
+    for axes in panels[count:]:
+        axes.remove()
+    return figure, panels[:count]
+
+
+def legend_of_all(figure: Figure, handles: list[Artist], columns: int, more: int = 0, what: str = "feature") -> None:
+    """A legend under all panels, and how many of something are not drawn.
+
+    Example:
+        >>> figure, (axes,) = panel_grid(1, 1, (3.0, 2.5), (0.5, 1.0))
+        >>> legend_of_all(figure, axes.plot([0, 1], label="fit"), 4, more=2)
+        >>> figure.legends[0].get_title().get_text()
+        '2 more features are not drawn'
+    """
+    count = f"{counted(more, f'more {what}')} {'is' if more == 1 else 'are'} not drawn"
+    title: dict[str, Any] = {"title": count, "title_fontsize": 9, "alignment": "left"} if more else {}
+    figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False, **title)
 
 
 def legend_below(axes: Axes, columns: int = 2) -> None:

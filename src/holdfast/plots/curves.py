@@ -8,10 +8,12 @@ from matplotlib.figure import Figure
 from scipy.stats import t
 
 from holdfast.core.statistics import UPPER
+from holdfast.plots.bands import legend_of_all, panel_grid
 
 # Panels of a figure unless columns are named, panels abreast, and environments with a line of their own.
 MOST_PANELS, ABREAST, MOST_ENVIRONMENTS = 12, 3, 8
-PANEL = (3.0, 2.5)  # inches
+# Inches of a panel, and beside and below all of them.
+PANEL, ROOM = (3.0, 2.5), (0.5, 0.9)
 FITTED = "0.1"
 
 
@@ -46,20 +48,12 @@ def draw_curves(
     drawn = list(columns) if columns else list(curves)[:MOST_PANELS]
     more = 0 if columns else len(curves) - len(drawn)
     abreast = min(ABREAST, len(drawn))
-    lines = -(-len(drawn) // abreast)
-    figure = Figure(figsize=(0.5 + abreast * PANEL[0], 0.9 + lines * PANEL[1]), layout="constrained")
-    panels = figure.subplots(lines, abreast, squeeze=False).ravel()
-    for axes, name in zip(panels, drawn, strict=False):
+    figure, panels = panel_grid(len(drawn), abreast, PANEL, ROOM)
+    for axes, name in zip(panels, drawn, strict=True):
         _panel(axes, curves[name], labels)
         axes.set_title(f"{name}: {verdicts[name]}", loc="left", fontsize=10)
         axes.set(xlabel=name, ylabel=f"effect on {response}")
-    for axes in panels[len(drawn) :]:
-        axes.set_axis_off()
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower left", ncols=max(1, 2 * abreast), frameon=False, fontsize=8)
-    if more:
-        text = f"{more} more {'column is' if more == 1 else 'columns are'} not drawn"
-        figure.text(0.995, 0.005, text, ha="right", fontsize=8)
+    legend_of_all(figure, panels[0].get_legend_handles_labels()[0], 2 * abreast, more, "column")
     return figure
 
 

@@ -8,19 +8,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from scipy.stats import t
 
 from holdfast.core.statistics import UPPER
-from holdfast.plots.bands import COLOURS
+from holdfast.plots.bands import COLOURS, legend_of_all, panel_grid
 
-# What is said about a feature: its colour, and the words of the legend.
+# What is said about a feature: its colour, and the words of the legend. Features are drawn in this order: those that
+# vary are what a reader looks for, and are few in most tables.
 VERDICTS = {
+    "varies": (COLOURS["spurious"], "effect varies"),
     "same": (COLOURS["invariant"], "same effect everywhere"),
     "one environment only": ("#8fb8d6", "one environment only"),
     "cannot be compared": ("#8fb8d6", "cannot be compared"),
-    "varies": (COLOURS["spurious"], "effect varies"),
     "not needed": (COLOURS["residual"], "not needed"),
 }
 # More rows would not be legible: those furthest from the mean are drawn, and the rest is counted.
@@ -28,11 +28,9 @@ MOST_ENVIRONMENTS = 50
 # Panels of a figure unless features are named, those of one with more rows than fit on a screen, and panels abreast.
 MOST_PANELS, MOST_TALL_PANELS, PANELS_ABREAST = 12, 6, 3
 TALL = 20  # environments
-# Which features are drawn first: those that vary are what a reader looks for, and are few in most tables.
-DRAWN_FIRST = ("varies", "same", "one environment only", "cannot be compared", "not needed")
-# Inches, since the number of rows decides the size: a row, a panel, the title above it and the label of its axis below,
-# the space between panels, a letter of a label, a line of the legend, and a column of it.
-ROW, PANEL, ABOVE, BELOW, GAP, LETTER, LEGEND, LEGEND_COLUMN = 0.22, 2.9, 0.75, 0.72, 0.3, 0.075, 0.2, 1.8
+# Inches, since the number of rows decides the size: a row, what is above and below the rows of a panel, a panel, a
+# letter of a label, the legend, and a column of it.
+ROW, ABOVE, PANEL, LETTER, BELOW, LEGEND_COLUMN = 0.22, 1.2, 3.2, 0.075, 0.5, 1.8
 # Letters of a label, of a title and of the label of an axis, above which the middle of a name is left out.
 LONGEST_LABEL, LONGEST_TITLE, LONGEST_AXIS = 30, 30, 40
 # Steps of an axis: with more, long numbers would meet; and the share of it at either end without a number, which would
@@ -72,7 +70,7 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
     words = _verdicts(stability)
     more = 0
     if features is None:
-        ranked = sorted(stability.index, key=lambda name: DRAWN_FIRST.index(words[name]))
+        ranked = sorted(stability.index, key=lambda name: list(VERDICTS).index(words[name]))
         measured = [name for name in ranked if tables.effects[name].notna().any()]
         features = measured[: MOST_TALL_PANELS if len(tables.effects) > TALL else MOST_PANELS]
         more = len(measured) - len(features)
@@ -83,47 +81,17 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
     forests = [_forest(tables, name) for name in features]
     columns = 2 if len(forests) == 4 else min(PANELS_ABREAST, len(forests))  # four make a square
     same_rows = len({tuple(forest.estimates.index) for forest in forests}) == 1
-    figure, panels = _grid(forests, columns, same_rows, handles := _handles(forests, words), more > 0)
+    longest = max(len(str(label)) for forest in forests for label in forest.estimates.index)
+    labels = LETTER * min(longest, LONGEST_LABEL)
+    size = (PANEL + (not same_rows) * labels, ABOVE + ROW * (max(len(forest.estimates) for forest in forests) + 1.5))
+    figure, panels = panel_grid(len(forests), columns, size, (same_rows * labels, BELOW))
     units = dict.fromkeys(features, response) if isinstance(response, str) else response
     for number, (axes, forest) in enumerate(zip(panels, forests, strict=True)):
         _panel(axes, forest, VERDICTS[words[forest.name]][0], units[forest.name])
         if same_rows and number % columns:
             axes.tick_params(labelleft=False)
-    below = LEGEND / figure.get_figheight() if more else 0.0  # the line under the legend
-    figure.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, below), ncols=_legend_columns(figure), frameon=False
-    )
-    if more:
-        figure.text(
-            0.995, 0.005, f"{more} more {'feature is' if more == 1 else 'features are'} not drawn", ha="right", size=9
-        )
+    legend_of_all(figure, _handles(forests, words), max(1, int(figure.get_figwidth() / LEGEND_COLUMN)), more)
     return figure
-
-
-def _grid(
-    forests: list["_Forest"], columns: int, same_rows: bool, handles: list, more: bool
-) -> tuple[Figure, list[Axes]]:
-    """Panels whose height follows from the number of environments."""
-    lines = -(-len(forests) // columns)
-    longest = max(len(str(label)) for forest in forests for label in [*forest.estimates.index, "mean"])
-    labels = LETTER * min(longest, LONGEST_LABEL)
-    before, gap = labels + GAP, GAP if same_rows else labels + GAP
-    height = ROW * (max(len(forest.estimates) for forest in forests) + 1.5)
-    width = before + columns * PANEL + (columns - 1) * gap + GAP
-    legend = LEGEND * -(-len(handles) // max(1, int(width / LEGEND_COLUMN))) + 0.1 + more * LEGEND
-    total = lines * (ABOVE + height + BELOW) + legend
-    figure = Figure(figsize=(width, total))
-    figure.set_layout_engine("none")
-    inside = {"left": before / width, "right": 1 - GAP / width, "wspace": gap / PANEL}
-    upright = {"top": 1 - ABOVE / total, "bottom": (legend + BELOW) / total, "hspace": (ABOVE + BELOW) / height}
-    panels = figure.subplots(lines, columns, squeeze=False, gridspec_kw=inside | upright).ravel()
-    for axes in panels[len(forests) :]:
-        axes.remove()
-    return figure, list(panels[: len(forests)])
-
-
-def _legend_columns(figure: Figure) -> int:
-    return max(1, int(figure.get_figwidth() / LEGEND_COLUMN))
 
 
 class _Forest(NamedTuple):
@@ -165,12 +133,11 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
         axes.axvline(0, color="0.55", linewidth=0.8, zorder=1)
     axes.axvline(mean, color=colour, linewidth=0.9, linestyle=(0, (4, 3)), alpha=0.8, zorder=1)
     if summary["coefficient"] != 0:
-        axes.plot(
-            summary["coefficient"], len(b) + 0.62, marker="^", color="0.15", markersize=5, clip_on=False, zorder=5
-        )
+        axes.plot(summary["coefficient"], len(b) + 0.62, "^", color="0.15", markersize=5, clip_on=False, zorder=5)
     axes.hlines(rows, np.maximum(b - half, low), np.minimum(b + half, high), color="0.35", linewidth=1.1, zorder=2)
     for edge, marker, beyond in ((low, "<", b - half < low), (high, ">", b + half > high)):
-        axes.plot(np.full(beyond.sum(), edge), rows[beyond], marker, color="0.35", markersize=3.5, clip_on=False)
+        if beyond.any():  # nothing is drawn at (0, 0), which the layout would leave room for
+            axes.plot(np.full(beyond.sum(), edge), rows[beyond], marker, color="0.35", markersize=3.5, clip_on=False)
     sizes = SMALLEST_MARK + (LARGEST_MARK - SMALLEST_MARK) * np.sqrt(forest.weights)
     inside = (b >= low) & (b <= high)
     axes.scatter(b[inside], rows[inside], s=sizes[inside] ** 2, marker="s", color=colour, linewidths=0, zorder=3)
@@ -189,13 +156,8 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
     axes.annotate(
         above, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=8.5, color="0.3"
     )
-    axes.set_title(
-        _shortened(forest.name, LONGEST_TITLE),
-        loc="left",
-        fontsize=10.5,
-        fontweight="bold",
-        pad=18 + 12 * above.count("\n"),
-    )
+    name = _shortened(forest.name, LONGEST_TITLE)
+    axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n"))
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
 
@@ -247,10 +209,10 @@ def _verdicts(stability: pd.DataFrame) -> dict[str, str]:
     return dict(zip(stability.index, words.tolist(), strict=True))
 
 
-def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Any]:
+def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Line2D]:
     """The entries of the legend that something in the figure needs."""
     used = {words[forest.name] for forest in forests}
-    handles: list[Any] = [
+    handles = [
         Line2D([], [], marker="s", linestyle="", color=colour, label=title)
         for word, (colour, title) in VERDICTS.items()
         if word in used
@@ -258,7 +220,7 @@ def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Any]:
     handles.append(Line2D([], [], color="0.35", label="95 % interval"))
     handles.append(Line2D([], [], marker="D", linestyle="", color="0.4", label="mean, 95 % interval"))
     if any(forest.summary["between"] > 0 for forest in forests):
-        handles.append(Patch(color="0.4", alpha=0.15, linewidth=0, label="± τ around the mean"))
+        handles.append(Line2D([], [], color="0.4", alpha=0.15, linewidth=8, label="± τ around the mean"))
     if any(forest.summary["coefficient"] != 0 for forest in forests):
         handles.append(Line2D([], [], marker="^", linestyle="", color="0.15", label="coefficient of the fit"))
     return handles
